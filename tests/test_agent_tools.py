@@ -1,4 +1,4 @@
-"""Agents as tools of agents: what goes in, what comes out, what is seen of the inside."""
+"""Agents as tools of agents: input, output, inner events, usage, errors and cancellation."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def answer(result: RunResult | RunResultStreaming) -> tuple[str, Any]:
     return item.status, item.output
 
 
-async def ended(run: RunResultStreaming) -> list[Event]:
+async def read_events(run: RunResultStreaming) -> list[Event]:
     async with asyncio.timeout(AT_MOST):
         events = [event async for event in run.stream_events()]
     check_events(events)
@@ -94,13 +94,15 @@ def short(events: Sequence[Event]) -> list[str]:
     return lines
 
 
-# --- what goes in and comes out
+# --- input and output
 
 
 @pytest.mark.requirement("A58")
 @pytest.mark.parametrize("streaming", [True, False])
-async def test_an_agent_answers_its_caller_and_sees_nothing_of_it(*, streaming: bool) -> None:
-    """Each has its own conversation; the caller's holds one call and one answer."""
+async def test_an_agent_tool_answers_without_seeing_the_callers_conversation(
+    *, streaming: bool
+) -> None:
+    """Each agent has its own conversation; the caller's holds one call and one output."""
     inner = agent(tool_call("add", a=1, b=2), "3", tools=[add], instructions="Add.")
     one = outer(inner.as_tool(streaming=streaming))
     result = await Runner.run(one, "Secret question.")
@@ -131,15 +133,14 @@ async def test_an_agent_answers_its_caller_and_sees_nothing_of_it(*, streaming: 
     ],
     ids=["words", "spaces", "other script", "long"],
 )
-def test_a_tool_is_named_after_its_agent(name: str, expected: str) -> None:
-    """Any name of an agent gives one that model providers take."""
+def test_an_agent_tool_is_named_after_its_agent(name: str, expected: str) -> None:
+    """Any agent name becomes a tool name that model providers accept."""
     tool = agent(name=name).as_tool()
     assert tool.name == expected
     assert name in tool.description
 
 
-def test_a_tool_has_the_name_and_description_it_is_given() -> None:
-    """Models read the description; it is the caller's to write."""
+def test_as_tool_sets_the_name_and_description() -> None:
     tool = agent().as_tool("ask", "Ask somebody.")
     assert (tool.name, tool.description) == ("ask", "Ask somebody.")
     assert tool.params_json_schema == snapshot(
@@ -158,8 +159,8 @@ def test_a_tool_has_the_name_and_description_it_is_given() -> None:
         agent().as_tool("ask somebody")
 
 
-def test_two_agents_of_a_name_are_told_apart_in_the_error() -> None:
-    """Both come from `as_tool`, which has no file and line."""
+def test_the_error_for_two_agents_of_one_name_identifies_both() -> None:
+    """Both come from `as_tool`, so there is no file and line to name."""
     with pytest.raises(UserError) as caught:
         outer(agent(name="A b").as_tool(), agent(name="a-B").as_tool())
     assert str(caught.value) == snapshot(
@@ -168,7 +169,7 @@ def test_two_agents_of_a_name_are_told_apart_in_the_error() -> None:
 
 
 class Question(BaseModel):
-    """A model's own words, which no other model is to read."""
+    """Structured input for an agent."""
 
     topic: str = Field(description="About what.")
     depth: int = 1
@@ -185,8 +186,8 @@ class Typed(TypedDict):
 
 
 @pytest.mark.parametrize("kind", [Question, Asked, Typed])
-async def test_the_input_may_have_a_form(kind: Any) -> None:
-    """The agent gets the JSON, validated; what does not fit is told to the caller."""
+async def test_the_input_can_have_a_schema(kind: Any) -> None:
+    """The agent gets the validated JSON; errors are reported to the calling model."""
     inner = agent("Fine.")
     tool = inner.as_tool(parameters=kind)
     schema = tool.params_json_schema
@@ -204,7 +205,7 @@ async def test_the_input_may_have_a_form(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [int, list[int], "text"], ids=["int", "list", "no type"])
-def test_an_input_that_is_no_object_is_refused(kind: Any) -> None:
+def test_an_input_schema_must_be_an_object(kind: Any) -> None:
     """Arguments of a call are an object."""
     with pytest.raises(UserError):
         agent().as_tool(parameters=kind)
@@ -213,8 +214,8 @@ def test_an_input_that_is_no_object_is_refused(kind: Any) -> None:
 @pytest.mark.requirement("A63", "A64")
 @pytest.mark.parametrize("streaming", [True, False])
 @pytest.mark.parametrize("kind", ["sync", "async", "blocks", "raising"])
-async def test_the_output_may_be_made_from_the_result(kind: str, *, streaming: bool) -> None:
-    """The extractor sees the whole inner run; what it returns is the tool's value."""
+async def test_the_output_can_be_extracted_from_the_result(kind: str, *, streaming: bool) -> None:
+    """The extractor gets the whole inner run; its return value is the value of the tool."""
     seen: list[RunResult] = []
 
     def sync(result: RunResult) -> Any:
@@ -241,8 +242,8 @@ async def test_the_output_may_be_made_from_the_result(kind: str, *, streaming: b
     assert seen[0].last_agent is inner
 
 
-async def test_a_typed_answer_of_an_agent_is_the_value_of_its_tool() -> None:
-    """The caller's application gets the object, the caller's model its JSON."""
+async def test_the_typed_output_of_an_agent_is_the_value_of_its_tool() -> None:
+    """The application gets the object, the calling model its JSON."""
     inner = agent('{"topic": "bees", "depth": 2}', output_type=Question)
     tool = inner.as_tool()
     one = outer(tool, tool_use_behavior="stop_on_first_tool")
@@ -251,7 +252,7 @@ async def test_a_typed_answer_of_an_agent_is_the_value_of_its_tool() -> None:
     assert answer(result) == ("ok", '{"topic":"bees","depth":2}')
 
 
-async def test_a_tool_of_an_agent_works_outside_a_run() -> None:
+async def test_an_agent_tool_works_outside_a_run() -> None:
     """Tests and applications call it like any tool."""
     tool = agent("3", "4").as_tool()
     assert await tool.invoke(input="?") == "3"
@@ -260,8 +261,8 @@ async def test_a_tool_of_an_agent_works_outside_a_run() -> None:
 
 
 @pytest.mark.parametrize("kind", ["false", "sync", "async"])
-async def test_a_tool_may_be_off(kind: str) -> None:
-    """As any tool; a function sees the agent that would offer it."""
+async def test_an_agent_tool_can_be_disabled(kind: str) -> None:
+    """Like any tool; a function gets the agent that would offer it."""
     seen: list[str] = []
 
     def off(context: Any, one: Agent) -> bool:
@@ -280,11 +281,11 @@ async def test_a_tool_may_be_off(kind: str) -> None:
     assert seen == ([] if kind == "false" else ["outer", "outer"])
 
 
-# --- faults inside
+# --- errors inside
 
 
-async def test_what_fails_inside_is_an_error_of_the_tool() -> None:
-    """The caller's model decides what to do; the caller's run goes on."""
+async def test_an_error_inside_is_an_error_of_the_tool() -> None:
+    """The calling model decides what to do, and the outer run continues."""
     found = {}
     for name, inner, turns in (
         ("turns", agent(*[tool_call("add", a=1, b=1)] * 3, tools=[add]), 2),
@@ -305,8 +306,8 @@ async def test_what_fails_inside_is_an_error_of_the_tool() -> None:
     )
 
 
-async def test_an_agent_without_a_failure_function_ends_the_run_of_its_caller() -> None:
-    """The error carries the result of the outermost run that it left."""
+async def test_an_agent_tool_without_a_failure_function_ends_the_outer_run() -> None:
+    """The error carries the result of the outermost run that it ended."""
     inner = agent(tool_call("add", a=1, b=1), tools=[add])
     tool = inner.as_tool(max_turns=1, failure_error_function=None)
     with pytest.raises(MaxTurnsExceeded, match="'inner'") as caught:
@@ -316,8 +317,8 @@ async def test_an_agent_without_a_failure_function_ends_the_run_of_its_caller() 
     assert answer(result) == ("tool_error", "The call failed: MaxTurnsExceeded.")
 
 
-async def test_agents_that_call_each_other_come_to_an_end() -> None:
-    """The limit names itself and what is likely wrong."""
+async def test_agents_that_call_each_other_reach_a_depth_limit() -> None:
+    """The error names the limit and the likely cause."""
     asked = 0
 
     def again(request: ModelRequest) -> Any:
@@ -337,11 +338,10 @@ async def test_agents_that_call_each_other_come_to_an_end() -> None:
     assert asked == 3
 
 
-# --- what is inherited, and what is summed
+# --- inherited settings and summed usage
 
 
-async def test_usage_counts_for_every_run_around() -> None:
-    """Who pays for the outer run pays for the inner ones."""
+async def test_usage_of_inner_runs_is_added_to_all_outer_runs() -> None:
     used = Usage(requests=1, input_tokens=10, output_tokens=1)
     seen: list[Usage] = []
     deep = Agent("deep", model=ScriptedModel(["d"], usage=used))
@@ -360,8 +360,8 @@ async def test_usage_counts_for_every_run_around() -> None:
 
 
 @pytest.mark.requirement("A60")
-async def test_an_agent_runs_as_its_caller_unless_it_has_its_own_way() -> None:
-    """Models, settings and limits are inherited whole, or given whole."""
+async def test_an_inner_run_inherits_the_configuration_of_its_caller() -> None:
+    """Models, settings and limits are inherited as a whole, or replaced as a whole."""
 
     class Named(ModelProvider):
         def __init__(self, name: str) -> None:
@@ -381,8 +381,8 @@ async def test_an_agent_runs_as_its_caller_unless_it_has_its_own_way() -> None:
     assert sorted(asked[1:]) == [("outer", "fast"), ("own", "slow")]
 
 
-async def test_the_applications_object_and_the_hooks_reach_every_level() -> None:
-    """Logging that is given to a run sees the runs inside it; an agent's own hooks only its own."""
+async def test_the_context_object_and_run_hooks_reach_every_level() -> None:
+    """Hooks of a run see its inner runs; hooks of an agent see only that agent."""
     lines: list[str] = []
     own: list[str] = []
 
@@ -400,7 +400,7 @@ async def test_the_applications_object_and_the_hooks_reach_every_level() -> None
     assert own == ["inner: add app"]
 
 
-# --- what is seen
+# --- events of inner runs
 
 
 def _three_deep(*, streaming: bool = True, **options: Any) -> Agent:
@@ -410,10 +410,10 @@ def _three_deep(*, streaming: bool = True, **options: Any) -> Agent:
 
 
 @pytest.mark.requirement("A52", "A53")
-async def test_everything_inside_is_seen_with_its_path() -> None:
-    """Three agents deep, in one order, as nested as the calls are."""
+async def test_inner_events_are_streamed_with_their_path() -> None:
+    """Three agents deep, in one order, nested like the calls."""
     run = Runner.run_streamed(_three_deep(), "Go.")
-    events = await ended(run)
+    events = await read_events(run)
     assert short(events) == snapshot(
         [
             "run_started",
@@ -446,11 +446,11 @@ async def test_everything_inside_is_seen_with_its_path() -> None:
     assert len(run.to_input_list()) == 4
 
 
-async def test_nothing_inside_is_seen_unless_it_is_asked_for() -> None:
-    """The call itself is; the history is the same either way."""
+async def test_inner_events_are_only_streamed_on_request() -> None:
+    """The call itself is streamed; the history is the same either way."""
     quiet, loud = _three_deep(streaming=False), _three_deep()
     run = Runner.run_streamed(quiet, "Go.")
-    events = await ended(run)
+    events = await read_events(run)
     assert short(events) == snapshot(
         [
             "run_started",
@@ -464,21 +464,21 @@ async def test_nothing_inside_is_seen_unless_it_is_asked_for() -> None:
         ]
     )
     other = Runner.run_streamed(loud, "Go.")
-    await ended(other)
+    await read_events(other)
     assert other.to_input_list() == run.to_input_list()
 
 
 @pytest.mark.requirement("A53")
-async def test_the_history_can_be_told_from_what_is_inside() -> None:
-    """Durable and with no path: that is the conversation, whatever happens inside."""
+async def test_the_history_can_be_separated_from_inner_events() -> None:
+    """The conversation is the set of durable events without a path."""
     run = Runner.run_streamed(_three_deep(), "Go.")
-    events = await ended(run)
+    events = await read_events(run)
     mine = [e.item for e in events if isinstance(e, RunItemStreamEvent) and not e.path]
     assert mine == run.to_input_list()[1:]
 
 
-async def test_start_and_end_of_the_call_may_be_hidden() -> None:
-    """The inner events stay; they then show no call around them."""
+async def test_start_and_end_of_the_call_can_be_hidden() -> None:
+    """The inner events stay, without a call around them."""
     run = Runner.run_streamed(_three_deep(enable_bracketing=False), "Go.")
     events = [event async for event in run.stream_events()]
     check_events(events, brackets=False)
@@ -487,8 +487,8 @@ async def test_start_and_end_of_the_call_may_be_hidden() -> None:
     assert ("call_1", "call_1") in brackets
 
 
-async def test_text_of_an_inner_agent_comes_while_it_is_written() -> None:
-    """Live means before its run is over."""
+async def test_text_of_an_inner_agent_is_streamed_live() -> None:
+    """Before its run ends."""
     going = asyncio.Event()
 
     async def later(request: ModelRequest) -> str:
@@ -506,19 +506,19 @@ async def test_text_of_an_inner_agent_comes_while_it_is_written() -> None:
         async for event in run.stream_events():
             if isinstance(event, NotifyStreamEvent):
                 assert event.path == ("call_1", "call_1")
-                going.set()  # or the run would never end
+                going.set()  # otherwise the run would never end
     assert run.final_output == "Done."
 
 
 @pytest.mark.requirement("A59")
-async def test_two_agents_at_once_are_told_apart_by_their_paths() -> None:
-    """The events of parallel runs are mixed; each keeps its own order."""
+async def test_events_of_two_parallel_agents_differ_by_path() -> None:
+    """The events of parallel runs interleave; each run keeps its own order."""
     one = agent(tool_call("add", a=1, b=2), "1", tools=[add], name="one")
     two = agent(tool_call("add", a=3, b=4), "2", tools=[add], name="two")
     tools = [one.as_tool(streaming=True), two.as_tool(streaming=True)]
     calls = [tool_call("one", input="?"), tool_call("two", input="?")]
     run = Runner.run_streamed(outer(*tools, steps=[calls, "x"]), "Go.")
-    events = await ended(run)
+    events = await read_events(run)
     answers = [item.output for item in run.new_items if isinstance(item, ToolCallOutputItem)]
     assert answers == ["1", "2"]
     for first in ("call_1", "call_2"):
@@ -534,10 +534,10 @@ async def test_two_agents_at_once_are_told_apart_by_their_paths() -> None:
 
 @pytest.mark.parametrize("kind", ["sync", "async", "raising"])
 @pytest.mark.parametrize("streaming", [True, False])
-async def test_a_callback_gets_what_happens_inside(
+async def test_on_stream_gets_the_inner_events(
     kind: str, caplog: pytest.LogCaptureFixture, *, streaming: bool
 ) -> None:
-    """In order and complete before the tool answers; what it raises costs the run nothing."""
+    """In order, complete before the tool returns, and without an effect of its errors."""
     seen: list[Event] = []
 
     def sync(event: Event) -> None:
@@ -553,7 +553,7 @@ async def test_a_callback_gets_what_happens_inside(
     tool = inner.as_tool(streaming=streaming, on_stream=later if kind == "async" else sync)
     with caplog.at_level(logging.CRITICAL if kind != "raising" else logging.ERROR):
         run = Runner.run_streamed(outer(tool), "Go.")
-        events = await ended(run)
+        events = await read_events(run)
     assert answer(run) == ("ok", "3")
     assert isinstance(seen[0], RunStartedEvent)
     assert isinstance(seen[-1], RunFinishedEvent)
@@ -568,8 +568,8 @@ async def test_a_callback_gets_what_happens_inside(
 
 
 @pytest.mark.parametrize("way", ["cancel", "error"])
-async def test_a_callback_that_hangs_does_not_hold_up_an_end(way: str) -> None:
-    """A run that is over without a result does not wait for who only listens."""
+async def test_a_hanging_callback_does_not_delay_the_end_of_a_failed_run(way: str) -> None:
+    """A run that ends without a result does not wait for its subscribers."""
     entered, stuck, left = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def hangs(event: Event) -> None:
@@ -592,17 +592,17 @@ async def test_a_callback_that_hangs_does_not_hold_up_an_end(way: str) -> None:
         await stuck.wait()
         if way == "cancel":
             run.cancel()
-        await ended(run)
+        await read_events(run)
         await left.wait()
     assert answer(run)[0] == ("cancelled" if way == "cancel" else "tool_error")
 
 
-# --- other ways to be inside
+# --- runs inside functions
 
 
 @pytest.mark.requirement("A62")
-async def test_a_run_made_inside_a_function_belongs_to_the_run_around() -> None:
-    """Its events, its usage and its end; without a word about it in the function."""
+async def test_a_run_started_inside_a_function_belongs_to_the_outer_run() -> None:
+    """Its events, usage and cancellation, without extra code in the function."""
     used = Usage(requests=1, input_tokens=1)
     inner = Agent(
         "inner",
@@ -618,7 +618,7 @@ async def test_a_run_made_inside_a_function_belongs_to_the_run_around() -> None:
         "outer", model=ScriptedModel([tool_call("helper"), "x"], usage=used), tools=[helper]
     )
     run = Runner.run_streamed(one, "Go.", context="app")
-    events = await ended(run)
+    events = await read_events(run)
     assert short(events) == snapshot(
         [
             "run_started",
@@ -645,8 +645,8 @@ async def test_a_run_made_inside_a_function_belongs_to_the_run_around() -> None:
 
 
 @pytest.mark.requirement("A62")
-async def test_a_run_made_inside_a_function_that_finds_no_end_is_its_failure() -> None:
-    """The caller's model is told of the limit, and its run goes on."""
+async def test_a_run_inside_a_function_that_exceeds_its_turns_is_a_tool_error() -> None:
+    """The calling model reads the limit, and its run continues."""
     inner = agent(*[tool_call("add", a=1, b=1)] * 3, tools=[add])
 
     @function_tool
@@ -661,8 +661,8 @@ async def test_a_run_made_inside_a_function_that_finds_no_end_is_its_failure() -
 
 
 @pytest.mark.requirement("A36")
-async def test_a_streamed_run_inside_a_tool_is_seen_inside_and_outside() -> None:
-    """A streaming tool may hand on what it likes; everything else is there already."""
+async def test_a_streamed_run_inside_a_tool_is_visible_inside_and_outside() -> None:
+    """A streaming tool can forward selected events; all others are streamed anyway."""
     inner = agent("Three.")
     seen: list[str] = []
 
@@ -674,14 +674,14 @@ async def test_a_streamed_run_inside_a_tool_is_seen_inside_and_outside() -> None
         yield inside.final_output
 
     run = Runner.run_streamed(outer(helper, steps=[tool_call("helper"), "x"]), "Go.")
-    events = await ended(run)
+    events = await read_events(run)
     assert answer(run) == ("ok", "Three.")
     inside = [event.type for event in events if event.path == ("call_1",)]
     assert inside[1:-1] == seen
 
 
-async def test_a_sync_tool_may_run_an_agent() -> None:
-    """`run_sync` finds the run around it, though it works on another loop."""
+async def test_a_sync_tool_can_run_an_agent() -> None:
+    """`run_sync` finds the outer run, although it uses another loop."""
     inner = agent(tool_call("add", a=1, b=2), "3", tools=[add])
 
     @function_tool
@@ -689,30 +689,30 @@ async def test_a_sync_tool_may_run_an_agent() -> None:
         return Runner.run_sync(inner, "?").final_output
 
     run = Runner.run_streamed(outer(helper, steps=[tool_call("helper"), "x"]), "Go.")
-    events = await ended(run)
+    events = await read_events(run)
     assert answer(run) == ("ok", "3")
     assert ("call_1", "call_1") in {event.path for event in events}
 
 
-async def test_a_listener_hears_runs_as_it_hears_tools() -> None:
-    """Whatever starts inside the block, plain runs included."""
-    async with listen() as heard:
+async def test_a_listener_records_runs_as_well_as_tools() -> None:
+    """Everything started inside the block, plain runs included."""
+    async with listen() as emitted:
         await Runner.run(_three_deep(), "Go.")
-    events = heard.events
+    events = emitted.events
     check_events(events)
     assert isinstance(events[0], RunStartedEvent)
     assert isinstance(events[-1], RunFinishedEvent)
     assert ("call_1", "call_1", "call_1") in {event.path for event in events}
 
 
-# --- the end
+# --- cancellation and timeouts
 
 
 @pytest.mark.requirement("F40")
 @pytest.mark.parametrize("streaming", [True, False])
 @pytest.mark.parametrize("way", ["cancel", "deadline", "sibling"])
-async def test_f40_three_levels_end_with_the_outermost(way: str, *, streaming: bool) -> None:
-    """Within a second; each call and each run has one last word, and nothing goes on."""
+async def test_f40_three_levels_end_with_the_outermost_run(way: str, *, streaming: bool) -> None:
+    """Within a second; each call and each run has one end event, and nothing keeps running."""
     entered, left, extracted = asyncio.Event(), [], []
 
     @function_tool
@@ -740,7 +740,7 @@ async def test_f40_three_levels_end_with_the_outermost(way: str, *, streaming: b
 
     async def read() -> None:
         async for event in run.stream_events():
-            events.append(event)  # noqa: PERF401 - kept though the iteration raises
+            events.append(event)  # noqa: PERF401 - must survive an error of the iteration
 
     async with asyncio.timeout(1.2):
         await entered.wait()
@@ -763,8 +763,8 @@ async def test_f40_three_levels_end_with_the_outermost(way: str, *, streaming: b
     assert statuses == (["cancelled", "tool_error"] if way == "sibling" else ["cancelled"])
 
 
-async def test_an_agent_that_takes_too_long_leaves_no_call_open() -> None:
-    """What runs inside has ended for whoever watches before the tool has, cleaned up or not."""
+async def test_an_agent_that_times_out_leaves_no_call_open() -> None:
+    """Inner calls end before the tool does, cleaned up or not."""
 
     @function_tool
     async def hang() -> None:
@@ -772,11 +772,11 @@ async def test_an_agent_that_takes_too_long_leaves_no_call_open() -> None:
 
     inner = agent([tool_call("hang")], tools=[hang])
     tool = policies.timeout(1)(inner.as_tool(streaming=True))
-    heard: list[Event] = []
-    outcome = await tool.call(ToolContext(emit=heard.append), '{"input": "Wait."}')
+    emitted: list[Event] = []
+    outcome = await tool.call(ToolContext(emit=emitted.append), '{"input": "Wait."}')
     assert outcome.status == "timeout"
-    check_events(heard)
-    ends = [event for event in heard if isinstance(event, ToolStreamEndEvent)]
+    check_events(emitted)
+    ends = [event for event in emitted if isinstance(event, ToolStreamEndEvent)]
     assert [(event.tool_name, event.status) for event in ends] == [
         ("hang", "lost"),
         ("inner", "timeout"),

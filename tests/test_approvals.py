@@ -1,4 +1,4 @@
-"""Approvals: what waits for a person, what is decided, and what runs then, exactly once."""
+"""Approvals: which calls wait, which decisions are possible, and that each call runs once."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ AT_MOST = 5.0
 
 
 class Ship:
-    """A tool that changes the world, and a book of what it did."""
+    """A tool with side effects, and a log of its executions."""
 
     def __init__(self, *policies: Callable[[Any], Any], name: str = "ship") -> None:
         self.sent: list[int] = []
@@ -86,18 +86,18 @@ def outputs(result: RunResult | RunResultStreaming) -> list[tuple[str, Any]]:
 
 
 def through_json(state: RunState) -> RunState:
-    """Give the state as another process would have it."""
+    """Return the state as another process would load it."""
     text = state.to_json()
     again = RunState.from_json(text)
     assert again.to_json() == text
     return again
 
 
-# --- what waits
+# --- which calls wait
 
 
-async def test_a_call_waits_goes_through_json_and_runs_once() -> None:
-    """The whole way: stop, decide, go on; the conversation is as if nobody had waited."""
+async def test_a_call_waits_survives_json_and_runs_once() -> None:
+    """The conversation is the same as without the wait."""
     ship = Ship()
     one = agent([tool_call("ship", order=1)], "Done.", tools=[ship.tool])
     result = await Runner.run(one, "Ship it.")
@@ -143,8 +143,8 @@ STACKS: dict[str, tuple[Callable[[Any], Any], ...]] = {
 
 
 @pytest.mark.parametrize("stack", STACKS)
-async def test_a_call_waits_wherever_the_policy_stands(stack: str) -> None:
-    """Approval comes first, before anything else around the tool has begun."""
+async def test_a_call_waits_at_any_position_of_the_policy(stack: str) -> None:
+    """Approval comes before any other policy starts."""
     ship = Ship(*STACKS[stack])
     one = agent(tool_call("ship", order=1), "x", tools=[ship.tool])
     run = Runner.run_streamed(one, "Go.")
@@ -166,8 +166,7 @@ async def test_a_call_waits_wherever_the_policy_stands(stack: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["streaming", "sync", "method"])
-async def test_any_kind_of_tool_may_need_approval(kind: str) -> None:
-    """The policy is about calls, not about how a body is written."""
+async def test_any_kind_of_tool_can_need_approval(kind: str) -> None:
     ran: list[str] = []
 
     @needs_approval
@@ -199,8 +198,8 @@ async def test_any_kind_of_tool_may_need_approval(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sync", "async", "raising", "False"])
-async def test_a_rule_says_which_calls_wait(kind: str) -> None:
-    """It sees the context and the arguments; one that fails means that a person decides."""
+async def test_a_rule_selects_the_calls_that_wait(kind: str) -> None:
+    """It gets the context and the arguments; if it fails, the call waits."""
 
     def sync(context: ToolContext[Any], arguments: dict[str, Any]) -> bool:
         assert context.tool_call_id == "call_1"
@@ -226,16 +225,16 @@ async def test_a_rule_says_which_calls_wait(kind: str) -> None:
     assert found == waits.get(kind, [False, False])
 
 
-async def test_nobody_is_asked_about_a_call_that_fails_anyway() -> None:
-    """Bad arguments and unknown tools are answered at once."""
+async def test_an_invalid_call_needs_no_approval() -> None:
+    """Invalid arguments and unknown tools are answered at once."""
     ship = Ship()
     calls = [tool_call("ship", order="one"), tool_call("shop", order=1)]
     result = await Runner.run(agent(calls, "x", tools=[ship.tool]), "Go.")
     assert [status for status, _ in outputs(result)] == ["invalid_args", "invalid_args"]
 
 
-async def test_what_was_decided_wrongly_is_told() -> None:
-    """The message names the call that waits, or where to find those that do."""
+async def test_an_invalid_decision_is_reported() -> None:
+    """The message names the waiting call, or where to find the waiting calls."""
     ship = Ship()
     result = await Runner.run(agent(tool_call("ship", order=1), tools=[ship.tool]), "Go.")
     state, item = result.to_state(), result.interruptions[0]
@@ -266,12 +265,12 @@ async def test_what_was_decided_wrongly_is_told() -> None:
     assert ship.sent == []
 
 
-# --- what is decided
+# --- decisions
 
 
 @pytest.mark.parametrize("message", [None, "Not before Monday."])
-async def test_a_refused_call_is_answered_and_not_run(message: str | None) -> None:
-    """The model learns that it was a person, and why."""
+async def test_a_rejected_call_is_answered_and_not_run(message: str | None) -> None:
+    """The model reads that a person rejected it, and why."""
     ship = Ship()
     one = agent(tool_call("ship", order=1), "x", tools=[ship.tool])
     state = (await Runner.run(one, "Go.")).to_state()
@@ -283,8 +282,8 @@ async def test_a_refused_call_is_answered_and_not_run(message: str | None) -> No
     assert result.final_output == "x"
 
 
-async def test_a_refusal_of_a_tool_without_a_failure_function_ends_the_run() -> None:
-    """As any error of such a tool does."""
+async def test_a_rejection_of_a_tool_without_a_failure_function_ends_the_run() -> None:
+    """Like any error of such a tool."""
     ship = Ship()
     tool = ship.tool.with_(failure_error_function=None)
     one = agent(tool_call("ship", order=1), "x", tools=[tool])
@@ -295,13 +294,13 @@ async def test_a_refusal_of_a_tool_without_a_failure_function_ends_the_run() -> 
     assert ship.sent == []
 
 
-@pytest.mark.parametrize("given", [{"order": 5}, '{"order": 5}'], ids=["mapping", "text"])
-async def test_a_person_may_change_the_arguments(given: Any) -> None:
-    """The call runs with those, and the model is told of them."""
+@pytest.mark.parametrize("arguments", [{"order": 5}, '{"order": 5}'], ids=["mapping", "text"])
+async def test_a_person_can_change_the_arguments(arguments: Any) -> None:
+    """The call runs with the new ones, and the model is informed."""
     ship = Ship()
     one = agent(tool_call("ship", order=1), "x", tools=[ship.tool])
     state = (await Runner.run(one, "Go.")).to_state()
-    state.approve(state.interruptions[0], given)
+    state.approve(state.interruptions[0], arguments)
     result = await Runner.run(one, through_json(state))
     assert ship.sent == [5]
     [(status, text)] = outputs(result)
@@ -311,7 +310,7 @@ async def test_a_person_may_change_the_arguments(given: Any) -> None:
 
 
 async def test_changed_arguments_are_validated() -> None:
-    """People make mistakes too; nothing runs with what the tool does not take."""
+    """People make mistakes too."""
     ship = Ship()
     one = agent(tool_call("ship", order=1), "x", tools=[ship.tool])
     state = (await Runner.run(one, "Go.")).to_state()
@@ -321,8 +320,8 @@ async def test_changed_arguments_are_validated() -> None:
     assert outputs(result)[0][0] == "invalid_args"
 
 
-async def test_always_holds_for_later_calls_until_the_tool_changes() -> None:
-    """What a person agreed to is this tool, not anything that comes to have its name."""
+async def test_always_applies_to_later_calls_until_the_tool_changes() -> None:
+    """The approval is for this tool, not for any later tool of the same name."""
     ship = Ship()
     model = ScriptedModel(
         [tool_call("ship", order=1), tool_call("ship", order=2), tool_call("ship", order=3), "x"]
@@ -345,8 +344,8 @@ async def test_always_holds_for_later_calls_until_the_tool_changes() -> None:
     assert [item.arguments for item in result.interruptions] == ['{"order": 3}']
 
 
-async def test_several_calls_may_be_decided_one_by_one() -> None:
-    """What is decided runs; the others go on waiting, and nothing runs twice."""
+async def test_several_calls_can_be_decided_one_by_one() -> None:
+    """Decided calls run; the others keep waiting, and nothing runs twice."""
     ship, free = Ship(), Ship(lambda tool: tool, name="free")
     calls = [
         tool_call("ship", order=1),
@@ -377,8 +376,8 @@ async def test_several_calls_may_be_decided_one_by_one() -> None:
     assert [item["status"] for item in made] == ["denied", "ok", "ok", "ok"]
 
 
-async def test_decisions_about_one_state_are_not_seen_in_another() -> None:
-    """Two people may look at the same result; inner runs are no exception."""
+async def test_decisions_on_one_state_do_not_affect_another() -> None:
+    """Two people can look at the same result; this includes inner runs."""
     ship = Ship()
     inner = agent(tool_call("ship", order=1), "in", tools=[ship.tool], name="inner")
     calls = [tool_call("ship", order=7), tool_call("inner", input="?")]
@@ -391,7 +390,7 @@ async def test_decisions_about_one_state_are_not_seen_in_another() -> None:
 
 
 async def test_waiting_calls_are_counted_once() -> None:
-    """A budget is about calls, not about how often a run had to stop for them."""
+    """A budget counts calls, not interruptions."""
     ship = Ship()
     config = RunConfig(max_tool_calls=2)
     calls = [tool_call("ship", order=1), tool_call("ship", order=2)]
@@ -404,8 +403,7 @@ async def test_waiting_calls_are_counted_once() -> None:
     assert sorted(ship.sent) == [1, 2]
 
 
-async def test_a_run_that_goes_on_keeps_its_figures() -> None:
-    """Usage and turns are those of the whole run."""
+async def test_a_resumed_run_keeps_its_usage_and_turns() -> None:
     ship = Ship()
     model = ScriptedModel(
         [tool_call("ship", order=1), "x"], usage=Usage(requests=1, input_tokens=5)
@@ -420,7 +418,7 @@ async def test_a_run_that_goes_on_keeps_its_figures() -> None:
 
 
 async def test_a_tool_that_ends_the_run_ends_it_after_its_approval() -> None:
-    """The behaviour after tools is that of a run that never waited."""
+    """The tool use behavior is the same as without the wait."""
     ship = Ship()
     one = agent(
         tool_call("ship", order=1), tools=[ship.tool], tool_use_behavior="stop_on_first_tool"
@@ -430,7 +428,7 @@ async def test_a_tool_that_ends_the_run_ends_it_after_its_approval() -> None:
     assert (await Runner.run(one, state)).final_output == "sent 1"
 
 
-async def test_the_first_call_of_a_turn_is_the_first_also_after_a_wait() -> None:
+async def test_the_order_of_calls_is_kept_after_a_wait() -> None:
     """Which call ends a run does not depend on which of them had to wait."""
     ship, free = Ship(), Ship(lambda tool: tool, name="free")
     calls = [tool_call("free", order=1), tool_call("ship", order=2)]
@@ -440,10 +438,10 @@ async def test_the_first_call_of_a_turn_is_the_first_also_after_a_wait() -> None
     assert (await Runner.run(one, state)).final_output == "sent 1"
 
 
-# --- never twice
+# --- calls run at most once
 
 
-async def test_a_state_that_was_used_runs_nothing_that_has_an_answer() -> None:
+async def test_a_resumed_state_does_not_rerun_answered_calls() -> None:
     """The state of the finished run holds the answers."""
     ship = Ship()
     one = agent(tool_call("ship", order=1), "x", "y", tools=[ship.tool])
@@ -472,7 +470,7 @@ async def test_an_approved_call_runs_although_an_earlier_call_had_its_id() -> No
 
 
 async def test_an_approved_call_that_is_cancelled_is_answered_and_not_run_again() -> None:
-    """It may have taken effect; the decision is used up with its start."""
+    """It can have taken effect; the decision is used up when the call starts."""
     entered, ran = asyncio.Event(), []
 
     @needs_approval
@@ -500,8 +498,8 @@ async def test_an_approved_call_that_is_cancelled_is_answered_and_not_run_again(
     assert ran == [1]
 
 
-async def test_a_call_inside_an_agent_that_was_cancelled_is_not_run_again() -> None:
-    """The state of an inner run is used up once it goes on."""
+async def test_a_cancelled_call_of_an_inner_agent_is_not_run_again() -> None:
+    """The state of an inner run is used up when it resumes."""
     ship, entered = Ship(), asyncio.Event()
 
     @function_tool
@@ -526,8 +524,8 @@ async def test_a_call_inside_an_agent_that_was_cancelled_is_not_run_again() -> N
     assert result.final_output == "x"
 
 
-async def test_a_call_of_a_tool_that_is_gone_is_answered() -> None:
-    """The run goes on; it must not wait for ever for what can no longer be decided."""
+async def test_a_call_of_a_removed_tool_is_answered() -> None:
+    """The run continues instead of waiting for a decision that is no longer possible."""
     ship = Ship()
     one = agent(tool_call("ship", order=1), tools=[ship.tool])
     state = (await Runner.run(one, "Go.")).to_state()
@@ -537,7 +535,7 @@ async def test_a_call_of_a_tool_that_is_gone_is_answered() -> None:
     assert waiting.final_output == "x"
 
 
-# --- bound to the call
+# --- decisions are bound to the call
 
 
 def _arguments_of_the_call(data: dict[str, Any]) -> None:
@@ -561,10 +559,10 @@ def _pin(data: dict[str, Any]) -> None:
     "tamper", [_arguments_of_the_call, _name_of_the_call, _shown_arguments, _pin]
 )
 @pytest.mark.parametrize("when", ["before", "after"])
-async def test_s35_a_changed_call_is_asked_about_again(
+async def test_s35_a_changed_call_needs_a_new_approval(
     tamper: Callable[[dict[str, Any]], None], when: str
 ) -> None:
-    """What was approved is the call with just these arguments, of just this tool."""
+    """The approval covers exactly these arguments of exactly this tool."""
     ship, second = Ship(), Ship(name="ship2")
     one = agent(tool_call("ship", order=1), tools=[ship.tool, second.tool])
     state = (await Runner.run(one, "Go.")).to_state()
@@ -585,8 +583,8 @@ async def test_s35_a_changed_call_is_asked_about_again(
 
 @pytest.mark.requirement("S35")
 @pytest.mark.parametrize("change", ["description", "schema"])
-async def test_s35_a_changed_tool_is_asked_about_again(change: str) -> None:
-    """A tool that was redefined while somebody thought about it is another tool."""
+async def test_s35_a_changed_tool_needs_a_new_approval(change: str) -> None:
+    """A tool that was redefined in the meantime is another tool."""
     ship = Ship()
     one = agent(tool_call("ship", order=1), tools=[ship.tool])
     state = (await Runner.run(one, "Go.")).to_state()
@@ -657,27 +655,29 @@ BROKEN: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-async def test_a_state_that_cannot_be_read_is_refused(case: str) -> None:
-    """It comes from a store or a network; nothing in it may surprise the program."""
-    given, message = BROKEN[case]
-    if isinstance(given, dict):
+async def test_an_unreadable_state_is_refused(case: str) -> None:
+    """States come from a store or a network and can hold anything."""
+    broken_state, message = BROKEN[case]
+    if isinstance(broken_state, dict):
         ship = Ship()
         one = agent(tool_call("ship", order=1), tools=[ship.tool])
         data = (await Runner.run(one, "Go.")).to_state().to_dict()
         pending = data["pending"][0]
-        if given.get("pending") == "decision":
-            given = {"pending": [{**pending, "decision": {"approved": "yes"}}]}
-        elif given.get("pending") == "arguments":
-            given = {"pending": [{**pending, "decision": {"approved": True, "arguments": 5}}]}
-        given = json.dumps({**data, **given})
+        if broken_state.get("pending") == "decision":
+            broken_state = {"pending": [{**pending, "decision": {"approved": "yes"}}]}
+        elif broken_state.get("pending") == "arguments":
+            broken_state = {
+                "pending": [{**pending, "decision": {"approved": True, "arguments": 5}}]
+            }
+        broken_state = json.dumps({**data, **broken_state})
     with pytest.raises(UserError) as caught:
-        RunState.from_json(given)
+        RunState.from_json(broken_state)
     if message:
         assert str(caught.value) == message
 
 
 async def test_a_state_of_another_agent_is_refused() -> None:
-    """It would run its calls with the tools of a stranger."""
+    """Its calls would run with the wrong tools."""
     ship = Ship()
     result = await Runner.run(agent(tool_call("ship", order=1), tools=[ship.tool]), "Go.")
     with pytest.raises(UserError) as caught:
@@ -706,8 +706,8 @@ def _three_deep(ship: Ship, *, streaming: bool) -> Agent:
 
 
 @pytest.mark.parametrize("streaming", [True, False])
-async def test_calls_two_agents_deep_wait_and_go_on(*, streaming: bool) -> None:
-    """The item says where the call is; each is decided by itself, over JSON."""
+async def test_calls_two_agents_deep_wait_and_resume(*, streaming: bool) -> None:
+    """The item has the path of the call; each is decided separately, via JSON."""
     ship = Ship()
     one = _three_deep(ship, streaming=streaming)
     run = Runner.run_streamed(one, "Go.")
@@ -736,8 +736,8 @@ async def test_calls_two_agents_deep_wait_and_go_on(*, streaming: bool) -> None:
     ]
 
 
-async def test_an_agent_as_a_tool_may_itself_need_approval() -> None:
-    """The decision about the agent is kept while a call inside waits for its own."""
+async def test_an_agent_tool_can_need_approval() -> None:
+    """Its decision is stored while a call inside waits for another one."""
     ship = Ship()
     inner = agent(tool_call("ship", order=1), "in", tools=[ship.tool], name="inner")
     model = inner.model
@@ -756,8 +756,8 @@ async def test_an_agent_as_a_tool_may_itself_need_approval() -> None:
     assert len(model.requests) == 2
 
 
-async def test_a_run_inside_a_function_denies_what_it_cannot_wait_for() -> None:
-    """A Python function cannot be stopped and gone on with in another process."""
+async def test_a_run_inside_a_function_denies_calls_that_need_approval() -> None:
+    """A Python function cannot be suspended and resumed in another process."""
     ship = Ship()
     inner = agent(tool_call("ship", order=1), "in", tools=[ship.tool], name="inner").as_tool()
 
@@ -777,12 +777,12 @@ async def test_a_run_inside_a_function_denies_what_it_cannot_wait_for() -> None:
     assert ship.sent == []
 
 
-# --- somebody is there
+# --- immediate decisions
 
 
 @pytest.mark.parametrize("kind", ["sync", "async", "decision", "no", "reason", "edit"])
-async def test_somebody_may_decide_at_once(kind: str) -> None:
-    """Then the run does not end; also for calls inside agents that have a configuration of theirs."""
+async def test_an_approver_can_decide_immediately(kind: str) -> None:
+    """The run does not stop then, even for inner agents with their own configuration."""
     seen: list[ToolApprovalItem] = []
     decisions: dict[str, Any] = {
         "decision": Decision(approved=True),
@@ -821,8 +821,8 @@ async def test_somebody_may_decide_at_once(kind: str) -> None:
         assert sorted(ship.sent) == ([9, 9] if kind == "edit" else [1, 2])
 
 
-async def test_an_answer_that_is_no_decision_is_a_user_error() -> None:
-    """A typo in the approver must not be read as a yes."""
+async def test_an_invalid_answer_of_an_approver_is_a_user_error() -> None:
+    """A typo in the approver must not count as an approval."""
     ship = Ship()
     one = agent(tool_call("ship", order=1), "x", tools=[ship.tool])
     with pytest.raises(UserError) as caught:
@@ -834,7 +834,7 @@ async def test_an_answer_that_is_no_decision_is_a_user_error() -> None:
 
 
 async def test_an_approver_that_fails_ends_the_run_without_the_call() -> None:
-    """Nothing runs that nobody has agreed to."""
+    """Without a decision the call must not run."""
 
     def broken(item: ToolApprovalItem) -> bool:
         raise LookupError("approver")
@@ -847,7 +847,7 @@ async def test_an_approver_that_fails_ends_the_run_without_the_call() -> None:
 
 
 async def test_a_call_outside_a_run_is_denied() -> None:
-    """Where nobody can be asked, nothing runs."""
+    """There is no approver to ask."""
     ship = Ship()
     with pytest.raises(ToolDeniedError) as caught:
         await ship.tool.invoke(order=1)
@@ -860,7 +860,7 @@ async def test_a_call_outside_a_run_is_denied() -> None:
     assert ship.sent == []
 
 
-# --- questions of tools
+# --- elicitation
 
 
 @function_tool
@@ -870,8 +870,8 @@ async def order_pizza(context: ToolContext[Any]) -> str:
 
 
 @pytest.mark.parametrize("kind", ["sync", "async", "none", "wrong", "nobody"])
-async def test_a_tool_may_ask_the_person(kind: str) -> None:
-    """The answer is of the type that was asked for, or the call is denied."""
+async def test_a_tool_can_ask_the_user(kind: str) -> None:
+    """The answer has the requested type, or the call is denied."""
     seen: list[Question] = []
 
     def ask(question: Question) -> Any:
@@ -916,8 +916,8 @@ async def test_a_tool_may_ask_the_person(kind: str) -> None:
 # --- guardrails
 
 
-async def test_guardrails_look_at_what_goes_in_and_what_comes_out() -> None:
-    """They change, refuse or let pass; the model reads why."""
+async def test_guardrails_check_arguments_and_results() -> None:
+    """They change, refuse or pass them; the model reads the reason."""
     ship = Ship(
         lambda tool: output_guardrail(_no_sevens)(input_guardrail(_small_only)(tool)),
     )
@@ -988,8 +988,8 @@ PROGRAM = """
 """
 
 
-def test_a_run_goes_on_in_another_process(tmp_path: Path) -> None:
-    """The state is all that is needed, besides the same program."""
+def test_a_run_resumes_in_another_process(tmp_path: Path) -> None:
+    """The state and the same program are sufficient."""
     found = ""
     for step in ("stop", "go"):
         done = subprocess.run(  # noqa: S603 - a program of this test
@@ -1005,7 +1005,7 @@ def test_a_run_goes_on_in_another_process(tmp_path: Path) -> None:
 
 
 async def test_an_unknown_tool_that_raises_leaves_the_others_waiting() -> None:
-    """A run that ends with an error keeps what could still be decided."""
+    """A run that ends with an error keeps the calls that can still be decided."""
     ship = Ship()
     calls = [tool_call("ship", order=1), tool_call("boom")]
 
@@ -1027,7 +1027,7 @@ async def test_an_unknown_tool_that_raises_leaves_the_others_waiting() -> None:
 
 
 async def test_a_person_approves_the_arguments_that_run() -> None:
-    """A guardrail that rewrites must do so before anybody looks, wherever it stands."""
+    """A guardrail that rewrites arguments runs before the approval, at any position."""
     ran: list[str] = []
 
     def inside(context: ToolContext[Any], arguments: dict[str, Any]) -> dict[str, Any]:
@@ -1052,8 +1052,7 @@ async def test_a_person_approves_the_arguments_that_run() -> None:
     assert ran == ["/data/x", "/data/x"]
 
 
-async def test_arguments_of_a_person_pass_the_guardrail_too() -> None:
-    """A rule about arguments holds whoever wrote them."""
+async def test_arguments_changed_by_a_person_pass_the_guardrail_too() -> None:
     ran: list[str] = []
 
     def only_below(context: ToolContext[Any], arguments: dict[str, Any]) -> None:
@@ -1079,8 +1078,8 @@ async def test_arguments_of_a_person_pass_the_guardrail_too() -> None:
     assert "Only below /data." in str(outputs[0].output)
 
 
-async def test_a_call_that_waited_in_a_session_is_asked_about_again_and_not_lost() -> None:
-    """It has not run, so nothing about it is unknown."""
+async def test_a_waiting_call_in_a_session_is_requested_again_and_not_lost() -> None:
+    """It has not run, so its outcome is known."""
 
     class Memory:
         def __init__(self) -> None:
@@ -1110,8 +1109,8 @@ async def test_a_call_that_waited_in_a_session_is_asked_about_again_and_not_lost
     assert done.final_output == "done"
 
 
-async def test_an_approved_call_that_died_while_it_ran_is_lost() -> None:
-    """That it may run is on record before it does, so the next run knows that it may have."""
+async def test_an_approved_call_that_crashed_while_running_is_lost() -> None:
+    """The start is recorded first, so the next run knows that the call can have run."""
     ran: list[str] = []
 
     class Memory:
@@ -1131,7 +1130,7 @@ async def test_an_approved_call_that_died_while_it_ran_is_lost() -> None:
     async def pay(payee: str) -> str:
         """Pay somebody."""
         ran.append(payee)
-        left.events = await session.read()  # what a crash at this moment would leave
+        left.events = await session.read()  # the state after a crash at this moment
         return "paid"
 
     model = ScriptedModel([tool_call("pay", payee="x"), "done", "unsure"])
@@ -1146,8 +1145,8 @@ async def test_an_approved_call_that_died_while_it_ran_is_lost() -> None:
     assert ran == ["x"]
 
 
-async def test_an_output_guardrail_that_gives_nothing_lets_the_value_pass() -> None:
-    """One that only looks must not turn every answer into nothing."""
+async def test_an_output_guardrail_that_returns_none_passes_the_value() -> None:
+    """A guardrail that only observes must not replace every output with None."""
     seen: list[Any] = []
 
     @output_guardrail(lambda context, value: seen.append(value))

@@ -1,4 +1,4 @@
-"""What a model may send as arguments, and what it is told when it may not."""
+"""Argument validation: accepted forms and the error messages for the model."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def probe(
     count: Annotated[int, Field(ge=1, le=100)] = 1,
     anything: Any = None,
 ) -> dict[str, Any]:
-    """Give back what came."""
+    """Return the arguments."""
     return dict(locals())
 
 
@@ -58,7 +58,7 @@ def nothing_needed(limit: int = 10, name: str = "x") -> list[Any]:
 
 
 def refused(args_json: Any) -> ModelBehaviorError:
-    """Call the probe with arguments that it must refuse."""
+    """Call the probe with arguments that it must refuse, and return the error."""
     with pytest.raises(ModelBehaviorError) as caught:
         probe.invoke_sync(args_json)
     assert len(str(caught.value)) <= 2_048
@@ -70,38 +70,38 @@ def accepted(**arguments: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "null", "{}", " { } ", " null "])
-def test_no_arguments_can_be_said_in_many_ways_when_none_is_required(text: str) -> None:
+def test_empty_arguments_have_many_accepted_forms_if_none_is_required(text: str) -> None:
     """Models send all of these for a call without arguments."""
     assert nothing_needed.invoke_sync(text) == [10, "x"]
 
 
 @pytest.mark.parametrize("text", ["[]", "0", "true", '""', '"x"', "[1]"])
-def test_what_is_no_object_is_refused_even_when_nothing_is_required(text: str) -> None:
-    """Accepting it would mean that any nonsense calls the tool with its defaults."""
+def test_arguments_that_are_not_an_object_are_refused_even_if_none_is_required(text: str) -> None:
+    """Otherwise any nonsense would call the tool with its defaults."""
     with pytest.raises(ModelBehaviorError, match="JSON object"):
         nothing_needed.invoke_sync(text)
 
 
 def test_an_object_in_a_string_is_unwrapped() -> None:
-    """Models encode their arguments twice now and then; nothing is guessed by reading it."""
+    """Models sometimes encode their arguments twice; decoding is unambiguous."""
     assert probe.invoke_sync(json.dumps(json.dumps({"a": 1, "b": "x"})))["a"] == 1
 
 
-def test_json_text_where_a_list_or_an_object_belongs_is_decoded() -> None:
-    """The commonest slip of models with nested arguments."""
+def test_json_text_for_a_list_or_an_object_is_decoded() -> None:
+    """The most common mistake of models with nested arguments."""
     found = accepted(items='[{"k": 1}]', loc='{"lat": 1, "long": 2}', where='{"field": "f"}')
     assert found["items"] == [{"k": 1}]
     assert found["loc"] == {"lat": 1.0, "long": 2.0}
     assert found["where"] == Filter(field="f")
 
 
-def test_json_text_where_text_belongs_stays_text() -> None:
-    """A string is what was asked for."""
+def test_json_text_for_a_string_stays_text() -> None:
+    """The schema asks for a string."""
     assert accepted(b='{"x": 1}')["b"] == '{"x": 1}'
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("value", "expected"),
     [
         ({"a": "3"}, 3),
         ({"a": " 42 "}, 42),
@@ -112,11 +112,11 @@ def test_json_text_where_text_belongs_stays_text() -> None:
     ],
     ids=repr,
 )
-def test_integers_may_come_as_numeric_strings_and_whole_floats(
-    given: dict[str, Any], expected: int
+def test_integers_can_be_numeric_strings_and_whole_floats(
+    value: dict[str, Any], expected: int
 ) -> None:
-    """Models send them; nothing is lost."""
-    found = accepted(**given)["a"]
+    """Models send them, and the conversion is exact."""
+    found = accepted(**value)["a"]
     assert found == expected
     assert type(found) is int
 
@@ -124,16 +124,16 @@ def test_integers_may_come_as_numeric_strings_and_whole_floats(
 @pytest.mark.parametrize(
     "value", [True, False, 3.5, "x", "", None, [], {}, "3.5", "true"], ids=repr
 )
-def test_what_is_no_integer_is_refused(value: Any) -> None:
-    """A boolean is no number, whatever Python thinks."""
+def test_other_values_for_an_integer_are_refused(value: Any) -> None:
+    """A boolean is not a number, although it is an `int` in Python."""
     error = refused(json.dumps({"a": value, "b": "x"}))
     assert error.problems[0].path == ("a",)
 
 
 @pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "1e400", "true", '"nan"', '"x"'])
 @pytest.mark.parametrize("name", ["ratio", "anything"])
-def test_numbers_that_json_does_not_have_are_refused(name: str, text: str) -> None:
-    """They break whoever writes them down as JSON again."""
+def test_numbers_outside_json_are_refused(name: str, text: str) -> None:
+    """They could not be written as JSON again."""
     if name == "anything" and text in {"true", '"nan"', '"x"'}:
         assert probe.invoke_sync(f'{{"a": 1, "b": "x", "anything": {text}}}')["a"] == 1
         return
@@ -144,19 +144,19 @@ def test_numbers_that_json_does_not_have_are_refused(name: str, text: str) -> No
 @pytest.mark.parametrize(
     ("value", "expected"), [(True, True), ("true", True), ("False", False), ("false", False)]
 )
-def test_booleans_may_come_as_the_words(value: Any, expected: bool) -> None:
+def test_booleans_can_be_quoted(value: Any, expected: bool) -> None:
     """Models quote them."""
     assert accepted(flag=value)["flag"] is expected
 
 
 @pytest.mark.parametrize("value", [0, 1, "yes", "on", "1", "t", 1.0, []], ids=repr)
-def test_what_is_no_boolean_is_refused(value: Any) -> None:
-    """`yes` and `1` are not what the schema says."""
+def test_other_values_for_a_boolean_are_refused(value: Any) -> None:
+    """`yes` and `1` are not in the schema."""
     assert refused(json.dumps({"a": 1, "b": "x", "flag": value})).problems[0].path == ("flag",)
 
 
-def test_null_means_the_default_where_the_type_does_not_accept_it() -> None:
-    """Strict modes of providers send null for what is left out."""
+def test_null_selects_the_default_if_the_type_does_not_accept_it() -> None:
+    """Strict modes of providers send null for omitted arguments."""
     found = accepted(
         ratio=None, flag=None, mode=None, count=None, window={"start": 1, "days": None}
     )
@@ -166,7 +166,7 @@ def test_null_means_the_default_where_the_type_does_not_accept_it() -> None:
 
 
 def test_the_default_itself_is_passed_not_a_copy() -> None:
-    """Some functions tell "not given" from anything else by identity."""
+    """Some functions detect an omitted argument by identity."""
     marker: list[int] = []
 
     @function_tool
@@ -178,8 +178,8 @@ def test_the_default_itself_is_passed_not_a_copy() -> None:
     assert tool.invoke_sync({"a": []}) is False
 
 
-def test_the_rules_hold_inside_containers_typed_dicts_and_dataclasses() -> None:
-    """Nested values are no less checked; only a pydantic model has rules of its own."""
+def test_the_rules_apply_inside_containers_typed_dicts_and_dataclasses() -> None:
+    """Only a pydantic model has its own rules."""
     assert refused('{"a":1,"b":"x","loc":{"lat":true,"long":1}}').problems[0].path == ("loc", "lat")
     assert refused('{"a":1,"b":"x","loc":{"lat":1,"long":1,"alt":1}}').problems[0].path == (
         "loc",
@@ -209,15 +209,15 @@ def test_the_rules_hold_inside_containers_typed_dicts_and_dataclasses() -> None:
         '{"a": 1, "b": "a:b", "b": "c"}',
     ],
 )
-def test_a_key_given_twice_is_refused(text: str) -> None:
-    """Whoever takes the last one silently may run something nobody approved."""
+def test_a_duplicate_key_is_refused(text: str) -> None:
+    """Silently using the last value could run something that was never approved."""
     error = refused(text)
     assert error.problems[0].kind == "duplicate_key"
     assert "twice" in str(error)
 
 
-def test_colons_in_text_are_no_keys() -> None:
-    """Times and addresses are full of them."""
+def test_colons_in_text_are_not_keys() -> None:
+    """Times and URLs contain many."""
     assert accepted(b="https://x.org:80/a:b:c")["b"] == "https://x.org:80/a:b:c"
 
 
@@ -248,14 +248,14 @@ ODDITIES = {
 
 
 @pytest.mark.parametrize("name", ODDITIES)
-def test_every_oddity_of_json_is_refused_with_its_own_reason(name: str) -> None:
-    """A model that is told the reason sends better JSON the next time."""
+def test_every_kind_of_invalid_json_has_its_own_reason(name: str) -> None:
+    """The reason helps a model to send valid JSON the next time."""
     text, words = ODDITIES[name]
     assert words in str(refused(text))
 
 
-def test_what_is_no_text_is_refused_or_read() -> None:
-    """A loop may hand over what its provider gave it."""
+def test_arguments_that_are_not_text_are_refused_or_read() -> None:
+    """A loop can pass on the parsed arguments of its provider."""
 
     async def call(value: Any) -> Any:
         return await nothing_needed.on_invoke_tool(None, value)
@@ -267,7 +267,7 @@ def test_what_is_no_text_is_refused_or_read() -> None:
 
 
 def test_the_limits_can_be_set() -> None:
-    """Some applications send more than others."""
+    """Some applications send larger arguments than others."""
     before = configure_json_limits(JsonLimits(size=200))
     try:
         assert "at most 200" in str(refused('{"a":1,"b":"' + "x" * 300 + '"}'))
@@ -275,8 +275,8 @@ def test_the_limits_can_be_set() -> None:
         configure_json_limits(before)
 
 
-def test_an_error_names_each_fault_once_with_its_place_what_was_expected_and_what_came() -> None:
-    """This text is all a model has to correct itself."""
+def test_an_error_lists_each_fault_once_with_path_expectation_and_value() -> None:
+    """This text is all a model has to correct the call."""
     error = refused(
         json.dumps(
             {
@@ -307,15 +307,15 @@ and 1 more\
 
 
 def test_at_most_ten_faults_are_listed() -> None:
-    """A long error costs tokens and hides what matters."""
+    """A long error costs tokens and hides the important part."""
     error = refused(json.dumps({"a": 1, "b": "x", **{f"k{i}": 1 for i in range(20_000)}}))
     assert "and 19,990 more" in str(error)
     error = refused(json.dumps({"a": 1, "b": "x", "items": list(range(20_000))}))
     assert "and 19,990 more" in str(error)
 
 
-def test_union_arms_are_told_as_one_fault() -> None:
-    """The names of the arms are pydantic's business."""
+def test_union_arms_are_reported_as_one_fault() -> None:
+    """The names of the arms are internals of pydantic."""
 
     @function_tool
     def tool(value: int | bool | list[int], other: int | str = 1) -> None: ...
@@ -329,7 +329,7 @@ Invalid arguments for tool 'tool':
 """)
 
 
-def test_a_validator_of_the_authors_speaks_for_itself() -> None:
+def test_the_message_of_a_custom_validator_reaches_the_model() -> None:
     """`ValueError` in a validator is a message for the model; any other error is the tool's."""
     from pydantic import AfterValidator
 
@@ -372,8 +372,8 @@ json_values = st.recursive(
     ).map(json.dumps)
     | st.binary().map(lambda raw: raw.decode("latin-1"))
 )
-def test_whatever_is_sent_is_accepted_or_refused_with_a_place(text: str) -> None:
-    """No input may bring out an exception of another kind, or a long message."""
+def test_any_text_is_accepted_or_refused_with_a_path(text: str) -> None:
+    """No input can cause another kind of exception, or a long message."""
     outcome = asyncio.run(probe.call(None, text))
     assert outcome.status in {"ok", "invalid_args"}
     if isinstance(outcome.error, ModelBehaviorError):
@@ -389,10 +389,9 @@ def test_whatever_is_sent_is_accepted_or_refused_with_a_place(text: str) -> None
         st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), st.integers(-9, 9))
     ),
 )
-def test_what_python_writes_as_json_arrives_as_it_was(
+def test_json_written_by_python_is_read_back_unchanged(
     a: int, b: str, ratio: float, items: list[dict[str, int]]
 ) -> None:
-    """Reading must not change a value on its way."""
     found = probe.invoke_sync(json.dumps({"a": a, "b": b, "ratio": ratio, "items": items}))
     assert (found["a"], found["b"], found["items"]) == (a, b, items)
     assert math.isclose(found["ratio"], ratio) or found["ratio"] == ratio

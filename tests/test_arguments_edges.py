@@ -1,4 +1,4 @@
-"""What is told of arguments at the edges: required nulls, long keys and texts, keys left out."""
+"""Edge cases of arguments: required nulls, long keys and texts, recursive schemas."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Filters(TypedDict):
 
 
 def refused(tool: Any, **arguments: Any) -> str:
-    """Call a tool with arguments that it must refuse, and say what it tells."""
+    """Call a tool with arguments that it must refuse, and return the message."""
     with pytest.raises(ModelBehaviorError) as caught:
         tool.invoke_sync(json.dumps(arguments))
     return str(caught.value)
 
 
 def test_null_for_a_required_argument_is_refused() -> None:
-    """There is no default that it could mean, and no inner mark may reach the function."""
+    """There is no default to use, and no internal marker may reach the function."""
 
     @function_tool
     def add(a: int, b: int = 2) -> int:
@@ -41,8 +41,8 @@ Invalid arguments for tool 'add':
     assert add.invoke_sync('{"a": 1, "b": null}') == 3
 
 
-def test_a_key_that_is_left_out_does_not_reach_a_function_with_filled_defaults() -> None:
-    """Parameters by position are filled in; a key of a TypedDict that may be absent is not."""
+def test_an_omitted_typed_dict_key_is_not_filled_in() -> None:
+    """Positional parameters are filled with defaults; an optional key of a TypedDict is not."""
 
     @function_tool
     def find(text: str = "all", /, **filters: Unpack[Filters]) -> dict[str, Any]:
@@ -56,8 +56,8 @@ def test_a_key_that_is_left_out_does_not_reach_a_function_with_filled_defaults()
     }
 
 
-def test_further_arguments_are_read_by_the_same_rules() -> None:
-    """A number in a text, or a whole float, is an integer there as well; others are refused."""
+def test_variadic_arguments_follow_the_same_rules() -> None:
+    """A numeric string or a whole float is an integer there as well."""
 
     @function_tool
     def total(**numbers: int) -> int:
@@ -70,8 +70,8 @@ Invalid arguments for tool 'total':
 """)
 
 
-def test_a_union_with_null_names_only_what_is_wanted() -> None:
-    """That null would do as well is no help to a model that sent a text for a number."""
+def test_the_error_for_an_optional_value_names_only_the_wanted_type() -> None:
+    """Naming null as well does not help a model that sent a text for a number."""
 
     @function_tool
     def wait(seconds: int | list[int] | None = None) -> None: ...
@@ -82,8 +82,8 @@ Invalid arguments for tool 'wait':
 """)
 
 
-def test_a_message_is_bounded_whatever_is_wrong() -> None:
-    """Ten faults at long places with long reasons would fill a model's context."""
+def test_the_length_of_a_message_is_bounded() -> None:
+    """Ten faults with long paths and reasons would fill the context of a model."""
 
     def never(value: int) -> int:
         raise ValueError("because " * 100)
@@ -91,14 +91,14 @@ def test_a_message_is_bounded_whatever_is_wrong() -> None:
     @function_tool
     def count(numbers: dict[str, Annotated[int, AfterValidator(never)]]) -> None: ...
 
-    told = refused(count, numbers={f"{'k' * 60}{i}": i for i in range(12)})
-    assert len(told) <= 2_048
+    error = refused(count, numbers={f"{'k' * 60}{i}": i for i in range(12)})
+    assert len(error) <= 2_048
     one = refused(count, numbers={"k": 1})
     assert one.count("because") == 20
 
 
 def test_a_long_unknown_key_is_compared_by_its_beginning() -> None:
-    """The comparison costs the square of the length, and the model chooses the length."""
+    """The comparison is quadratic in the length, which the model chooses."""
     known = "distance_between_the_two_places_in_metres"
 
     @function_tool
@@ -119,7 +119,7 @@ def test_a_long_unknown_key_is_compared_by_its_beginning() -> None:
     ],
 )
 def test_a_number_too_large_for_a_double_is_refused_by_a_raw_schema(text: str) -> None:
-    """It would arrive as infinity, which is no JSON: wherever it stands."""
+    """It would become infinity, which is not JSON."""
 
     async def run(ctx: Any, arguments: str) -> str:
         return arguments
@@ -130,8 +130,8 @@ def test_a_number_too_large_for_a_double_is_refused_by_a_raw_schema(text: str) -
     assert tool.invoke_sync('{"n": [1e3, {"m": [2E5]}]}') == '{"n": [1e3, {"m": [2E5]}]}'
 
 
-def test_a_raw_schema_never_reads_what_lies_outside_it() -> None:
-    """A `$ref` to a file or an address is refused when the tool is made, in our words."""
+def test_a_raw_schema_with_external_references_is_refused() -> None:
+    """A `$ref` to a file or URL is an error when the tool is created."""
 
     async def run(ctx: Any, arguments: str) -> str:
         return arguments
@@ -141,8 +141,8 @@ def test_a_raw_schema_never_reads_what_lies_outside_it() -> None:
         FunctionTool.from_schema(name="raw", schema=schema, on_invoke_tool=run)
 
 
-def test_a_key_twice_in_json_text_that_stands_for_a_list_is_refused() -> None:
-    """The text is decoded only where it is whole: the last of two values would win unseen."""
+def test_a_duplicate_key_in_json_text_for_a_list_is_refused() -> None:
+    """Decoding would otherwise silently use the last value."""
 
     @function_tool
     def take(items: list[dict[str, int]]) -> list[dict[str, int]]:
@@ -170,8 +170,8 @@ class Tree(TypedDict):
     below: NotRequired[list[Tree]]
 
 
-def test_what_is_missing_in_one_kind_of_object_is_described() -> None:
-    """The kinds of a tagged union stand under `oneOf`; each has its own keys."""
+def test_a_missing_key_of_a_tagged_union_arm_is_described() -> None:
+    """The arms stand under `oneOf`; each has its own keys."""
 
     @function_tool
     def adopt(pet: Annotated[Cat | Dog, Field(discriminator="kind")]) -> None: ...
@@ -182,8 +182,8 @@ Invalid arguments for tool 'adopt':
 """)
 
 
-def test_a_type_that_holds_itself_is_told_at_any_depth() -> None:
-    """Its schema refers to itself: looking things up in it has to end."""
+def test_errors_in_a_recursive_type_are_reported_at_any_depth() -> None:
+    """Its schema refers to itself, so that lookups have to terminate."""
 
     @function_tool
     def plant(tree: Tree) -> None: ...
@@ -195,8 +195,8 @@ Invalid arguments for tool 'plant':
 """)
 
 
-def test_a_reference_to_itself_in_a_raw_schema_ends() -> None:
-    """Nothing but the reference stands there: no type, no end, and no recursion error."""
+def test_a_self_reference_in_a_raw_schema_terminates() -> None:
+    """The schema has only the reference; it must not cause a recursion error."""
 
     async def run(ctx: Any, arguments: str) -> str:
         return arguments
@@ -213,8 +213,8 @@ def test_a_reference_to_itself_in_a_raw_schema_ends() -> None:
     assert tool.invoke_sync('{"b": [[1]]}') == '{"b": [[1]]}'
 
 
-def test_a_type_that_holds_itself_has_an_end_all_the_same() -> None:
-    """How deeply a text nests is looked at before anything is built from it."""
+def test_the_depth_limit_applies_to_recursive_types() -> None:
+    """The nesting is checked before any object is built."""
 
     @function_tool
     def plant(tree: Tree) -> str:
@@ -248,8 +248,8 @@ class Plain:
 
 
 @pytest.mark.parametrize("schema", [Renamed, Plain])
-def test_a_tool_made_from_a_type_gets_what_its_schema_says(schema: Any) -> None:
-    """Whatever the model wrote, a number in quotes or another name: its function reads one form."""
+def test_a_tool_made_from_a_type_gets_normalized_arguments(schema: Any) -> None:
+    """Quoted numbers and alias names are converted before the function reads them."""
 
     async def run(ctx: Any, arguments: str) -> str:
         return arguments
@@ -262,12 +262,12 @@ def test_a_tool_made_from_a_type_gets_what_its_schema_says(schema: Any) -> None:
         found = json.loads(tool.invoke_sync(text))
         assert type(found["n"]) is int
         assert {"words": [], **found} == {"n": 5, "words": []}
-    assert tool.invoke_sync(' {"n":5}') == ' {"n":5}'  # what is as it should be is left alone
+    assert tool.invoke_sync(' {"n":5}') == ' {"n":5}'  # a valid text is passed unchanged
 
 
 @pytest.mark.parametrize("key", ["MAX_COUNT", "MAX-COUNT", "MAXCOUNT", "maxCount", "max_cuont"])
-def test_a_key_in_another_spelling_is_recognised(key: str) -> None:
-    """Models mix the habits of languages; the name is told, and the call is not made."""
+def test_a_misspelled_key_gets_a_suggestion(key: str) -> None:
+    """Models mix naming styles; the error suggests the right name."""
 
     @function_tool
     def take(max_count: int = 1) -> None: ...
@@ -276,8 +276,8 @@ def test_a_key_in_another_spelling_is_recognised(key: str) -> None:
     assert "did you mean 'max_count'?" in refused(take, **{key: 2})
 
 
-def test_a_key_for_a_tool_without_parameters_is_to_be_left_out() -> None:
-    """There is no other name to offer."""
+def test_an_unknown_key_of_a_tool_without_parameters_is_reported() -> None:
+    """There is no other name to suggest."""
 
     @function_tool
     def ping() -> None: ...
@@ -288,8 +288,8 @@ Invalid arguments for tool 'ping':
 """)
 
 
-def test_faults_beyond_those_that_are_told_are_known_by_their_kind() -> None:
-    """A program that reads them has all of them; a model has the first ten."""
+def test_the_error_object_has_all_faults_beyond_the_listed_ones() -> None:
+    """Programs get all of them; a model reads the first ten."""
 
     @function_tool
     def take(number: Annotated[int, Field(alias="n")], wanted: int, **more: list[int]) -> None: ...
@@ -304,7 +304,7 @@ def test_faults_beyond_those_that_are_told_are_known_by_their_kind() -> None:
 
 
 def _entangled(secret: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a schema of which each part leads back to the whole in dozens of ways."""
+    """Return a schema whose parts refer to each other in dozens of ways."""
     again = {"$ref": "#/$defs/Knot"}
     knot = {
         "anyOf": [
@@ -321,13 +321,13 @@ def _entangled(secret: Mapping[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.requirement("S20")
 @pytest.mark.parametrize("secret", [{"type": "string"}, {"type": "string", "writeOnly": True}])
-async def test_a_schema_that_leads_back_to_itself_is_read_once(secret: Mapping[str, Any]) -> None:
-    """A server may have made it to take for ever; what is secret in it stays so."""
+async def test_a_cyclic_schema_is_traversed_once(secret: Mapping[str, Any]) -> None:
+    """A malicious server could make it take forever; secrets in it stay masked."""
 
-    async def give(_context: Any, arguments: str) -> str:
+    async def echo(_context: Any, arguments: str) -> str:
         return arguments
 
-    tool = FunctionTool.from_schema(name="give", schema=_entangled(secret), on_invoke_tool=give)
+    tool = FunctionTool.from_schema(name="give", schema=_entangled(secret), on_invoke_tool=echo)
     refused = await tool.call(None, '{"knot": 12345}')
     assert refused.status == "invalid_args"
     assert ("12345" in str(refused.output)) is ("writeOnly" not in secret)
@@ -335,10 +335,10 @@ async def test_a_schema_that_leads_back_to_itself_is_read_once(secret: Mapping[s
 
 @pytest.mark.requirement("S20")
 @pytest.mark.parametrize("place", ["$defs", "definitions", "properties/a~1b/items"])
-async def test_a_secret_is_found_wherever_the_schema_names_it(place: str) -> None:
-    """Schemas of other programs refer to more places than those of ours do."""
+async def test_a_secret_is_found_at_any_place_in_the_schema(place: str) -> None:
+    """Schemas of other programs use more kinds of references."""
 
-    async def give(_context: Any, arguments: str) -> str:
+    async def echo(_context: Any, arguments: str) -> str:
         return arguments
 
     *outer, last = [step.replace("~1", "/") for step in (*place.split("/"), "Pin")]
@@ -347,7 +347,7 @@ async def test_a_secret_is_found_wherever_the_schema_names_it(place: str) -> Non
         schema = {step: schema}
     pin = {"pin": {"$ref": f"#/{place}/Pin"}}
     schema = {**schema, "type": "object", "properties": {**schema.get("properties", {}), **pin}}
-    tool = FunctionTool.from_schema(name="give", schema=schema, on_invoke_tool=give)
+    tool = FunctionTool.from_schema(name="give", schema=schema, on_invoke_tool=echo)
     refused = await tool.call(None, '{"pin": 12345}')
     assert refused.status == "invalid_args"
     assert "12345" not in str(refused.output)

@@ -1,4 +1,4 @@
-"""Backends: the records on the wire, the reference, worker processes, and what both promise."""
+"""Backends: wire records, LocalBackend, ProcessBackend, and the contract of both."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.requirement("F5", "F22", "F41", "S31")
 class TestLocalBackend(BackendContract):
-    """The reference implementation keeps the promises that it is to be an example of."""
+    """LocalBackend, the reference implementation."""
 
     killable = False
     streams = 1_000 if IS_FULL else 200
@@ -52,7 +52,7 @@ class TestLocalBackend(BackendContract):
 
 
 class TestLocalBackendWithALimit(BackendContract):
-    """Waiting in line changes none of them."""
+    """A concurrency limit does not change the contract."""
 
     killable = False
 
@@ -63,7 +63,7 @@ class TestLocalBackendWithALimit(BackendContract):
 @pytest.mark.scaled
 @pytest.mark.requirement("F5", "F22", "F25", "F41", "F45", "S31")
 class TestProcessBackend(BackendContract):
-    """Nor do processes."""
+    """The contract across processes."""
 
     kills = 50 if IS_FULL else 5
     streams = 1_000 if IS_FULL else 200
@@ -75,12 +75,12 @@ class TestProcessBackend(BackendContract):
         os.kill(pid, signal.SIGKILL)
 
 
-# --- the records
+# --- wire records
 
 
 @pytest.mark.requirement("S31")
 def test_an_envelope_and_an_event_are_plain_json() -> None:
-    """What is read is what was written; nothing in it is more than data."""
+    """Reading returns what was written."""
     envelope = CallEnvelope(
         call_id="c",
         attempt=2,
@@ -110,7 +110,7 @@ def test_an_envelope_and_an_event_are_plain_json() -> None:
         ({"trace": []}, "CallEnvelope.trace: expected Mapping"),
     ],
 )
-def test_what_is_no_envelope_is_told(change: dict[str, Any], message: str) -> None:
+def test_an_invalid_envelope_is_refused_with_a_reason(change: dict[str, Any], message: str) -> None:
     data = CallEnvelope(call_id="c", tool="t").to_dict()
     with pytest.raises(UserError, match=message):
         CallEnvelope.from_dict({**data, **change})
@@ -123,7 +123,7 @@ def test_what_is_no_envelope_is_told(change: dict[str, Any], message: str) -> No
         CallEvent.from_dict({**event, "kind": "shouted"})
 
 
-def test_a_pin_changes_with_the_name_and_the_schema_alone() -> None:
+def test_a_pin_depends_only_on_the_name_and_the_schema() -> None:
     assert pin_of(tools.add) == pin_of(tools.add.with_(description="other"))
     assert pin_of(tools.add) != pin_of(tools.add.with_(name="plus"))
     assert pin_of(tools.add) != pin_of(tools.whoami.with_(name="add"))
@@ -132,15 +132,17 @@ def test_a_pin_changes_with_the_name_and_the_schema_alone() -> None:
 # --- the worker's side
 
 
-async def said_by(tool: FunctionTool[..., Any], arguments: str = "{}", **more: Any) -> list[Any]:
+async def events_from_worker(
+    tool: FunctionTool[..., Any], arguments: str = "{}", **more: Any
+) -> list[Any]:
     heartbeat = more.pop("heartbeat", None)
     envelope = CallEnvelope(call_id="c", tool=tool.name, arguments=arguments, **more)
     async with aclosing(execute(tool, envelope, heartbeat=heartbeat)) as events:
         return [event async for event in events]
 
 
-async def test_a_long_silence_is_filled_with_signs_of_life() -> None:
-    """A caller far away can tell a slow tool from a dead worker."""
+async def test_a_worker_sends_heartbeats_during_a_long_silence() -> None:
+    """A remote caller can distinguish a slow tool from a dead worker."""
     beats = asyncio.Event()
 
     @function_tool
@@ -159,18 +161,18 @@ async def test_a_long_silence_is_filled_with_signs_of_life() -> None:
     assert kinds[-1] == "result"
 
 
-async def test_a_worker_can_have_an_object_of_its_own() -> None:
+async def test_a_worker_can_have_its_own_context_object() -> None:
     backend = LocalBackend([tools.read_context], context=type("App", (), {"database": "its own"}))
     tool = run_on(backend)(tools.read_context)
     assert await tool.invoke(what="context", context=ToolContext("ours")) == "its own"
 
 
-async def test_nobody_can_be_asked_at_a_worker() -> None:
-    """A tool that was sent with its own policies keeps them: an approval is not skipped."""
+async def test_a_worker_denies_calls_that_need_approval() -> None:
+    """A tool that is sent with its own policies keeps them, so an approval is not skipped."""
     guarded = policies.needs_approval()(tools.add)
-    events = await said_by(guarded, '{"a": 1, "b": 2}')
+    events = await events_from_worker(guarded, '{"a": 1, "b": 2}')
     assert events[-1].payload["status"] == "denied"
-    events = await said_by(guarded, '{"a": 1, "b": 2}', bare=True)
+    events = await events_from_worker(guarded, '{"a": 1, "b": 2}', bare=True)
     assert events[-1].payload["structured"] == 3
 
 
@@ -181,14 +183,14 @@ async def test_an_event_without_a_wire_form_does_not_end_the_call() -> None:
         notify("after")
         return "done"
 
-    events = await said_by(odd)
+    events = await events_from_worker(odd)
     assert [event.kind for event in events] == ["accepted", "started", "event", "result"]
     assert events[2].payload["data"] == "after"
 
 
 @pytest.mark.requirement("F5")
 async def test_a_tool_that_ignores_its_cancellation_is_not_waited_for() -> None:
-    """The result is there at the deadline, whatever the tool does."""
+    """The result is sent at the deadline, whatever the tool does."""
     over = asyncio.Event()
 
     @function_tool
@@ -200,7 +202,7 @@ async def test_a_tool_that_ignores_its_cancellation_is_not_waited_for() -> None:
                 continue
         return "at last"
 
-    events = await said_by(stubborn, deadline=time.time() + 0.05)
+    events = await events_from_worker(stubborn, deadline=time.time() + 0.05)
     assert events[-1].payload["status"] == "timeout"
     over.set()
     await asyncio.sleep(0)
@@ -209,19 +211,19 @@ async def test_a_tool_that_ignores_its_cancellation_is_not_waited_for() -> None:
 # --- the caller's side
 
 
-class Wire:
-    """A backend that says what it is told to say."""
+class FakeBackend:
+    """A backend that sends prepared events."""
 
     name = "wire"
     capabilities = BackendCapabilities()
 
-    def __init__(self, *said: CallEvent) -> None:
-        self.said = said
+    def __init__(self, *events: CallEvent) -> None:
+        self.events = events
         self.envelopes: list[CallEnvelope] = []
 
     async def submit(self, envelope: CallEnvelope, /) -> AsyncGenerator[CallEvent]:
         self.envelopes.append(envelope)
-        for one in self.said:
+        for one in self.events:
             yield one
 
     async def cancel(self, call_id: str, reason: str = "") -> bool:
@@ -233,7 +235,7 @@ class Wire:
     async def aclose(self) -> None: ...
 
 
-def line(text: str, seq: int, attempt: int = 1) -> CallEvent:
+def text_event(text: str, seq: int, attempt: int = 1) -> CallEvent:
     payload = notify_dict(text)
     return CallEvent(call_id="c", attempt=attempt, seq=seq, kind="event", time=0.0, payload=payload)
 
@@ -244,7 +246,7 @@ def notify_dict(text: str) -> dict[str, Any]:
     return NotifyStreamEvent(text).to_dict()
 
 
-def last(seq: int, attempt: int = 1, **payload: Any) -> CallEvent:
+def result_event(seq: int, attempt: int = 1, **payload: Any) -> CallEvent:
     whole = {"status": "ok", "output": "7", "structured": 7, "error": None, "metadata": None}
     return CallEvent(
         call_id="c",
@@ -256,19 +258,26 @@ def last(seq: int, attempt: int = 1, **payload: Any) -> CallEvent:
     )
 
 
-async def heard_from(*said: CallEvent) -> tuple[Any, list[tuple[str, Any]]]:
-    heard: list[Event] = []
-    tool = run_on(Wire(*said))(tools.add)
-    outcome = await tool.call(ToolContext(emit=heard.append), '{"a": 1, "b": 2}')
+async def call_with_events(*events: CallEvent) -> tuple[Any, list[tuple[str, Any]]]:
+    emitted: list[Event] = []
+    tool = run_on(FakeBackend(*events))(tools.add)
+    outcome = await tool.call(ToolContext(emit=emitted.append), '{"a": 1, "b": 2}')
     facts = {"notify_stream_event": "data", "gap_event": "dropped", "tool_attempt_event": "attempt"}
-    inside = [(one.type, getattr(one, facts[one.type])) for one in heard[1:-1]]
+    inside = [(one.type, getattr(one, facts[one.type])) for one in emitted[1:-1]]
     return outcome, inside
 
 
-async def test_what_comes_twice_counts_once_and_what_is_missing_is_told() -> None:
-    """Deduplicated by call, attempt and number; a reader sees where something was lost."""
-    events = [line("a", 0), line("b", 1), line("a", 0), line("b", 1), line("e", 4), last(5)]
-    outcome, inside = await heard_from(*events)
+async def test_duplicate_events_are_dropped_and_missing_ones_reported() -> None:
+    """Events are deduplicated by call, attempt and number; a gap event marks a loss."""
+    events = [
+        text_event("a", 0),
+        text_event("b", 1),
+        text_event("a", 0),
+        text_event("b", 1),
+        text_event("e", 4),
+        result_event(5),
+    ]
+    outcome, inside = await call_with_events(*events)
     assert outcome.value == 7
     assert inside == [
         ("notify_stream_event", "a"),
@@ -279,11 +288,17 @@ async def test_what_comes_twice_counts_once_and_what_is_missing_is_told() -> Non
 
 
 @pytest.mark.requirement("F45")
-async def test_a_new_attempt_is_told_and_the_old_one_heard_no_more() -> None:
-    """Numbers start again; what a lost worker still says is passed over."""
+async def test_a_new_attempt_is_reported_and_late_events_of_the_old_one_are_dropped() -> None:
+    """Numbers restart with each attempt."""
     again = CallEvent(call_id="c", attempt=2, seq=0, kind="restarted", time=0.0)
-    events = [line("a", 0), again, line("late", 1, attempt=1), line("b", 1, 2), last(2, 2)]
-    _, inside = await heard_from(*events)
+    events = [
+        text_event("a", 0),
+        again,
+        text_event("late", 1, attempt=1),
+        text_event("b", 1, 2),
+        result_event(2, 2),
+    ]
+    _, inside = await call_with_events(*events)
     assert inside == [
         ("notify_stream_event", "a"),
         ("tool_attempt_event", 1),
@@ -291,8 +306,8 @@ async def test_a_new_attempt_is_told_and_the_old_one_heard_no_more() -> None:
     ]
 
 
-async def test_a_stream_that_breaks_off_is_a_lost_call() -> None:
-    outcome, _ = await heard_from(line("a", 0))
+async def test_a_stream_that_ends_without_a_result_is_a_lost_call() -> None:
+    outcome, _ = await call_with_events(text_event("a", 0))
     assert (outcome.status, type(outcome.error)) == ("lost", ToolLostError)
 
 
@@ -300,14 +315,14 @@ async def test_a_stream_that_breaks_off_is_a_lost_call() -> None:
     "status",
     ["invalid_args", "tool_error", "timeout", "cancelled", "denied", "overloaded", "lost"],
 )
-async def test_each_status_is_the_same_here(status: Any) -> None:
+async def test_each_remote_status_is_kept(status: Any) -> None:
     """Statuses map one to one: `lost` stays `lost`."""
-    outcome, _ = await heard_from(last(0, **ended(status, "why")))
+    outcome, _ = await call_with_events(result_event(0, **ended(status, "why")))
     assert (outcome.status, str(outcome.error)) == (status, "why")
 
 
-async def test_errors_keep_their_class_where_it_is_a_plain_one() -> None:
-    """`retry(on=ConnectionError)` works as it does without the hop; nothing else is made."""
+async def test_builtin_errors_keep_their_class() -> None:
+    """`retry(on=ConnectionError)` works as without a backend; other classes are not created."""
     for kind, found in (
         ("ConnectionError", ConnectionError),
         ("ValueError", ValueError),
@@ -315,15 +330,17 @@ async def test_errors_keep_their_class_where_it_is_a_plain_one() -> None:
         ("KeyboardInterrupt", UserError.__mro__[1]),
         ("eval", UserError.__mro__[1]),
     ):
-        outcome, _ = await heard_from(last(0, **ended("tool_error", "why", kind=kind)))
+        outcome, _ = await call_with_events(
+            result_event(0, **ended("tool_error", "why", kind=kind))
+        )
         assert isinstance(outcome.error, found), kind
 
 
-async def test_an_envelope_says_what_the_call_knows() -> None:
+async def test_an_envelope_contains_the_facts_of_the_call() -> None:
     """A second attempt and a resumed run have the same key; trusted annotations count."""
     from agents_tools import ToolAnnotations
 
-    wire = Wire(last(0))
+    wire = FakeBackend(result_event(0))
     reading = tools.add.with_(annotations=ToolAnnotations(readOnlyHint=True))
     context = ToolContext(tool_call_id="c", run_id="r", deadline=time.monotonic() + 60)
     key = context.idempotency_key
@@ -340,8 +357,8 @@ async def test_an_envelope_says_what_the_call_knows() -> None:
     assert sent.definition == pin_of(tools.add.with_(name="other"))
 
 
-async def test_tools_known_by_their_definition_alone() -> None:
-    """The worker's own policies apply; it is the one that validates."""
+async def test_a_tool_known_only_by_its_definition_can_be_called() -> None:
+    """The worker validates the arguments and applies its own policies."""
     backend = LocalBackend([tools.add, policies.needs_approval()(tools.whoami)])
     definition = {"name": "add", "description": "Adds.", "inputSchema": tools.add.json_schema}
     add, whoami = remote_tools(backend, [definition, tools.whoami])
@@ -353,7 +370,7 @@ async def test_tools_known_by_their_definition_alone() -> None:
         remote_tools(backend, [{"name": "x"}])
 
 
-def test_what_is_no_backend_and_no_tool_is_told() -> None:
+def test_an_invalid_backend_or_tool_is_refused() -> None:
     with pytest.raises(UserError, match="expects a backend"):
         run_on(object())  # type: ignore[arg-type]
     with pytest.raises(UserError, match="expects tools, got a function"):
@@ -371,12 +388,12 @@ def test_what_is_no_backend_and_no_tool_is_told() -> None:
         Holder().method.invoke_sync(x=1)
 
 
-# --- the ledger, and the line
+# --- the result ledger and the queue
 
 
 @pytest.mark.requirement("F41")
-async def test_strangers_do_not_get_each_others_answers() -> None:
-    """A call is known by its principal and arguments too, not by its id alone."""
+async def test_results_are_not_shared_between_principals() -> None:
+    """A call is identified by its principal and arguments too, not by its id alone."""
     ledger = Ledger()
     runs: list[str] = []
 
@@ -399,8 +416,8 @@ async def test_strangers_do_not_get_each_others_answers() -> None:
 
 
 @pytest.mark.requirement("F41")
-async def test_who_makes_many_calls_pushes_out_their_own_answers() -> None:
-    """Under the load of one principal the answers of another stay for their lost callers."""
+async def test_a_busy_principal_evicts_only_its_own_results() -> None:
+    """Stored results of other principals stay available for their lost callers."""
     ledger = Ledger(max_calls=10)
     runs: list[str] = []
 
@@ -425,8 +442,8 @@ async def test_who_makes_many_calls_pushes_out_their_own_answers() -> None:
     assert runs == ["busy 1"]
 
 
-async def test_a_full_backend_says_so_and_the_same_call_may_come_again() -> None:
-    """`overloaded` means that nothing was run, so it is no answer to be remembered."""
+async def test_a_full_backend_reports_overloaded_and_the_call_can_be_repeated() -> None:
+    """`overloaded` means that nothing was run, so that result is not stored."""
     async with ProcessBackend(tools.ALL, workers=1, max_waiting=1) as backend:
         tool = run_on(backend)(tools.add)
         outcomes = await asyncio.gather(*(tool.call(None, '{"a": 1, "b": 2}') for _ in range(4)))
@@ -446,7 +463,7 @@ async def test_a_full_backend_says_so_and_the_same_call_may_come_again() -> None
         assert events[-1].payload["status"] == "ok"
 
 
-async def test_a_closed_backend_takes_no_calls() -> None:
+async def test_a_closed_backend_accepts_no_calls() -> None:
     for backend in (LocalBackend(tools.ALL), ProcessBackend(tools.ALL)):
         await backend.aclose()
         with pytest.raises(UserError, match="was closed"):
@@ -454,8 +471,8 @@ async def test_a_closed_backend_takes_no_calls() -> None:
         assert not (await backend.health()).ok
 
 
-async def test_a_call_that_was_accepted_before_the_end_gets_a_result_after_it() -> None:
-    """A reader that paused is not left waiting for a backend that is no more."""
+async def test_a_call_accepted_before_close_gets_a_result_after_it() -> None:
+    """A reader that paused must not wait for a closed backend."""
     for backend in (LocalBackend(tools.ALL), ProcessBackend(tools.ALL)):
         envelope = CallEnvelope(call_id="c", tool="add", arguments='{"a": 1, "b": 2}')
         async with aclosing(backend.submit(envelope)) as events:

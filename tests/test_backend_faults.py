@@ -1,4 +1,4 @@
-"""What tools and workers do that they should not, and what becomes of their calls."""
+"""Failures of tools and workers, and the results of their calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from agents_tools.execution.framing import MAX_FRAME, FrameReader, encode
 from agents_tools.policies._policy import change_around
 from agents_tools.testing import ScriptedModel, tool_call
 from tests import hostile_tools as hostile, isolated_tools as tools
-from tests.test_backend import heard_from, last
+from tests.test_backend import call_with_events, result_event
 from tests.test_isolate import is_gone, pid_in
 from tests.waiting import comes
 
@@ -43,7 +43,7 @@ ADD = '{"a": 1, "b": 2}'
 
 @pytest.fixture(scope="module")
 def backend() -> Iterator[ProcessBackend]:
-    """Give one worker for all: whatever is done to it, the next test finds one that works."""
+    """One worker for all tests; each test must leave a working backend."""
     made = ProcessBackend([HOSTILE, tools.ALL], workers=1)
     yield made
     asyncio.run(made.aclose())
@@ -72,18 +72,18 @@ def waiting(folder: Path, **more: Any) -> CallEnvelope:
         ("close_all_descriptors", "lost", "died"),
     ],
 )
-async def test_a_call_has_a_result_whatever_its_tool_does_to_its_process(
+async def test_a_call_gets_a_result_whatever_its_tool_does_to_the_process(
     name: str, status: str, text: str, backend: ProcessBackend
 ) -> None:
-    """Nobody waits for ever, and the next call has a worker."""
+    """The caller does not wait forever, and the next call has a worker."""
     async with asyncio.timeout(30):
         outcome = await run_on(backend)(getattr(hostile, name)).call(None, "{}")
         assert (outcome.status, text in str(outcome.output)) == (status, True), outcome.output
         assert await run_on(backend)(tools.add).invoke(a=1, b=2) == 3
 
 
-async def test_a_result_that_cannot_be_written_is_a_failure_that_says_so() -> None:
-    """Secrets in numbers are masked; code of the values themselves may fail."""
+async def test_a_result_that_cannot_be_serialized_is_reported_as_a_failure() -> None:
+    """Masking secrets in numbers or the code of the values themselves can fail."""
     for backend in (LocalBackend([hostile.secret_number]), ProcessBackend(HOSTILE, workers=1)):
         try:
             outcome = await run_on(backend)(hostile.secret_number).call(None, "{}")
@@ -96,10 +96,10 @@ async def test_a_result_that_cannot_be_written_is_a_failure_that_says_so() -> No
 
 
 @pytest.mark.requirement("F12")
-async def test_a_fork_of_a_worker_does_not_keep_its_connection(
+async def test_a_fork_of_a_worker_does_not_keep_its_connection_open(
     backend: ProcessBackend, tmp_path: Path
 ) -> None:
-    """A crash is seen at once though a copy of the process lives on, which ends as well."""
+    """A crash is noticed at once although a fork of the process survives; the fork ends as well."""
     tool = run_on(backend)(hostile.fork_and_crash)
     async with asyncio.timeout(30):
         outcome = await tool.call(None, json.dumps({"folder": str(tmp_path)}))
@@ -109,8 +109,8 @@ async def test_a_fork_of_a_worker_does_not_keep_its_connection(
 
 
 @pytest.mark.requirement("S31")
-async def test_a_worker_that_says_what_is_no_answer_is_replaced(backend: ProcessBackend) -> None:
-    """What a worker sends is data to be looked at; nothing of it can break its owner."""
+async def test_a_worker_that_sends_an_invalid_message_is_replaced(backend: ProcessBackend) -> None:
+    """Messages of a worker are validated; none can break its owner."""
     tool = run_on(backend)(hostile.say_to_owner)
     async with asyncio.timeout(50):
         for what in hostile.MESSAGES:
@@ -119,10 +119,10 @@ async def test_a_worker_that_says_what_is_no_answer_is_replaced(backend: Process
         assert await run_on(backend)(tools.add).invoke(a=1, b=2) == 3
 
 
-async def test_arguments_that_are_too_large_to_be_sent_are_refused(
+async def test_arguments_that_are_too_large_to_send_are_refused(
     backend: ProcessBackend,
 ) -> None:
-    """Nothing was run, and the worker lives on."""
+    """Nothing is run, and the worker survives."""
     before = (await run_on(backend)(tools.whoami).invoke())["pid"]
     large = CallEnvelope(call_id="c", tool="add", arguments=" " * (MAX_FRAME + 1))
     result = (await submitted(backend, large))[-1].payload
@@ -131,8 +131,8 @@ async def test_arguments_that_are_too_large_to_be_sent_are_refused(
 
 
 @pytest.mark.requirement("F5")
-async def test_a_worker_that_reads_nothing_holds_no_call_up(backend: ProcessBackend) -> None:
-    """A large call to a process that was stopped is over at its deadline, or when cancelled."""
+async def test_a_worker_that_does_not_read_cannot_block_a_call(backend: ProcessBackend) -> None:
+    """A large call to a stopped process ends at its deadline or when cancelled."""
     pid = (await run_on(backend)(tools.whoami).invoke())["pid"]
     os.kill(pid, signal.SIGSTOP)
     large = CallEnvelope(
@@ -142,13 +142,13 @@ async def test_a_worker_that_reads_nothing_holds_no_call_up(backend: ProcessBack
     assert await run_on(backend)(tools.add).invoke(a=1, b=2) == 3
 
 
-# --- ids, loops and lines
+# --- ids, event loops and queues
 
 
 @pytest.mark.requirement("F41")
 @pytest.mark.parametrize("kind", ["local", "processes"])
-async def test_calls_with_one_id_do_not_get_into_each_others_way(kind: str) -> None:
-    """Attempts and principals may run at once; a cancel by id is for all of them."""
+async def test_calls_with_the_same_id_do_not_interfere(kind: str) -> None:
+    """Attempts and principals can run at once; a cancel by id applies to all of them."""
     made: ToolBackend = LocalBackend(tools.ALL) if kind == "local" else ProcessBackend(tools.ALL)
     try:
         call = CallEnvelope(call_id="c", tool="add", arguments=ADD)
@@ -162,8 +162,8 @@ async def test_calls_with_one_id_do_not_get_into_each_others_way(kind: str) -> N
 
 
 @pytest.mark.requirement("F8")
-async def test_an_event_loop_that_was_closed_gives_its_worker_back(tmp_path: Path) -> None:
-    """Whoever closes a loop under a call takes no worker away, and the end is an orderly one."""
+async def test_closing_an_event_loop_releases_its_worker(tmp_path: Path) -> None:
+    """A loop closed during a call must not keep a worker, and the shutdown is clean."""
     async with ProcessBackend(tools.ALL, workers=1) as backend:
 
         def leave() -> None:
@@ -178,17 +178,17 @@ async def test_an_event_loop_that_was_closed_gives_its_worker_back(tmp_path: Pat
 
             loop.run_until_complete(watch())
             loop.close()
-            kept.append(events)
+            open_streams.append(events)
 
-        kept: list[Any] = []
+        open_streams: list[Any] = []
         await asyncio.to_thread(leave)
         async with asyncio.timeout(30):
             assert await run_on(backend)(tools.add).invoke(a=1, b=2) == 3
             assert await backend.cancel("w") is True
 
 
-async def test_a_place_in_a_line_can_be_used_again() -> None:
-    """What it got the last time does not count, nor does what woke it then."""
+async def test_a_queue_ticket_can_be_reused() -> None:
+    """Neither its previous result nor its previous wake-up counts."""
     line: FairLock[str] = FairLock()
     ticket: LockTicket[str] = LockTicket()
     for thing in ("first", "second"):
@@ -200,8 +200,8 @@ async def test_a_place_in_a_line_can_be_used_again() -> None:
 
 
 @pytest.mark.requirement("F12")
-async def test_all_who_wait_hear_that_no_worker_comes_up() -> None:
-    """Not only the one who found out."""
+async def test_all_waiting_calls_fail_if_no_worker_starts() -> None:
+    """Not only the call that noticed it."""
     async with asyncio.timeout(30), ProcessBackend("tests.no_such_module", workers=2) as backend:
         tool = run_on(backend)(tools.add)
         outcomes = await asyncio.gather(*(tool.call(None, ADD) for _ in range(7)))
@@ -209,7 +209,7 @@ async def test_all_who_wait_hear_that_no_worker_comes_up() -> None:
     assert all("No module named" in str(outcome.output) for outcome in outcomes)
 
 
-async def test_a_process_that_cannot_be_started_is_told_to_all(
+async def test_a_process_that_cannot_be_started_fails_all_waiting_calls(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/no/such/python")
@@ -221,9 +221,9 @@ async def test_a_process_that_cannot_be_started_is_told_to_all(
         assert await tool.invoke(a=1, b=2) == 3
 
 
-async def test_no_thread_to_be_had_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The work is then done at once, where it is asked for."""
-
+async def test_without_a_new_thread_the_work_is_done_synchronously(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
@@ -237,8 +237,8 @@ async def test_no_thread_to_be_had_leaves_nobody_waiting(monkeypatch: pytest.Mon
 
 
 @pytest.mark.requirement("F5")
-async def test_calls_in_a_long_line_end_at_their_deadlines(tmp_path: Path) -> None:
-    """1,000 calls for two workers that are busy; those with time left run afterwards."""
+async def test_calls_in_a_long_queue_end_at_their_deadlines(tmp_path: Path) -> None:
+    """1,000 calls for two busy workers; those with time left run afterwards."""
     async with ProcessBackend(tools.ALL, workers=2, max_waiting=2_000) as backend:
         holds = [
             asyncio.create_task(submitted(backend, waiting(tmp_path, attempt=number)))
@@ -273,18 +273,18 @@ async def test_calls_in_a_long_line_end_at_their_deadlines(tmp_path: Path) -> No
 # --- with other policies
 
 
-async def test_isolation_goes_with_all_other_policies(
+async def test_isolate_works_with_all_other_policies(
     backend: ProcessBackend, tmp_path: Path
 ) -> None:
-    """They stay here: each attempt, answer of a cache and approval is one of this process."""
+    """They run in this process: each attempt, cached result and approval belongs to it."""
     log = tmp_path / "log"
     arguments = json.dumps({"log": str(log)})
     moved = run_on(backend)(hostile.try_again)
-    heard: list[Event] = []
+    emitted: list[Event] = []
     tool = policies.retry(5, backoff=0, on=ConnectionError)(policies.timeout(20)(moved))
-    outcome = await tool.call(ToolContext(tool_call_id="c", emit=heard.append), arguments)
+    outcome = await tool.call(ToolContext(tool_call_id="c", emit=emitted.append), arguments)
     assert outcome.value == "attempt 3"
-    said = [one for one in heard if one.type == "notify_stream_event" and len(one.path) == 1]
+    said = [one for one in emitted if one.type == "notify_stream_event" and len(one.path) == 1]
     assert [getattr(one, "data", "") for one in said] == ["attempt 1", "attempt 2", "attempt 3"]
     log.unlink()
     cached = policies.limit(concurrent=1)(
@@ -297,8 +297,8 @@ async def test_isolation_goes_with_all_other_policies(
 
 
 @pytest.mark.requirement("F41")
-async def test_a_policy_of_ones_own_may_run_the_body_again(tmp_path: Path) -> None:
-    """That is another attempt, and no repetition to be answered from what is known."""
+async def test_a_custom_policy_can_run_the_body_again(tmp_path: Path) -> None:
+    """That is another attempt, not a duplicate to answer from the ledger."""
 
     def persistent(inner: Any) -> Any:
         async def call(context: Any, args_json: str) -> Any:
@@ -313,15 +313,15 @@ async def test_a_policy_of_ones_own_may_run_the_body_again(tmp_path: Path) -> No
     for again in (tool, policies.retry(2, backoff=0, on=ConnectionError)(tool)):
         log = tmp_path / again.name / str(id(again))
         log.parent.mkdir(exist_ok=True)
-        heard: list[Event] = []
+        emitted: list[Event] = []
         arguments = json.dumps({"message": "no", "log": str(log)})
-        outcome = await again.call(ToolContext(emit=heard.append), arguments)
+        outcome = await again.call(ToolContext(emit=emitted.append), arguments)
         assert outcome.value == "third time lucky"
-        assert [one.type for one in heard] == ["tool_stream_start_event", "tool_stream_end_event"]
+        assert [one.type for one in emitted] == ["tool_stream_start_event", "tool_stream_end_event"]
 
 
-async def test_an_agent_and_tools_within_tools_use_workers(backend: ProcessBackend) -> None:
-    """A worker may have a worker of its own."""
+async def test_agents_and_nested_tools_use_workers(backend: ProcessBackend) -> None:
+    """A worker can have a worker of its own."""
     model = ScriptedModel([tool_call("add", a=1, b=2), "3"])
     agent = Agent("a", tools=[run_on(backend)(tools.add)], model=model)
     assert (await Runner.run(agent, "go")).final_output == "3"
@@ -331,8 +331,10 @@ async def test_an_agent_and_tools_within_tools_use_workers(backend: ProcessBacke
 
 
 @pytest.mark.requirement("F7")
-async def test_a_worker_of_a_worker_ends_with_it(backend: ProcessBackend, tmp_path: Path) -> None:
-    """Also when something holds its interpreter and it cannot see that it is alone."""
+async def test_a_nested_worker_ends_with_its_parent(
+    backend: ProcessBackend, tmp_path: Path
+) -> None:
+    """Even if a blocked interpreter prevents it from noticing the closed connection."""
     tool = policies.timeout(3.0)(run_on(backend)(hostile.nested_hang))
     call = asyncio.create_task(tool.call(None, json.dumps({"folder": str(tmp_path)})))
     inner = await pid_in(tmp_path)
@@ -366,7 +368,7 @@ if __name__ == "__main__":
 """
 
 
-def test_a_program_may_isolate_what_isolated_tools_call(tmp_path: Path) -> None:
+def test_a_program_can_isolate_tools_that_isolated_tools_call(tmp_path: Path) -> None:
     path = tmp_path / "program.py"
     path.write_text(NESTED)
     done = subprocess.run(  # noqa: S603 - this interpreter
@@ -383,7 +385,7 @@ def test_a_program_may_isolate_what_isolated_tools_call(tmp_path: Path) -> None:
 # --- messages
 
 
-def test_frames_give_objects_alone() -> None:
+def test_frames_yield_only_objects() -> None:
     for bad in (b"[1, 2]", b"7", b"null", b"no JSON", b"\xff", b"[" * 100_000):
         frames = FrameReader()
         frames.feed(encode({"a": 1})[:3])
@@ -397,9 +399,9 @@ def test_frames_give_objects_alone() -> None:
 
 @pytest.mark.requirement("S31")
 @pytest.mark.parametrize("what", hostile.RESULTS)
-async def test_a_result_that_is_none_is_a_lost_call(what: str) -> None:
-    """Whatever backend it comes from."""
-    outcome, _ = await heard_from(last(0, **hostile.RESULTS[what]))
+async def test_an_invalid_result_is_a_lost_call(what: str) -> None:
+    """With any backend."""
+    outcome, _ = await call_with_events(result_event(0, **hostile.RESULTS[what]))
     assert outcome.status == "lost"
 
 
@@ -421,8 +423,8 @@ async def test_a_result_that_is_none_is_a_lost_call(what: str) -> None:
         ("goes on", "3"),
     ],
 )
-async def test_a_module_may_do_anything_when_it_is_imported(what: str, text: str) -> None:
-    """What keeps a worker from coming up is told; the rest does no harm."""
+async def test_a_module_with_import_side_effects_is_handled(what: str, text: str) -> None:
+    """A failure that prevents the worker from starting is reported; other effects do no harm."""
     options: dict[str, Any] = {"workers": 1, "environment": {"IMPORT_FAULT": what}}
     async with asyncio.timeout(30), ProcessBackend("tests.import_faults", **options) as backend:
         outcome = await run_on(backend)(tools.add).call(None, ADD)
@@ -448,8 +450,8 @@ else:
 
 @pytest.mark.requirement("F8")
 @pytest.mark.parametrize("how", ["it ends", "kill -9"])
-async def test_a_worker_that_never_comes_up_ends_with_its_program(how: str, tmp_path: Path) -> None:
-    """It does not read the connection by which it would see that it is alone."""
+async def test_a_worker_that_never_starts_ends_with_its_program(how: str, tmp_path: Path) -> None:
+    """It does not read the connection whose end would tell it to exit."""
     held = HELD.replace("sys.argv[1]", repr(str(tmp_path)))
     (tmp_path / "held.py").write_text(held)
     with subprocess.Popen(  # noqa: ASYNC220, S603 - this interpreter

@@ -1,4 +1,4 @@
-"""The background loop: sync code calls async functions from wherever it stands."""
+"""The background loop: sync code can call async functions from any thread."""
 
 # pyright: reportPrivateUsage=false
 
@@ -45,7 +45,7 @@ BOTH = pytest.mark.parametrize("call", [call_async_from_sync, run_sync])
 
 @pytest.fixture(autouse=True)
 def _no_orphan_task() -> Iterator[None]:
-    """See that no test leaves a task on the background loop."""
+    """Check that no test leaves a task on the background loop."""
     yield
     assert call_async_from_sync(_others_done, timeout=PATIENCE)
 
@@ -65,12 +65,12 @@ async def add(a: int, b: int) -> int:
 
 
 async def where() -> threading.Thread:
-    """Tell on which thread this runs."""
+    """Return the thread on which this runs."""
     return threading.current_thread()
 
 
 class Sleeper:
-    """An async function that waits for ever and tells what becomes of it."""
+    """An async function that waits forever and records how it ends."""
 
     def __init__(self) -> None:
         self.begun = threading.Event()
@@ -91,7 +91,7 @@ class Sleeper:
 
 
 def run_script(source: str, *, within: float = BOUND) -> subprocess.CompletedProcess[str]:
-    """Run a program of its own, with every warning an error."""
+    """Run a program in its own process, with every warning an error."""
     return subprocess.run(  # noqa: S603 - its own interpreter, with a text from this file
         [sys.executable, "-W", "error", "-c", source],
         capture_output=True,
@@ -105,7 +105,6 @@ def run_script(source: str, *, within: float = BOUND) -> subprocess.CompletedPro
 @pytest.mark.requirement("B38")
 @BOTH
 def test_sync_code_gets_the_result_of_an_async_function(call: Callable[..., Any]) -> None:
-    """This is what the bridge is for."""
     assert call(add, 1, b=2) == 3
 
 
@@ -136,8 +135,8 @@ def test_calls_from_many_threads_at_once_start_one_loop(monkeypatch: pytest.Monk
     assert len(set(seen)) == 1
 
 
-def test_calls_from_many_threads_run_side_by_side() -> None:
-    """One call that waits must not hold up the others."""
+def test_calls_from_many_threads_run_concurrently() -> None:
+    """A waiting call must not block the others."""
     meeting: list[asyncio.Barrier] = []
 
     async def meet() -> int:
@@ -157,8 +156,8 @@ def test_calls_from_many_threads_run_side_by_side() -> None:
     assert sorted(places) == list(range(8))
 
 
-def test_context_variables_reach_the_function_and_stay_the_callers() -> None:
-    """Who is asking travels by context; what the function sets there is its own."""
+def test_context_variables_are_copied_to_the_function() -> None:
+    """Values set there do not change the context of the caller."""
     var = ContextVar[str]("var")
     var.set("caller")
 
@@ -172,8 +171,8 @@ def test_context_variables_reach_the_function_and_stay_the_callers() -> None:
     assert var.get() == "caller"
 
 
-def test_run_sync_leaves_a_timeout_argument_to_the_function() -> None:
-    """Only `call_async_from_sync` has a parameter of its own."""
+def test_run_sync_passes_a_timeout_argument_to_the_function() -> None:
+    """Only `call_async_from_sync` has its own timeout parameter."""
 
     async def wait(timeout: float) -> float:  # noqa: ASYNC109 - the name is the point
         return timeout
@@ -204,8 +203,8 @@ async def test_calls_nest_through_worker_threads() -> None:
 
 @pytest.mark.requirement("F44")
 @BOTH
-def test_a_call_on_the_thread_of_the_loop_itself_is_refused(call: Callable[..., Any]) -> None:
-    """The loop would wait for itself, for ever; the message says what to write instead."""
+def test_a_call_on_the_background_thread_is_refused(call: Callable[..., Any]) -> None:
+    """The loop would wait for itself forever; the message says what to write instead."""
 
     async def outer() -> Any:
         return call(add, 1, 2)
@@ -215,8 +214,8 @@ def test_a_call_on_the_thread_of_the_loop_itself_is_refused(call: Callable[..., 
 
 
 @pytest.mark.parametrize("kind", [ValueError, KeyError, SystemExit, KeyboardInterrupt])
-def test_what_the_function_raises_is_raised_to_the_caller(kind: type[BaseException]) -> None:
-    """The very exception arrives, and the loop is there for the next call."""
+def test_an_exception_of_the_function_is_raised_to_the_caller(kind: type[BaseException]) -> None:
+    """The same exception object is raised, and the loop works for the next call."""
     error = kind("x")
 
     async def fail() -> None:
@@ -230,8 +229,10 @@ def test_what_the_function_raises_is_raised_to_the_caller(kind: type[BaseExcepti
 
 
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
-def test_a_task_that_breaks_the_loop_does_not_end_it(kind: type[BaseException]) -> None:
-    """Asyncio lets these two through the loop; a shared loop has to go on."""
+def test_a_task_that_raises_a_loop_ending_exception_does_not_end_the_loop(
+    kind: type[BaseException],
+) -> None:
+    """Asyncio lets these two stop the loop; a shared loop has to continue."""
 
     async def fail() -> None:
         raise kind
@@ -247,8 +248,8 @@ def test_a_task_that_breaks_the_loop_does_not_end_it(kind: type[BaseException]) 
     assert run_sync(where) is thread
 
 
-def test_a_function_that_stops_the_loop_does_not_end_it() -> None:
-    """The loop is not the function's own."""
+def test_a_function_that_calls_loop_stop_does_not_end_the_loop() -> None:
+    """The loop is shared."""
 
     async def stop() -> str:
         asyncio.get_running_loop().stop()
@@ -259,7 +260,7 @@ def test_a_function_that_stops_the_loop_does_not_end_it() -> None:
 
 
 def test_a_function_that_raises_cancelled_error_is_a_cancelled_call() -> None:
-    """Raised as it is, the error would pass for a cancellation of the caller's own task."""
+    """Raised as it is, the error would look like a cancellation of the caller's own task."""
 
     async def give_up() -> None:
         raise asyncio.CancelledError
@@ -268,8 +269,8 @@ def test_a_function_that_raises_cancelled_error_is_a_cancelled_call() -> None:
         call_async_from_sync(give_up, timeout=PATIENCE)
 
 
-def test_a_task_cancelled_before_its_first_step_is_answered_too() -> None:
-    """Then the function never runs, and nothing in it can tell the caller."""
+def test_a_task_cancelled_before_its_first_step_ends_the_call() -> None:
+    """The function never runs then, so it cannot notify the caller."""
     begun: list[bool] = []
 
     async def work() -> None:
@@ -289,7 +290,7 @@ def test_a_task_cancelled_before_its_first_step_is_answered_too() -> None:
 
 
 def test_a_timeout_ends_the_wait_and_cancels_the_function() -> None:
-    """The caller has its answer at the deadline; nothing is left running behind it."""
+    """The caller returns at the deadline, and nothing keeps running."""
     sleeper = Sleeper()
     with pytest.raises(ToolTimeoutError, match=r"Sleeper had no result after 0\.02 s") as caught:
         call_async_from_sync(sleeper, timeout=0.02)
@@ -299,7 +300,7 @@ def test_a_timeout_ends_the_wait_and_cancels_the_function() -> None:
 
 
 def test_a_function_that_cleans_up_without_its_caller_is_kept_alive() -> None:
-    """A loop holds its tasks weakly: without a caller, a collection could take one away."""
+    """A loop holds its tasks weakly: without a caller, they could be garbage collected."""
     cleaning, cleaned_up = threading.Event(), threading.Event()
     last_step: list[weakref.ref[asyncio.Future[None]]] = []
 
@@ -333,7 +334,7 @@ def test_a_function_that_cleans_up_without_its_caller_is_kept_alive() -> None:
 
 
 def test_a_timeout_ends_the_wait_for_a_function_that_blocks_the_loop() -> None:
-    """The deadline is kept by the waiting side, which a blocked loop cannot hold up."""
+    """The waiting thread watches the deadline, so a blocked loop cannot delay it."""
     opened = threading.Event()
 
     async def block() -> None:
@@ -346,19 +347,19 @@ def test_a_timeout_ends_the_wait_for_a_function_that_blocks_the_loop() -> None:
 
 
 @pytest.mark.parametrize("timeout", [float("inf"), 1e300, 60])
-def test_a_long_timeout_is_no_trouble(timeout: float) -> None:
-    """Systems refuse to wait for longer than some years at once."""
+def test_a_very_long_timeout_is_accepted(timeout: float) -> None:
+    """Operating systems refuse to wait for more than some years at once."""
     assert call_async_from_sync(add, 1, 2, timeout=timeout) == 3
 
 
 @pytest.mark.parametrize("timeout", [0, -1.0, float("nan")])
-def test_a_timeout_that_leaves_no_time_is_refused(timeout: float) -> None:
-    """It is a mistake in the caller's arithmetic, not a slow function."""
+def test_a_timeout_that_is_not_positive_is_refused(timeout: float) -> None:
+    """It is an error of the caller, not a slow function."""
     with pytest.raises(UserValueError, match="expected a positive number of seconds"):
         call_async_from_sync(add, 1, 2, timeout=timeout)
 
 
-def test_what_is_no_async_function_is_refused() -> None:
+def test_an_object_that_is_not_an_async_function_is_refused() -> None:
     """Each mistake has its own remedy."""
     not_async: Any = abs
     with pytest.raises(
@@ -373,13 +374,13 @@ def test_what_is_no_async_function_is_refused() -> None:
         run_sync(nothing)
 
 
-def test_a_partial_of_an_async_function_is_one() -> None:
+def test_a_partial_of_an_async_function_is_accepted() -> None:
     """It is the way to pass a keyword named `timeout`."""
     assert call_async_from_sync(functools.partial(add, 1, b=2), timeout=PATIENCE) == 3
 
 
-def test_a_failed_call_leaves_no_cycle_of_references() -> None:
-    """Arguments and errors must go when they are dropped, not at some later collection."""
+def test_a_failed_call_leaves_no_reference_cycle() -> None:
+    """Arguments and errors must be freed without the garbage collector."""
 
     class Payload:
         pass
@@ -429,7 +430,7 @@ except KeyboardInterrupt:
 
 
 def interrupted(source: str, *, times: int = 1) -> tuple[int, str, str]:
-    """Run the program, press Ctrl-C each time it has printed a line, and give what it said."""
+    """Run the program, press Ctrl-C after each printed line, and return the code and outputs."""
     program = subprocess.Popen(  # noqa: S603 - its own interpreter, with a text from this file
         [sys.executable, "-W", "error", "-c", source],
         stdout=subprocess.PIPE,
@@ -440,12 +441,12 @@ def interrupted(source: str, *, times: int = 1) -> tuple[int, str, str]:
     with program:
         try:
             assert program.stdout is not None
-            said = ""
+            output = ""
             for _ in range(times):
-                said += program.stdout.readline()
+                output += program.stdout.readline()
                 program.send_signal(signal.SIGINT)
             out, err = program.communicate(timeout=BOUND)
-            return program.returncode, said + out, err
+            return program.returncode, output + out, err
         finally:
             program.kill()
 
@@ -453,7 +454,7 @@ def interrupted(source: str, *, times: int = 1) -> tuple[int, str, str]:
 @pytest.mark.requirement("F11")
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 @pytest.mark.parametrize("call", ["run_sync(work)", "call_async_from_sync(work, timeout=60)"])
-def test_ctrl_c_cancels_the_function_and_comes_out(call: str) -> None:
+def test_ctrl_c_cancels_the_function_and_is_raised(call: str) -> None:
     """The function cleans up first, as under `asyncio.run`, and no task is left."""
     code, out, err = interrupted(_INTERRUPTED.format(call=call, on_cancel="await asyncio.sleep(0)"))
     assert out == "begun\ncancelled\ncleaned up\ninterrupted 1\n"
@@ -461,8 +462,7 @@ def test_ctrl_c_cancels_the_function_and_comes_out(call: str) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
-def test_a_second_ctrl_c_does_not_wait_for_the_cleaning_up() -> None:
-    """A person who presses twice wants out."""
+def test_a_second_ctrl_c_does_not_wait_for_the_cleanup() -> None:
     patient = "from agents_tools.concurrency import bridge\nbridge._GRACE = 600\n"
     source = _INTERRUPTED.format(call="run_sync(work)", on_cancel="await asyncio.sleep(600)")
     code, out, err = interrupted(patient + source, times=2)
@@ -473,7 +473,7 @@ def test_a_second_ctrl_c_does_not_wait_for_the_cleaning_up() -> None:
 @pytest.mark.requirement("F11")
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 def test_an_unhandled_ctrl_c_ends_the_program() -> None:
-    """With the code of an interrupted program, and in time."""
+    """With the exit code of an interrupted program, and in time."""
     source = (
         "import asyncio\nfrom agents_tools.concurrency.bridge import run_sync\n"
         "async def work():\n    print('begun', flush=True)\n    await asyncio.sleep(600)\n"
@@ -486,7 +486,7 @@ def test_an_unhandled_ctrl_c_ends_the_program() -> None:
 
 @pytest.mark.requirement("F8")
 def test_a_process_ends_though_a_function_hangs() -> None:
-    """What goes on in the background must not hold the process."""
+    """Background work must not keep the process alive."""
     done = run_script(
         """
 import asyncio
@@ -509,8 +509,8 @@ except ToolTimeoutError:
 
 @pytest.mark.requirement("F44")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_process_has_a_bridge_that_works_and_the_parents_stays_whole() -> None:
-    """The child has the parent's loop but not its thread."""
+def test_the_bridge_works_in_a_forked_process_and_in_its_parent() -> None:
+    """The child inherits the loop of the parent but not its thread."""
     done = run_script(
         """
 import asyncio, gc, os, sys, threading, warnings
@@ -585,7 +585,7 @@ assert call_async_from_sync(add, 1, 2, timeout=30) == 3
 
 
 def test_a_loop_whose_thread_has_ended_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever waits on it is told, and the next call works."""
+    """Waiting callers get an error, and the next call works."""
     monkeypatch.setattr(_bridge, "_TICK", 0.01)
     asked = threading.Event()
     broken = _bridge._Bridge.__new__(_bridge._Bridge)
@@ -606,10 +606,10 @@ def test_a_loop_whose_thread_has_ended_is_replaced(monkeypatch: pytest.MonkeyPat
     broken.loop.close()
 
 
-def test_a_system_without_threads_left_makes_the_call_overloaded(
+def test_a_call_is_overloaded_if_no_thread_can_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nothing was run, so the call may be tried again."""
+    """Nothing was run, so the call can be retried."""
 
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")

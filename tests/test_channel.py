@@ -47,22 +47,22 @@ PATIENT = 60.0
 
 
 def note(number: int, origin: Origin = CALL) -> NotifyStreamEvent:
-    """Make a display event that tells its number."""
+    """Create a display event with a number as its text."""
     return stamp(NotifyStreamEvent(str(number)), origin, number)
 
 
 def delta(text: str, seq: int, origin: Origin = CALL, **payload: Any) -> NotifyStreamEvent:
-    """Make a piece of a text."""
+    """Create a text delta."""
     return stamp(NotifyStreamEvent(text, is_delta=True, **payload), origin, seq)
 
 
 def start(seq: int) -> ToolStreamStartEvent:
-    """Make an event that may not be lost."""
+    """Create a lifecycle event, which must not be dropped."""
     return stamp(ToolStreamStartEvent({}), CALL, seq)
 
 
-def told(events: Iterable[Event]) -> list[int | str]:
-    """Sum events up: notes by their number, gaps as "gap n", others by class."""
+def summarize(events: Iterable[Event]) -> list[int | str]:
+    """Summarize events: notes by their number, gaps as "gap n", others by class."""
     return [
         int(event.data)
         if isinstance(event, NotifyStreamEvent) and not event.is_delta
@@ -75,24 +75,24 @@ def told(events: Iterable[Event]) -> list[int | str]:
     ]
 
 
-async def rest(channel: Channel | Listener) -> list[Event]:
-    """Read to the end."""
+async def read_to_end(channel: Channel | Listener) -> list[Event]:
+    """Read until the channel is closed."""
     async with asyncio.timeout(30):
         return [event async for event in channel]
 
 
 def pushed(*events: Event, maxsize: int) -> list[Event]:
-    """Push events into a channel that nobody reads, and then read it."""
+    """Push events into a channel without a reader, close it, and read it."""
     channel = Channel(maxsize)
     for event in events:
         channel.push(event)
     channel.close()
-    return asyncio.run(rest(channel))
+    return asyncio.run(read_to_end(channel))
 
 
 @asynccontextmanager
 async def started(coroutine: Any) -> AsyncGenerator[asyncio.Task[Any]]:
-    """Run something beside the test, and end it with the test."""
+    """Run a coroutine as a task during the test, and cancel it afterwards."""
     task = asyncio.create_task(coroutine)
     try:
         yield task
@@ -101,8 +101,8 @@ async def started(coroutine: Any) -> AsyncGenerator[asyncio.Task[Any]]:
         await asyncio.wait([task])
 
 
-def in_thread(work: Callable[[], object]) -> threading.Thread:
-    """Start a thread of the test's own."""
+def start_thread(work: Callable[[], object]) -> threading.Thread:
+    """Start a daemon thread."""
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     return thread
@@ -111,19 +111,19 @@ def in_thread(work: Callable[[], object]) -> threading.Thread:
 # --- delivery -------------------------------------------------------------------------------------
 
 
-async def test_what_was_pushed_before_close_is_read_after_it() -> None:
-    """A call pushes its end and closes at once; the reader may be a moment behind."""
+async def test_events_pushed_before_close_can_be_read_after_it() -> None:
+    """A call pushes its end event and closes at once; the reader can be slightly behind."""
     channel = Channel()
     for number in range(3):
         channel.push(note(number))
     channel.close()
     assert channel.closed
-    assert told(await rest(channel)) == [0, 1, 2]
-    assert told(await rest(channel)) == []
+    assert summarize(await read_to_end(channel)) == [0, 1, 2]
+    assert summarize(await read_to_end(channel)) == []
 
 
 async def test_after_close_pushes_and_sends_do_nothing() -> None:
-    """Late events of abandoned work meet a reader that is gone."""
+    """Abandoned work can still emit events after its reader has left."""
     channel = Channel(1)
     channel.close()
     channel.close()
@@ -134,18 +134,18 @@ async def test_after_close_pushes_and_sends_do_nothing() -> None:
             await channel.send(note(number))
             channel.send_blocking(note(number))
             await channel.wait_for_room()
-    assert await rest(channel) == []
+    assert await read_to_end(channel) == []
     assert channel.dropped == 0
 
 
-async def test_a_reader_that_waits_gets_each_event_at_once() -> None:
-    """Progress is worth something while the work goes on."""
+async def test_a_waiting_reader_gets_each_event_immediately() -> None:
+    """Progress is only useful while the work runs."""
     channel = Channel()
     seen: list[int | str] = []
 
     async def read() -> None:
         async for event in channel:
-            seen.extend(told([event]))
+            seen.extend(summarize([event]))
 
     async with started(read()) as reader:
         await asyncio.sleep(0)
@@ -158,15 +158,15 @@ async def test_a_reader_that_waits_gets_each_event_at_once() -> None:
     assert seen == [0, 1, 2]
 
 
-async def test_the_first_event_is_live_though_the_producer_never_waits() -> None:
-    """A busy tool must not keep its progress back until it is done."""
+async def test_the_first_event_is_delivered_live_though_the_producer_never_awaits() -> None:
+    """A busy tool must not delay its progress until it ends."""
     channel = Channel()
     seen_before_the_end: list[int | str] = []
     seen: list[int | str] = []
 
     async def read() -> None:
         async for event in channel:
-            seen.extend(told([event]))
+            seen.extend(summarize([event]))
 
     async def produce() -> None:
         await channel.send(start(0))
@@ -182,8 +182,8 @@ async def test_the_first_event_is_live_though_the_producer_never_waits() -> None
     assert seen == ["StreamStart", 1]
 
 
-async def test_events_stay_live_through_a_long_stretch_without_waiting() -> None:
-    """A typewriter of ten thousand letters is read while it types."""
+async def test_events_stay_live_while_the_producer_does_not_await() -> None:
+    """The first of ten thousand deltas is read while the others are produced."""
     channel = Channel(patience=PATIENT)
     lag: list[int] = []
     count = 0
@@ -204,14 +204,14 @@ async def test_events_stay_live_through_a_long_stretch_without_waiting() -> None
     assert channel.dropped == 0
 
 
-async def test_a_waiting_room_gives_the_reader_its_turn_too() -> None:
-    """A producer that waits for room and pushes by itself is as live as one that sends."""
+async def test_waiting_for_room_lets_the_reader_run_too() -> None:
+    """A producer that waits for room and pushes itself is as live as one that sends."""
     channel = Channel()
     seen: list[int | str] = []
 
     async def read() -> None:
         async for event in channel:
-            seen.extend(told([event]))
+            seen.extend(summarize([event]))
 
     async with started(read()):
         await asyncio.sleep(0)
@@ -221,21 +221,21 @@ async def test_a_waiting_room_gives_the_reader_its_turn_too() -> None:
         assert seen == [1]
 
 
-async def test_a_writer_is_told_when_to_stop_for_the_reader() -> None:
-    """Asking is cheaper than awaiting at each event, and misses neither of the two occasions."""
+async def test_should_wait_is_true_when_the_reader_needs_a_turn_or_room() -> None:
+    """Checking it is cheaper than awaiting each event."""
     channel = Channel(2, patience=PATIENT)
     channel.push(note(0))
-    assert channel.should_wait()  # the reader never had a turn
-    channel._next_turn = float("inf")  # it just had one
+    assert channel.should_wait()  # the reader has not run yet
+    channel._next_turn = float("inf")  # the reader has just run
     assert not channel.should_wait()
     channel.push(note(1))
     assert channel.should_wait()  # the channel is full
-    assert told([await anext(channel)]) == [0]
+    assert summarize([await anext(channel)]) == [0]
     assert not channel.should_wait()
 
 
-async def test_the_reader_lets_other_tasks_run_in_an_endless_supply() -> None:
-    """Threads that never stop talking must not freeze the event loop."""
+async def test_the_reader_lets_other_tasks_run_under_constant_load() -> None:
+    """Threads that emit constantly must not freeze the event loop."""
     channel = Channel(100_000)
     for number in range(50_000):
         channel.push(note(number))
@@ -249,25 +249,25 @@ async def test_the_reader_lets_other_tasks_run_in_an_endless_supply() -> None:
             await asyncio.sleep(0)
 
     async with started(tick()):
-        assert len(await rest(channel)) == 50_000
+        assert len(await read_to_end(channel)) == 50_000
     assert turns > 10
 
 
-async def test_reading_may_pause_and_go_on() -> None:
-    """Leaving a loop early loses nothing that another loop may want."""
+async def test_reading_can_pause_and_resume() -> None:
+    """Leaving a loop early loses no event."""
     channel = Channel()
     for number in range(5):
         channel.push(note(number))
     channel.close()
     async for event in channel:
-        assert told([event]) == [0]
+        assert summarize([event]) == [0]
         break
-    assert told([await anext(channel)]) == [1]
-    assert told(await rest(channel)) == [2, 3, 4]
+    assert summarize([await anext(channel)]) == [1]
+    assert summarize(await read_to_end(channel)) == [2, 3, 4]
 
 
 async def test_a_second_reader_is_refused() -> None:
-    """Two readers would each see half of the events and never know."""
+    """Two concurrent readers would each get only half of the events."""
     channel = Channel()
 
     async def read() -> None:
@@ -280,7 +280,7 @@ async def test_a_second_reader_is_refused() -> None:
 
 
 async def test_a_cancelled_reader_loses_no_event() -> None:
-    """A timeout around one read is ordinary; the next read gets what came meanwhile."""
+    """A timeout around one read is common; the next read gets the events that arrived meanwhile."""
     channel = Channel()
     for wake_first in (True, False):
         task = asyncio.ensure_future(anext(channel))
@@ -293,11 +293,11 @@ async def test_a_cancelled_reader_loses_no_event() -> None:
         if not wake_first:
             channel.push(note(1))
         async with asyncio.timeout(30):
-            assert told([await anext(channel)]) == [1]
+            assert summarize([await anext(channel)]) == [1]
 
 
-def test_a_channel_can_be_read_from_one_loop_after_another() -> None:
-    """Synchronous programs run the loop piece by piece."""
+def test_a_channel_can_be_read_from_several_loops_in_turn() -> None:
+    """Synchronous programs run one loop after the other."""
     channel = Channel()
 
     async def read_one(*, cancelled: bool = False) -> list[int | str]:
@@ -305,7 +305,7 @@ def test_a_channel_can_be_read_from_one_loop_after_another() -> None:
             channel.push(note(1))
         try:
             async with asyncio.timeout(5 if not cancelled else 0.001):
-                return told([await anext(channel)])
+                return summarize([await anext(channel)])
         except TimeoutError:
             return []
 
@@ -314,8 +314,8 @@ def test_a_channel_can_be_read_from_one_loop_after_another() -> None:
     assert asyncio.run(read_one()) == [1]
 
 
-def test_a_loop_that_was_closed_under_a_reader_does_no_harm() -> None:
-    """The writer learns nothing of it, and a new reader is welcome."""
+def test_closing_the_loop_of_a_waiting_reader_does_no_harm() -> None:
+    """The producer gets no error, and another reader can start."""
     channel = Channel()
     loop = asyncio.new_event_loop()
     reader = channel.__anext__()
@@ -325,10 +325,10 @@ def test_a_loop_that_was_closed_under_a_reader_does_no_harm() -> None:
     waiting._log_destroy_pending = False  # pyright: ignore[reportAttributeAccessIssue]
     loop.close()
     channel.push(note(1))
-    thread = in_thread(lambda: channel.push(note(2)))
+    thread = start_thread(lambda: channel.push(note(2)))
     thread.join(5)
     channel.close()
-    assert told(asyncio.run(rest(channel))) == [1, 2]
+    assert summarize(asyncio.run(read_to_end(channel))) == [1, 2]
     reader.close()
 
 
@@ -336,16 +336,15 @@ async def _wait(reader: Any) -> Event:
     return await reader
 
 
-def test_a_channel_needs_room() -> None:
-    """A channel of size nought could deliver nothing."""
+def test_the_size_of_a_channel_must_be_positive() -> None:
     with pytest.raises(UserError, match="maxsize=0"):
         Channel(0)
 
 
-async def test_an_event_that_comes_as_the_reader_lies_down_is_not_slept_through(
+async def test_an_event_pushed_while_the_reader_starts_to_wait_wakes_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A thread may push after the reader found nothing and before it is known to wait."""
+    """A thread can push after the reader found nothing and before it is registered as waiting."""
     channel = Channel()
 
     class Late(_wakeup.TaskWaiter):
@@ -355,14 +354,14 @@ async def test_an_event_that_comes_as_the_reader_lies_down_is_not_slept_through(
 
     monkeypatch.setattr(_wakeup, "TaskWaiter", Late)
     async with asyncio.timeout(30):
-        assert told([await anext(channel)]) == [1]
+        assert summarize([await anext(channel)]) == [1]
 
 
 # --- threads --------------------------------------------------------------------------------------
 
 
 async def test_eight_threads_lose_and_reorder_nothing() -> None:
-    """Sync tools send from worker threads; what each of them says has an order."""
+    """Sync tools send from worker threads; the events of each thread stay in order."""
     channel = Channel(64, patience=PATIENT)
 
     def produce(producer: int) -> None:
@@ -376,15 +375,17 @@ async def test_eight_threads_lose_and_reorder_nothing() -> None:
         )
         work.add_done_callback(lambda _: channel.close())
         async with asyncio.timeout(15):
-            heard = [event async for event in channel]
+            received = [event async for event in channel]
             await work
     assert channel.dropped == 0
     for producer in range(8):
-        assert told(e for e in heard if e.tool_call_id == f"call{producer}") == list(range(2_000))
+        assert summarize(e for e in received if e.tool_call_id == f"call{producer}") == list(
+            range(2_000)
+        )
 
 
-async def test_pushes_from_threads_add_up_whatever_is_dropped() -> None:
-    """Delivered and missing events are all that there were, and lifecycle events are never missing.
+async def test_delivered_and_dropped_events_from_threads_add_up() -> None:
+    """Lifecycle events are never dropped.
 
     The threads push as fast as they can into a small channel, so most of it overflows.
     """
@@ -405,32 +406,32 @@ async def test_pushes_from_threads_add_up_whatever_is_dropped() -> None:
         )
         work.add_done_callback(lambda _: channel.close())
         async with asyncio.timeout(15):
-            heard = [event async for event in channel]
+            received = [event async for event in channel]
             await work
-    missing = sum(event.dropped for event in heard if isinstance(event, GapEvent))
+    missing = sum(event.dropped for event in received if isinstance(event, GapEvent))
     assert missing == channel.dropped
-    assert len([event for event in heard if event.origin is not None]) + missing == 16_000
+    assert len([event for event in received if event.origin is not None]) + missing == 16_000
     for producer in range(8):
-        own = [event for event in heard if event.tool_call_id == f"call{producer}"]
+        own = [event for event in received if event.tool_call_id == f"call{producer}"]
         assert [event.seq for event in own] == sorted({event.seq for event in own})
         attempts = [event.attempt for event in own if isinstance(event, ToolAttemptEvent)]
         assert attempts == list(range(0, 2_000, 20))
 
 
 async def test_a_reader_is_woken_from_another_thread() -> None:
-    """A worker thread has no loop of its own to do it with."""
+    """A worker thread has no event loop."""
     channel = Channel()
     async with asyncio.timeout(30):
         for number in range(200):
             waiting = asyncio.ensure_future(anext(channel))
             await asyncio.sleep(0)
-            thread = in_thread(lambda number=number: channel.push(note(number)))
-            assert told([await waiting]) == [number]
+            thread = start_thread(lambda number=number: channel.push(note(number)))
+            assert summarize([await waiting]) == [number]
             thread.join(5)
 
 
 async def test_senders_on_another_loop_are_served() -> None:
-    """A tool may run on a loop of its own, in a thread of its own."""
+    """A tool can run on a loop in its own thread."""
     channel = Channel(4, patience=PATIENT)
 
     async def produce() -> None:
@@ -441,8 +442,8 @@ async def test_senders_on_another_loop_are_served() -> None:
         asyncio.run(produce())
         channel.close()
 
-    thread = in_thread(run)
-    assert told(await rest(channel)) == list(range(500))
+    thread = start_thread(run)
+    assert summarize(await read_to_end(channel)) == list(range(500))
     thread.join(5)
 
 
@@ -450,7 +451,7 @@ async def test_senders_on_another_loop_are_served() -> None:
 
 
 async def test_send_waits_while_the_channel_is_full() -> None:
-    """A yielded event waits for a slow reader, so that nothing of it is lost."""
+    """A yielded event waits for a slow reader, so that it is not lost."""
     channel = Channel(2, patience=PATIENT)
 
     async def produce() -> None:
@@ -463,7 +464,7 @@ async def test_send_waits_while_the_channel_is_full() -> None:
         for _ in range(20):
             await asyncio.sleep(0)
         assert not producer.done()
-        assert told(await rest(channel)) == list(range(10))
+        assert summarize(await read_to_end(channel)) == list(range(10))
         await asyncio.wait_for(producer, 30)
     assert channel.dropped == 0
 
@@ -478,18 +479,18 @@ async def test_more_senders_than_room_are_all_served() -> None:
     async with asyncio.TaskGroup() as group:
         for number in range(200):
             group.create_task(produce(number))
-        heard: list[Event] = []
+        received: list[Event] = []
         async with asyncio.timeout(30):
-            while len(heard) < 200:
-                heard.append(await anext(channel))
-    assert sorted(map(int, told(heard))) == list(range(200))
+            while len(received) < 200:
+                received.append(await anext(channel))
+    assert sorted(map(int, summarize(received))) == list(range(200))
 
 
-async def test_close_releases_everybody_who_waits() -> None:
-    """The reader left: tools end their work instead of waiting for it."""
+async def test_close_releases_all_waiting_senders() -> None:
+    """Tools finish instead of waiting for a reader that has left."""
     channel = Channel(1, patience=PATIENT)
     channel.push(note(0))
-    thread = in_thread(lambda: channel.send_blocking(note(1)))
+    thread = start_thread(lambda: channel.send_blocking(note(1)))
     senders = [asyncio.create_task(channel.send(note(number))) for number in range(2, 5)]
     await comes(lambda: len(channel._senders) == 4)
     channel.close()
@@ -497,31 +498,31 @@ async def test_close_releases_everybody_who_waits() -> None:
         await asyncio.gather(*senders)
     thread.join(5)
     assert not thread.is_alive()
-    assert told(await rest(channel)) == [0]
+    assert summarize(await read_to_end(channel)) == [0]
 
 
 async def test_close_releases_a_waiting_reader() -> None:
     """The end of a run is the end of its stream."""
     channel = Channel()
-    reading = asyncio.create_task(rest(channel))
+    reading = asyncio.create_task(read_to_end(channel))
     await asyncio.sleep(0)
-    in_thread(channel.close).join(5)
+    start_thread(channel.close).join(5)
     assert await asyncio.wait_for(reading, 30) == []
 
 
-async def test_a_sender_waits_no_longer_than_its_patience() -> None:
-    """A reader that stopped reading must not stop the tool."""
+async def test_a_sender_waits_no_longer_than_the_patience_setting() -> None:
+    """A reader that stopped reading must not block the tool."""
     channel = Channel(4, patience=0.01)
     async with asyncio.timeout(30):
         for number in range(100):
             await channel.send(note(number))
     await asyncio.to_thread(channel.send_blocking, note(100))
     channel.close()
-    assert told(await rest(channel)) == ["gap 97", 97, 98, 99, 100]
+    assert summarize(await read_to_end(channel)) == ["gap 97", 97, 98, 99, 100]
 
 
-async def test_only_the_first_sender_pays_for_a_stalled_reader() -> None:
-    """Waiting at each event anew would make the tool slower by days."""
+async def test_only_the_first_send_waits_for_a_stalled_reader() -> None:
+    """Waiting again at each event would slow the tool down without a limit."""
     channel = Channel(4, patience=0.05)
     loop = asyncio.get_running_loop()
     begin = loop.time()
@@ -531,16 +532,16 @@ async def test_only_the_first_sender_pays_for_a_stalled_reader() -> None:
     assert loop.time() - begin < 2  # at 0.05 s each it would be ten
 
 
-async def test_a_reader_that_comes_back_is_waited_for_again() -> None:
-    """Losing events is for readers that are gone, not for one that was busy for a while."""
+async def test_senders_wait_again_for_a_reader_that_resumes() -> None:
+    """Only events for stalled readers are dropped, not for one that was briefly busy."""
     channel = Channel(2, patience=0.01)
     for number in range(5):
         await channel.send(note(number))
-    assert told([await anext(channel)]) == ["gap 3"]
+    assert summarize([await anext(channel)]) == ["gap 3"]
     assert channel.dropped == 3
     channel._patience = PATIENT
     async with started(_send_all(channel, range(5, 50))) as producer:
-        assert told(await rest(channel)) == [3, 4, *range(5, 50)]
+        assert summarize(await read_to_end(channel)) == [3, 4, *range(5, 50)]
         await asyncio.wait_for(producer, 30)
     assert channel.dropped == 3
 
@@ -551,22 +552,24 @@ async def _send_all(channel: Channel, numbers: Iterable[int]) -> None:
     channel.close()
 
 
-async def test_a_slow_reader_that_reads_is_not_given_up() -> None:
-    """Patience counts from the last event taken, though the reader holds a handful already."""
+async def test_a_slow_but_active_reader_is_not_treated_as_stalled() -> None:
+    """The patience counts from the last event read, also if it came from the batch."""
     channel = Channel(4, patience=PATIENT)
-    heard: list[Event] = []
+    received: list[Event] = []
     async with started(_send_all(channel, range(12))) as producer:
-        heard.append(await anext(await _filled(channel)))
+        received.append(await anext(await _filled(channel)))
         for _ in range(3):
             await comes(lambda: len(channel._senders) == 1)
             waiting = channel._senders[0]
-            heard.append(await anext(channel))  # from the hand: the queue is as full as before
+            received.append(
+                await anext(channel)
+            )  # from the reader's batch: the queue is as full as before
             assert isinstance(waiting, _wakeup.TaskWaiter)
             waiting._time_out()  # what the timer does when patience ends
             await comes(lambda waiting=waiting: waiting not in channel._senders)
-        heard += await rest(channel)
+        received += await read_to_end(channel)
         await asyncio.wait_for(producer, 30)
-    assert told(heard) == list(range(12))
+    assert summarize(received) == list(range(12))
     assert channel.dropped == 0
 
 
@@ -576,26 +579,26 @@ async def _filled(channel: Channel) -> Channel:
     return channel
 
 
-async def test_a_cancelled_sender_says_nothing_and_passes_its_turn_on() -> None:
-    """Cancelling one tool must not leave another waiting beside an empty queue."""
+async def test_a_cancelled_sender_emits_nothing_and_passes_its_turn_on() -> None:
+    """Cancelling one tool must not leave another waiting at an empty queue."""
     channel = Channel(1, patience=PATIENT)
     channel.push(note(0))
     senders = [asyncio.create_task(channel.send(note(number))) for number in range(1, 4)]
     await comes(lambda: len(channel._senders) == 3)
     senders[1].cancel()  # waits in line
     await comes(lambda: len(channel._senders) == 2)
-    assert told([await anext(channel)]) == [0]  # this wakes the first …
-    senders[0].cancel()  # … which cannot use it any more
+    assert summarize([await anext(channel)]) == [0]  # this wakes the first …
+    senders[0].cancel()  # … which can no longer use it
     async with asyncio.timeout(30):
-        assert told([await anext(channel)]) == [3]
+        assert summarize([await anext(channel)]) == [3]
         await asyncio.wait(senders)
     assert [sender.cancelled() for sender in senders] == [True, True, False]
     channel.close()
-    assert await rest(channel) == []
+    assert await read_to_end(channel) == []
 
 
-async def test_a_sender_whose_loop_was_closed_does_not_hold_up_the_line() -> None:
-    """Loops in threads come and go; the turn of a dead one goes to the next."""
+async def test_a_sender_on_a_closed_loop_does_not_block_the_queue() -> None:
+    """Its turn goes to the next sender."""
     channel = Channel(1, patience=PATIENT)
     channel.push(note(0))
     loop = asyncio.new_event_loop()
@@ -610,30 +613,30 @@ async def test_a_sender_whose_loop_was_closed_does_not_hold_up_the_line() -> Non
     async with started(channel.send(note(2))):
         await comes(lambda: len(channel._senders) == 2)
         async with asyncio.timeout(30):
-            assert told([await anext(channel), await anext(channel)]) == [0, 2]
+            assert summarize([await anext(channel), await anext(channel)]) == [0, 2]
 
 
 async def test_a_thread_that_runs_a_loop_is_never_blocked() -> None:
-    """Waiting there for the reader on that same loop would wait for ever."""
+    """Waiting there for a reader on the same loop would deadlock."""
     channel = Channel(2, patience=PATIENT)
     for number in range(5):
         channel.send_blocking(note(number))
     channel.close()
-    assert told(await rest(channel)) == ["gap 3", 3, 4]
+    assert summarize(await read_to_end(channel)) == ["gap 3", 3, 4]
 
 
 # --- a full channel -------------------------------------------------------------------------------
 
 
-def test_the_oldest_display_events_give_way_to_one_gap() -> None:
-    """A viewer that comes back sees the present, and how much it missed."""
-    assert told(pushed(*map(note, range(10)), maxsize=4)) == ["gap 6", 6, 7, 8, 9]
+def test_the_oldest_display_events_are_replaced_by_one_gap() -> None:
+    """A returning viewer sees the latest events and how many were dropped."""
+    assert summarize(pushed(*map(note, range(10)), maxsize=4)) == ["gap 6", 6, 7, 8, 9]
 
 
-def test_gaps_stand_where_events_are_missing() -> None:
-    """Around lifecycle events, each hole is marked in its own place."""
+def test_gaps_are_placed_where_events_are_missing() -> None:
+    """Each hole between lifecycle events is marked at its own position."""
     events = [note(0), start(1), note(2), note(3), start(4), note(5), note(6), note(7)]
-    assert told(pushed(*events, maxsize=4)) == [
+    assert summarize(pushed(*events, maxsize=4)) == [
         "gap 1",
         "StreamStart",
         "gap 2",
@@ -644,16 +647,16 @@ def test_gaps_stand_where_events_are_missing() -> None:
     ]
 
 
-def test_a_gap_has_the_place_of_what_is_missing() -> None:
-    """The numbers of a stream increase, with gaps as without."""
-    heard = pushed(*map(note, range(10)), maxsize=4)
-    assert [event.seq for event in heard] == [5, 6, 7, 8, 9]
-    assert heard[0].timestamp > 0
+def test_a_gap_has_the_sequence_number_of_the_missing_events() -> None:
+    """Sequence numbers increase, with gaps as without."""
+    received = pushed(*map(note, range(10)), maxsize=4)
+    assert [event.seq for event in received] == [5, 6, 7, 8, 9]
+    assert received[0].timestamp > 0
 
 
-def test_lifecycle_and_durable_events_always_find_room() -> None:
-    """Without its end a call would run for ever in every user interface."""
-    kept: list[Event] = [
+def test_lifecycle_and_durable_events_are_never_dropped() -> None:
+    """Without its end event a call would appear to run forever in every UI."""
+    lifecycle: list[Event] = [
         stamp(event, CALL, seq)
         for seq, event in enumerate(
             [
@@ -665,36 +668,36 @@ def test_lifecycle_and_durable_events_always_find_room() -> None:
             * 5
         )
     ]
-    assert pushed(*kept, maxsize=2) == kept
+    assert pushed(*lifecycle, maxsize=2) == lifecycle
 
 
-def test_where_only_lifecycle_events_wait_new_display_events_are_left_out() -> None:
-    """Memory is bounded even when nothing that waits may be dropped."""
+def test_new_display_events_are_dropped_if_only_lifecycle_events_are_queued() -> None:
+    """Memory stays bounded even if no queued event can be dropped."""
     events = [start(seq) for seq in range(4)]
-    heard = pushed(*events, *map(note, range(4, 1_000)), start(1_000), note(1_001), maxsize=4)
-    assert told(heard) == [*["StreamStart"] * 4, "gap 996", "StreamStart", "gap 1"]
-    assert [event.seq for event in heard] == [0, 1, 2, 3, 999, 1_000, 1_001]
+    received = pushed(*events, *map(note, range(4, 1_000)), start(1_000), note(1_001), maxsize=4)
+    assert summarize(received) == [*["StreamStart"] * 4, "gap 996", "StreamStart", "gap 1"]
+    assert [event.seq for event in received] == [0, 1, 2, 3, 999, 1_000, 1_001]
 
 
-async def test_a_channel_that_was_emptied_is_as_good_as_new() -> None:
-    """What happened while it was full does not follow it."""
+async def test_a_channel_works_normally_again_after_it_was_emptied() -> None:
+    """An earlier overflow has no further effect."""
     channel = Channel(4)
     for event in [*map(start, range(6)), *map(note, range(6, 20))]:
         channel.push(event)
-    assert told([await anext(channel) for _ in range(7)])[-1] == "gap 14"
+    assert summarize([await anext(channel) for _ in range(7)])[-1] == "gap 14"
     for number in range(20, 25):
         channel.push(note(number))
-    assert told([await anext(channel) for _ in range(5)]) == ["gap 1", 21, 22, 23, 24]
+    assert summarize([await anext(channel) for _ in range(5)]) == ["gap 1", 21, 22, 23, 24]
     for number in range(25, 30):
         channel.push(note(number))
     channel.close()
-    assert told(await rest(channel)) == ["gap 1", 26, 27, 28, 29]
+    assert summarize(await read_to_end(channel)) == ["gap 1", 26, 27, 28, 29]
 
 
-def test_what_is_said_while_room_is_made_stays_behind_what_was_said_before(
+def test_events_pushed_during_compaction_stay_in_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Other threads do not wait for that, and neither does a finalizer in the same thread."""
+    """Neither other threads nor a finalizer in the same thread wait for it."""
     channel = Channel(2)
     squeezed = _channel.shorten_queue
     late = [start(seq) for seq in range(10, 14)]
@@ -708,22 +711,22 @@ def test_what_is_said_while_room_is_made_stays_behind_what_was_said_before(
     for number in range(3):
         channel.push(note(number))
     channel.close()
-    heard = asyncio.run(rest(channel))
-    assert [event.seq for event in heard if event.seq != 2] == [0, 1, 10, 11, 12, 13]
+    received = asyncio.run(read_to_end(channel))
+    assert [event.seq for event in received if event.seq != 2] == [0, 1, 10, 11, 12, 13]
 
 
 def test_adjacent_deltas_of_a_call_are_merged_before_anything_is_dropped() -> None:
-    """Text arrives whole, in larger pieces."""
+    """The text arrives complete, in larger pieces."""
     texts = [chr(ord("a") + number % 26) for number in range(100)]
     pieces = [delta(text, seq) for seq, text in enumerate(texts)]
-    heard = pushed(*pieces, maxsize=10)
-    assert len(heard) <= 10
-    assert "".join(map(str, told(heard))) == "".join(texts)
-    assert [event.seq for event in heard] == sorted({event.seq for event in heard})
+    received = pushed(*pieces, maxsize=10)
+    assert len(received) <= 10
+    assert "".join(map(str, summarize(received))) == "".join(texts)
+    assert [event.seq for event in received] == sorted({event.seq for event in received})
 
 
-def test_deltas_are_merged_only_with_their_own() -> None:
-    """Two typewriters, a tag, a level, or a line in between: each would be garbled by a merge."""
+def test_only_deltas_of_the_same_text_are_merged() -> None:
+    """A merge across calls, tags, levels or lines would garble the text."""
     events = [
         delta("a", 0),
         delta("b", 1, OTHER),
@@ -734,8 +737,8 @@ def test_deltas_are_merged_only_with_their_own() -> None:
         delta("f", 6, tag="t", level="debug"),
         start(7),
     ]
-    heard = pushed(*events, note(8), maxsize=8)
-    assert told(heard) == [
+    received = pushed(*events, note(8), maxsize=8)
+    assert summarize(received) == [
         "ac",
         "b",
         "d",
@@ -748,68 +751,68 @@ def test_deltas_are_merged_only_with_their_own() -> None:
 
 
 def test_merged_deltas_stay_short() -> None:
-    """A stalled reader and an endless typewriter must not fill the memory."""
-    heard = pushed(*(delta("x" * 1000, seq) for seq in range(100)), maxsize=8)
-    notes = [event for event in heard if isinstance(event, NotifyStreamEvent)]
+    """A stalled reader and endless deltas must not fill the memory."""
+    received = pushed(*(delta("x" * 1000, seq) for seq in range(100)), maxsize=8)
+    notes = [event for event in received if isinstance(event, NotifyStreamEvent)]
     assert max(len(event.data) for event in notes) <= 4096
-    missing = sum(event.dropped for event in heard if isinstance(event, GapEvent))
+    missing = sum(event.dropped for event in received if isinstance(event, GapEvent))
     assert missing
-    assert len(heard) <= 9
+    assert len(received) <= 9
 
 
 def test_deltas_are_not_merged_over_the_gap_of_an_inner_channel() -> None:
-    """A run forwards what it hears of an inner one, holes included."""
+    """A run forwards the events of an inner run, including its gaps."""
     gap = GapEvent(2).replace(seq=1)
-    heard = pushed(delta("a", 0), gap, delta("b", 2), note(3), start(4), note(5), maxsize=4)
-    assert told(heard) == ["gap 3", "b", 3, "StreamStart", 5]
-    heard = pushed(delta("a", 0), gap, *(delta("b", seq) for seq in range(2, 9)), maxsize=4)
-    assert told(heard)[:2] == ["a", "gap 2"]
-    assert "".join(map(str, told(heard)[2:])) == "bbbbbbb"
+    received = pushed(delta("a", 0), gap, delta("b", 2), note(3), start(4), note(5), maxsize=4)
+    assert summarize(received) == ["gap 3", "b", 3, "StreamStart", 5]
+    received = pushed(delta("a", 0), gap, *(delta("b", seq) for seq in range(2, 9)), maxsize=4)
+    assert summarize(received)[:2] == ["a", "gap 2"]
+    assert "".join(map(str, summarize(received)[2:])) == "bbbbbbb"
 
 
-def test_the_latest_progress_of_a_call_stands_for_the_earlier_ones() -> None:
-    """A bar that jumps is right; one that stops early is wrong. Nothing is missing then."""
+def test_the_latest_progress_of_a_call_replaces_earlier_ones() -> None:
+    """A progress bar only needs the latest value, so this does not count as a gap."""
     steps = [stamp(ToolProgressEvent(n, 50), (CALL, OTHER)[n % 2], n) for n in range(50)]
     channel = Channel(4)
     for step in steps:
         channel.push(step)
     channel.close()
-    heard = asyncio.run(rest(channel))
-    assert heard[-2:] == steps[-2:]
+    received = asyncio.run(read_to_end(channel))
+    assert received[-2:] == steps[-2:]
     assert channel.dropped == 0
 
 
 def test_artifacts_are_dropped_last() -> None:
-    """A file is worth more than a line about it."""
+    """A file matters more than a text line."""
     events = [stamp(ToolArtifactEvent("a", "x"), CALL, 0), *map(note, range(1, 10))]
-    assert told(pushed(*events, maxsize=4)) == ["Artifact", "gap 6", 7, 8, 9]
+    assert summarize(pushed(*events, maxsize=4)) == ["Artifact", "gap 6", 7, 8, 9]
     files = [stamp(ToolArtifactEvent(str(seq), "x"), CALL, seq) for seq in range(10)]
     assert pushed(*files, maxsize=4)[1:] == files[6:]
 
 
-def test_events_without_an_origin_are_not_taken_for_one_call() -> None:
-    """Nobody knows whose they are, so nothing is merged."""
+def test_events_without_an_origin_are_not_merged() -> None:
+    """They can belong to different calls."""
     events = [NotifyStreamEvent(text, is_delta=True) for text in "abcde"]
-    assert told(pushed(*events, maxsize=3)) == ["gap 2", "c", "d", "e"]
+    assert summarize(pushed(*events, maxsize=3)) == ["gap 2", "c", "d", "e"]
 
 
-def test_a_channel_of_its_full_size_keeps_most_of_what_it_can() -> None:
-    """Making room for several events at once is cheap, and must not throw much away."""
-    heard = pushed(*map(note, range(5_000)), maxsize=1024)
-    assert isinstance(heard[0], GapEvent)
-    assert told(heard[1:]) == list(range(heard[0].dropped, 5_000))
-    assert 1024 - 128 <= len(heard) <= 1024 + 1
+def test_an_overflow_drops_only_a_small_part_of_a_large_channel() -> None:
+    """Several events are dropped at once to save time, but not too many."""
+    received = pushed(*map(note, range(5_000)), maxsize=1024)
+    assert isinstance(received[0], GapEvent)
+    assert summarize(received[1:]) == list(range(received[0].dropped, 5_000))
+    assert 1024 - 128 <= len(received) <= 1024 + 1
 
 
 @given(
     st.integers(1, 12),
     st.lists(st.sampled_from(["note", "delta", "progress", "start", "artifact", "read"])),
 )
-async def test_whatever_comes_the_books_balance(maxsize: int, kinds: list[str]) -> None:
-    """Nothing is delivered twice or out of order, and each missing event is accounted for."""
+async def test_delivered_and_dropped_events_always_add_up(maxsize: int, kinds: list[str]) -> None:
+    """No event is delivered twice or out of order, and each missing event is counted."""
     channel = Channel(maxsize)
-    heard: list[Event] = []
-    kept: list[int] = []
+    received: list[Event] = []
+    lifecycle: list[int] = []
     letters = 0
     for seq, kind in enumerate(kinds):
         match kind:
@@ -824,27 +827,27 @@ async def test_whatever_comes_the_books_balance(maxsize: int, kinds: list[str]) 
                 channel.push(stamp(ToolArtifactEvent("a"), CALL, seq))
             case "start":
                 channel.push(start(seq))
-                kept.append(seq)
+                lifecycle.append(seq)
             case _ if channel._queue or channel._batch:
-                heard.append(await anext(channel))
+                received.append(await anext(channel))
             case _:
                 pass
     channel.close()
-    heard += await rest(channel)
-    seqs = [event.seq for event in heard]
+    received += await read_to_end(channel)
+    seqs = [event.seq for event in received]
     assert seqs == sorted(set(seqs))
-    assert [event.seq for event in heard if isinstance(event, ToolStreamStartEvent)] == kept
-    missing = sum(event.dropped for event in heard if isinstance(event, GapEvent))
+    assert [event.seq for event in received if isinstance(event, ToolStreamStartEvent)] == lifecycle
+    missing = sum(event.dropped for event in received if isinstance(event, GapEvent))
     assert missing == channel.dropped
-    notes = [event for event in heard if isinstance(event, NotifyStreamEvent)]
+    notes = [event for event in received if isinstance(event, NotifyStreamEvent)]
     assert sum(len(event.data) for event in notes if event.is_delta) <= letters
     if not missing:
         assert len([event for event in notes if not event.is_delta]) == kinds.count("note")
         assert sum(len(event.data) for event in notes if event.is_delta) == letters
 
 
-def test_a_finalizer_may_speak_while_room_is_made() -> None:
-    """The collector runs anywhere, inside the channel's own lock too; that must not deadlock."""
+def test_a_finalizer_can_push_during_compaction() -> None:
+    """The garbage collector can run inside the channel's own lock; that must not deadlock."""
     channel = Channel(2)
 
     class Speaker:
@@ -864,154 +867,156 @@ def test_a_finalizer_may_speak_while_room_is_made() -> None:
         gc.set_threshold(*threshold)
         gc.collect()
     channel.close()
-    heard = told(asyncio.run(rest(channel)))
-    assert heard.count("StreamStart") == 200
+    received = summarize(asyncio.run(read_to_end(channel)))
+    assert received.count("StreamStart") == 200
 
 
 # --- listening ------------------------------------------------------------------------------------
 
 
-def say(number: int) -> None:
-    """Speak as a tool does."""
+def emit_note(number: int) -> None:
+    """Emit an event as a tool does."""
     for emit in current_listeners():
         emit(note(number))
 
 
-def test_nobody_listens_by_default() -> None:
-    """Tools look at this to save the work of making events."""
+def test_there_is_no_listener_by_default() -> None:
+    """Tools check this to skip creating events."""
     assert current_listeners() == ()
     with listen():
         assert len(current_listeners()) == 1
     assert current_listeners() == ()
 
 
-def test_a_block_collects_what_is_said_inside_it() -> None:
-    """Whatever framework runs a tool, its events can be had."""
-    say(1)
-    with listen() as heard:
-        say(2)
-        say(3)
-    say(4)
-    assert told(heard) == told(heard.events) == [2, 3]
-    heard.events.clear()
-    assert told(heard) == [2, 3]
+def test_a_listen_block_collects_the_events_emitted_inside_it() -> None:
+    """This works with any framework that runs the tool."""
+    emit_note(1)
+    with listen() as received:
+        emit_note(2)
+        emit_note(3)
+    emit_note(4)
+    assert summarize(received) == summarize(received.events) == [2, 3]
+    received.events.clear()
+    assert summarize(received) == [2, 3]
 
 
 async def test_events_can_be_read_live_and_again_afterwards() -> None:
-    """A monitor watches inside the block, a test looks after it."""
-    async with listen() as heard, started(_say_all([1, 2, 3])):
+    """A monitor reads inside the block, a test after it."""
+    async with listen() as received, started(_emit_all([1, 2, 3])):
         async with asyncio.timeout(30):
-            assert told([await anext(heard), await anext(heard)]) == [1, 2]
-        await comes(lambda: len(heard.events) == 3)
-    assert told(await rest(heard)) == [3]
-    assert told(heard) == [1, 2, 3]
+            assert summarize([await anext(received), await anext(received)]) == [1, 2]
+        await comes(lambda: len(received.events) == 3)
+    assert summarize(await read_to_end(received)) == [3]
+    assert summarize(received) == [1, 2, 3]
 
 
-async def _say_all(numbers: Iterable[int]) -> None:
+async def _emit_all(numbers: Iterable[int]) -> None:
     for number in numbers:
-        say(number)
+        emit_note(number)
         await asyncio.sleep(0)
 
 
 async def test_leaving_the_block_ends_a_live_reader() -> None:
-    """A reader in a task of its own is not left waiting."""
-    async with listen() as heard:
-        reading = asyncio.create_task(rest(heard))
+    """A reader in another task must not keep waiting."""
+    async with listen() as received:
+        reading = asyncio.create_task(read_to_end(received))
         await asyncio.sleep(0)
-        say(1)
-    assert told(await asyncio.wait_for(reading, 30)) == [1]
+        emit_note(1)
+    assert summarize(await asyncio.wait_for(reading, 30)) == [1]
 
 
-async def test_only_what_begins_inside_the_block_is_heard() -> None:
-    """Two requests in one process must not hear each other."""
+async def test_only_work_started_inside_the_block_is_recorded() -> None:
+    """Two requests in one process must not see each other's events."""
     proceed = asyncio.Event()
 
     async def speak(number: int) -> None:
         await proceed.wait()
-        say(number)
+        emit_note(number)
 
     async with asyncio.TaskGroup() as group:
         group.create_task(speak(1))
-        with listen() as heard:
+        with listen() as received:
             inside = group.create_task(speak(2))
             proceed.set()
             await inside
-            await asyncio.to_thread(say, 3)
-            in_thread(lambda: say(4)).join(5)
-            in_thread(bind(lambda: say(5))).join(5)
-    assert told(heard) == [2, 3, 5]
+            await asyncio.to_thread(emit_note, 3)
+            start_thread(lambda: emit_note(4)).join(5)
+            start_thread(bind(lambda: emit_note(5))).join(5)
+    assert summarize(received) == [2, 3, 5]
 
 
-def test_all_hears_the_whole_process() -> None:
-    """A monitor of a server has no request of its own."""
-    with listen(all=True) as heard:
-        in_thread(lambda: say(1)).join(5)
-        say(2)
-    say(3)
-    assert told(heard) == [1, 2]
+def test_all_records_the_whole_process() -> None:
+    """A server monitor has no request of its own."""
+    with listen(all=True) as received:
+        start_thread(lambda: emit_note(1)).join(5)
+        emit_note(2)
+    emit_note(3)
+    assert summarize(received) == [1, 2]
 
 
-def test_blocks_nest() -> None:
-    """A test may listen inside an application that listens."""
+def test_listen_blocks_can_be_nested() -> None:
+    """A test can listen inside an application that listens."""
     with listen() as outer:
         with listen(all=True) as everything, listen() as inner:
-            say(1)
-        say(2)
-    assert (told(outer), told(everything), told(inner)) == ([1, 2], [1], [1])
+            emit_note(1)
+        emit_note(2)
+    assert (summarize(outer), summarize(everything), summarize(inner)) == ([1, 2], [1], [1])
 
 
-async def test_what_still_runs_after_the_block_is_not_heard() -> None:
-    """Nobody reads it, and it would pile up."""
+async def test_events_after_the_block_are_not_recorded() -> None:
+    """Without a reader they would pile up."""
     proceed = asyncio.Event()
 
     async def speak() -> None:
         await proceed.wait()
-        say(1)
+        emit_note(1)
 
-    with listen() as heard:
+    with listen() as received:
         late = asyncio.create_task(speak())
         await asyncio.sleep(0)
     proceed.set()
     await late
-    assert told(heard) == []
+    assert summarize(received) == []
 
 
 def test_a_block_can_be_left_in_another_context() -> None:
-    """Fixtures of test frameworks enter and leave in contexts of their own."""
+    """Fixtures of test frameworks enter and exit in different contexts."""
     listener = listen()
     bind(listener.__enter__)()
     listener.__exit__(None, None, None)
     assert current_listeners() == ()
 
 
-def test_a_listener_serves_one_block() -> None:
-    """Entered twice, it would hear everything twice."""
-    with listen() as heard:
+def test_a_listener_cannot_be_entered_twice() -> None:
+    """It would record each event twice."""
+    with listen() as received:
         pass
     with pytest.raises(UserError, match="used twice"):
-        heard.__enter__()
+        received.__enter__()
     with pytest.raises(UserError, match="maxsize=0"):
         listen(maxsize=0)
 
 
-async def test_a_listener_is_bounded_too() -> None:
-    """A monitor that runs for weeks keeps the latest, and its reader goes on where it was."""
-    with listen(maxsize=10) as heard:
+async def test_a_listener_is_bounded() -> None:
+    """It keeps the latest events, and its reader continues where it was."""
+    with listen(maxsize=10) as received:
         for number in range(8):
-            say(number)
-        assert told([await anext(heard) for _ in range(4)]) == [0, 1, 2, 3]
+            emit_note(number)
+        assert summarize([await anext(received) for _ in range(4)]) == [0, 1, 2, 3]
         for number in range(8, 12):
-            say(number)
-        assert told(heard) == ["gap 2", *range(2, 12)]
-    assert told(await rest(heard)) == list(range(4, 12))
-    with listen(maxsize=10) as heard:
+            emit_note(number)
+        assert summarize(received) == ["gap 2", *range(2, 12)]
+    assert summarize(await read_to_end(received)) == list(range(4, 12))
+    with listen(maxsize=10) as received:
         for number in range(100):
-            say(number)
-    assert told(await rest(heard)) == told(heard) == ["gap 90", *range(90, 100)]
+            emit_note(number)
+    assert (
+        summarize(await read_to_end(received)) == summarize(received) == ["gap 90", *range(90, 100)]
+    )
 
 
 async def test_the_reader_of_a_listener_lets_other_tasks_run() -> None:
-    """A monitor that is behind catches up beside its application, not in its stead."""
+    """A monitor that is behind must not block its application."""
     turns = 0
 
     async def tick() -> None:
@@ -1020,29 +1025,29 @@ async def test_the_reader_of_a_listener_lets_other_tasks_run() -> None:
             turns += 1
             await asyncio.sleep(0)
 
-    with listen() as heard:
+    with listen() as received:
         for number in range(20_000):
-            say(number)
+            emit_note(number)
     async with started(tick()):
-        assert len(await rest(heard)) == 20_000
+        assert len(await read_to_end(received)) == 20_000
     assert turns > 10
 
 
 async def test_a_listener_has_one_reader() -> None:
-    """Two would each get half."""
-    with listen() as heard:
+    """Two readers would each get half of the events."""
+    with listen() as received:
 
         async def read() -> None:
-            await anext(heard)
+            await anext(received)
 
         async with started(read()):
             await asyncio.sleep(0)
             with pytest.raises(UserError, match="Two tasks read the same events"):
-                await anext(heard)
+                await anext(received)
 
 
-def test_bound_functions_can_be_called_at_the_same_time() -> None:
-    """Each call has a copy of the context: entering one context twice is an error of Python's."""
+def test_bound_functions_can_be_called_concurrently() -> None:
+    """Each call has a copy of the context, because Python cannot enter one context twice."""
 
     def nested(depth: int) -> str:
         return "done" if depth == 0 else bound(depth - 1)
@@ -1055,7 +1060,7 @@ def test_bound_functions_can_be_called_at_the_same_time() -> None:
 
 
 def test_binding_an_async_function_is_refused_with_the_remedy() -> None:
-    """It would run in the context of whoever awaits it, and the binding would do nothing."""
+    """It would run in the context of the awaiting task, so the binding would have no effect."""
 
     async def work() -> None: ...
 

@@ -1,4 +1,4 @@
-"""What users, models and time do to class-based tools, registries and conversations."""
+"""Failure cases of class-based tools, registries and conversations."""
 
 from __future__ import annotations
 
@@ -47,21 +47,21 @@ class Count(Action):
     number: int = 1
 
 
-class Told(Observation):
+class CountObservation(Observation):
     number: int = 0
 
 
-class Giving(ToolExecutor[Count, Any]):
-    """Gives what it was made with, or calls it."""
+class FixedExecutor(ToolExecutor[Count, Any]):
+    """An executor that returns a fixed value, or calls it."""
 
-    def __init__(self, given: Any = "given") -> None:
-        self.given = given
+    def __init__(self, result: Any = "given") -> None:
+        self.result = result
         self.seen: list[Any] = []
         self.closed = 0
 
     def __call__(self, action: Any, conversation: Any = None) -> Any:
         self.seen.append(action)
-        return self.given(action) if callable(self.given) else self.given
+        return self.result(action) if callable(self.result) else self.result
 
     def close(self) -> None:
         self.closed += 1
@@ -70,7 +70,7 @@ class Giving(ToolExecutor[Count, Any]):
 def tool_of(action: Any = Count, executor: Any = None, **fields: Any) -> ToolDefinition:
     fields.setdefault("name", "count")
     return ToolDefinition(
-        description="Counts.", action_type=action, executor=executor or Giving(), **fields
+        description="Counts.", action_type=action, executor=executor or FixedExecutor(), **fields
     )
 
 
@@ -84,56 +84,60 @@ async def called(tool: Any, arguments: str = "{}") -> Any:
 @pytest.mark.requirement("B9", "B57")
 @pytest.mark.parametrize("is_error", [False, True])
 async def test_an_observation_without_content_is_a_result(is_error: bool) -> None:
-    """An observation may have nothing but fields, which programs see."""
-    outcome = await called(tool_of(executor=Giving(Told(number=3, is_error=is_error))))
+    """An observation can consist of fields alone, which programs read."""
+    outcome = await called(
+        tool_of(executor=FixedExecutor(CountObservation(number=3, is_error=is_error)))
+    )
     assert outcome.status == ("tool_error" if is_error else "ok")
     assert outcome.error is None
     assert outcome.value.number == 3
 
 
 @pytest.mark.requirement("B85")
-async def test_a_mapping_becomes_the_observation_that_was_declared() -> None:
-    """Outputs are coerced where a model is declared."""
-    tool = tool_of(executor=Giving({"number": 3}), observation_type=Told)
+async def test_a_mapping_becomes_the_declared_observation() -> None:
+    """Outputs are coerced if a model is declared."""
+    tool = tool_of(executor=FixedExecutor({"number": 3}), observation_type=CountObservation)
     outcome = await called(tool)
-    assert (outcome.status, outcome.value) == ("ok", Told(number=3))
+    assert (outcome.status, outcome.value) == ("ok", CountObservation(number=3))
 
 
-async def test_what_models_read_of_observations_can_always_be_sent() -> None:
-    """Escapes and halves of surrogate pairs are written out, as in any other text."""
-    plain = await called(tool_of(executor=Giving("a\x1b[31m\ud800")))
-    observed = await called(tool_of(executor=Giving(Observation.from_text("a\x1b[31m\ud800"))))
+async def test_observation_text_for_models_can_always_be_encoded() -> None:
+    """Escapes and lone surrogates are written out, as in any other text."""
+    plain = await called(tool_of(executor=FixedExecutor("a\x1b[31m\ud800")))
+    observed = await called(
+        tool_of(executor=FixedExecutor(Observation.from_text("a\x1b[31m\ud800")))
+    )
     assert observed.output == plain.output
     observed.output.encode()
 
 
-async def test_a_secret_beside_an_image_is_masked() -> None:
-    """A registered secret is masked in each text that a model reads, alone or among images."""
+async def test_a_secret_next_to_an_image_is_masked() -> None:
+    """A registered secret is masked in each text for a model, with or without images."""
     register_secret("correct-horse-battery")
     content = [
         TextContent(text="key correct-horse-battery"),
         ImageContent(image_urls=["https://example.test/a.png"]),
     ]
-    outcome = await called(tool_of(executor=Giving(Observation(content=content))))
+    outcome = await called(tool_of(executor=FixedExecutor(Observation(content=content))))
     assert "correct-horse-battery" not in repr(outcome.output)
 
 
-@pytest.mark.parametrize("given", ["text", None, [5], 5])
-async def test_an_odd_to_llm_content_is_an_error_of_the_tool(given: Any) -> None:
-    """What a property of a subclass gives wrongly never leaves the call."""
+@pytest.mark.parametrize("content", ["text", None, [5], 5])
+async def test_an_invalid_to_llm_content_is_an_error_of_the_tool(content: Any) -> None:
+    """A wrong property of a subclass must not reach the model."""
 
     class Odd(Observation):
         @property
         def to_llm_content(self) -> Any:
-            return given
+            return content
 
-    outcome = await called(tool_of(executor=Giving(Odd())))
+    outcome = await called(tool_of(executor=FixedExecutor(Odd())))
     assert outcome.status == "tool_error"
 
 
 @pytest.mark.requirement("B8")
-def test_a_field_may_be_named_like_the_property_for_people() -> None:
-    """A class with such a field is refused, or shown; it never recurses for ever."""
+def test_a_field_named_like_the_visualize_property_does_not_recurse() -> None:
+    """Such a class is refused, or shown."""
     schema = {"type": "object", "properties": {"visualize": {"type": "string"}}}
     shown = Action.from_mcp_schema("Raw", schema).model_validate({"visualize": "plot"})
     assert "plot" in str(shown.visualize)
@@ -158,9 +162,9 @@ class Reading(ToolDefinition[Hidden, Any]):
 
 
 @pytest.mark.requirement("B79")
-async def test_an_own_reader_gets_the_arguments_as_they_came() -> None:
-    """Nothing is masked, left out or added on the way to `action_from_arguments`."""
-    executor = Giving()
+async def test_action_from_arguments_gets_the_original_arguments() -> None:
+    """Nothing is masked, removed or added."""
+    executor = FixedExecutor()
     tool = Reading(description="Reads.", action_type=Hidden, executor=executor)
     outcome = await called(tool, '{"key": "abc", "extra": 4}')
     assert outcome.status == "ok", outcome.output
@@ -186,8 +190,8 @@ class Keyed(BaseTool):
 
 @pytest.mark.requirement("C3")
 @pytest.mark.parametrize("wrapped", [False, True])
-async def test_execute_gets_the_arguments_that_came(wrapped: bool) -> None:
-    """Also where the model wrote its object into a string, no value is lost."""
+async def test_execute_gets_the_original_arguments(wrapped: bool) -> None:
+    """Even if the model wrote its object into a string, no value is lost."""
     text = '{"key": "abc", "extra": 4}'
     outcome = await called(Keyed(), json.dumps(text) if wrapped else text)
     assert outcome.output == "abc 4"
@@ -197,8 +201,8 @@ DEEP = "[" * 100_000
 
 
 @pytest.mark.requirement("B20")
-async def test_the_risk_is_taken_off_by_the_rules_for_all_arguments() -> None:
-    """Bounds, duplicate keys and wrapped objects are as without it."""
+async def test_the_security_risk_is_extracted_with_the_usual_argument_rules() -> None:
+    """Limits, duplicate keys and wrapped objects are handled as without it."""
     tool = policies.security_risk()(tool_of().as_function_tool())
     deep = await tool.call(None, DEEP)
     assert deep.status == "invalid_args"
@@ -209,8 +213,8 @@ async def test_the_risk_is_taken_off_by_the_rules_for_all_arguments() -> None:
 
 
 @pytest.mark.requirement("B50")
-async def test_a_decision_by_risk_is_made_on_what_the_model_said() -> None:
-    """Below `security_risk()`, approval sees the risk."""
+async def test_approval_by_risk_uses_the_risk_from_the_model() -> None:
+    """Inside `security_risk()`, the approval rule sees the risk."""
     asked = policies.needs_approval(lambda ctx, _: ctx.security_risk != "LOW")
     tool = policies.security_risk()(asked(tool_of().as_function_tool()))
     assert (await tool.call(None, '{"security_risk": "low"}')).status == "ok"
@@ -223,7 +227,7 @@ async def test_a_decision_by_risk_is_made_on_what_the_model_said() -> None:
 
 @pytest.mark.requirement("B60")
 def test_a_changed_copy_is_another_tool() -> None:
-    """A copy never answers with what was built for the tool it was made of."""
+    """A copy must not use what was built for the original."""
     tool = tool_of()
     tool.as_function_tool()
     changed = tool.model_copy(update={"description": "Counts on."})
@@ -234,8 +238,8 @@ def test_a_changed_copy_is_another_tool() -> None:
 
 
 @pytest.mark.requirement("C2")
-def test_a_copied_base_tool_runs_itself() -> None:
-    """What was built for the first is not the copy's."""
+def test_a_copied_base_tool_runs_its_own_code() -> None:
+    """What was built for the original does not belong to the copy."""
 
     class Kept(BaseTool):
         name: ClassVar[str] = "kept"
@@ -256,8 +260,8 @@ def test_a_copied_base_tool_runs_itself() -> None:
 
 @pytest.mark.requirement("B77")
 def test_equal_definitions_stay_equal_when_one_is_used() -> None:
-    """Using a tool does not change what it is."""
-    executor = Giving()
+    """Using a tool does not change its value."""
+    executor = FixedExecutor()
     one, other = tool_of(executor=executor), tool_of(executor=executor)
     assert one == other
     one.as_function_tool().build()
@@ -281,8 +285,8 @@ class Second(ToolDefinition[Count, Any]):
 
 
 @pytest.mark.requirement("B87")
-def test_a_dump_is_loaded_as_the_class_it_is_asked_for() -> None:
-    """The dump of one class is no instance of another."""
+def test_a_dump_is_loaded_as_the_requested_class() -> None:
+    """The dump of one class is not an instance of another."""
     data = First(description="x", action_type=Count).model_dump()
     assert type(ToolDefinition.model_validate(data)) is First
     with pytest.raises(ValueError, match="First"):
@@ -291,8 +295,7 @@ def test_a_dump_is_loaded_as_the_class_it_is_asked_for() -> None:
 
 @pytest.mark.requirement("B80")
 @pytest.mark.parametrize("kind", [["First"], {}, 3, None, "Unheard"])
-def test_a_kind_that_is_none_is_a_value_error(kind: Any) -> None:
-    """Whatever stands in the data."""
+def test_an_unknown_kind_is_a_value_error(kind: Any) -> None:
     data = First(description="x", action_type=Count).model_dump()
     with pytest.raises(ValueError, match=r"kind|class"):
         ToolDefinition.model_validate({**data, "kind": kind})
@@ -301,8 +304,7 @@ def test_a_kind_that_is_none_is_a_value_error(kind: Any) -> None:
 # --- executors
 
 
-async def test_a_cancelled_call_is_cancelled_whatever_interrupt_does() -> None:
-    """An `interrupt()` that raises does not swallow the cancellation."""
+async def test_an_interrupt_that_raises_does_not_swallow_the_cancellation() -> None:
     started, release = threading.Event(), threading.Event()
 
     class Stuck(ToolExecutor[Count, Any]):
@@ -323,9 +325,9 @@ async def test_a_cancelled_call_is_cancelled_whatever_interrupt_does() -> None:
         await task
 
 
-async def test_interrupt_never_holds_up_the_loop() -> None:
-    """An `interrupt()` that takes its time runs beside the event loop, not on it."""
-    started, release, told = threading.Event(), threading.Event(), threading.Event()
+async def test_interrupt_never_blocks_the_loop() -> None:
+    """A slow `interrupt()` runs in a thread."""
+    started, release, interrupted = threading.Event(), threading.Event(), threading.Event()
     threads: list[threading.Thread] = []
 
     class Stuck(ToolExecutor[Count, Any]):
@@ -337,7 +339,7 @@ async def test_interrupt_never_holds_up_the_loop() -> None:
         def interrupt(self) -> None:
             threads.append(threading.current_thread())
             release.set()
-            told.set()
+            interrupted.set()
 
     tool = tool_of(executor=Stuck()).as_function_tool()
     task = asyncio.create_task(tool.call(None, "{}"))
@@ -345,20 +347,18 @@ async def test_interrupt_never_holds_up_the_loop() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert await asyncio.to_thread(told.wait, BOUND)
+    assert await asyncio.to_thread(interrupted.wait, BOUND)
     assert threads[0] is not threading.current_thread()
 
 
 @pytest.mark.requirement("B11")
 @pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt(), ValueError("x")])
-def test_whatever_one_executor_raises_the_others_are_closed(error: BaseException) -> None:
-    """Closing goes on."""
-
-    class Failing(Giving):
+def test_executors_are_closed_even_if_another_one_raises(error: BaseException) -> None:
+    class Failing(FixedExecutor):
         def close(self) -> None:
             raise error
 
-    last = Giving()
+    last = FixedExecutor()
     try:
         close_executors([Failing(), last])
     except type(error):
@@ -368,7 +368,7 @@ def test_whatever_one_executor_raises_the_others_are_closed(error: BaseException
 
 @pytest.mark.requirement("B10", "B11")
 def test_any_executor_with_a_close_is_closed() -> None:
-    """What is accepted as an executor is closed as one."""
+    """Any accepted executor is closed."""
 
     class Plain:
         closed = 0
@@ -386,7 +386,7 @@ def test_any_executor_with_a_close_is_closed() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_a_forked_child_closes_nothing_of_its_parent(tmp_path: Path) -> None:
-    """The exit of a child leaves alone what the parent still works with."""
+    """The exit of a child must not close executors that the parent still uses."""
     program = """
     import os, sys
     from agents_tools import Action, ToolExecutor
@@ -414,14 +414,14 @@ def test_a_forked_child_closes_nothing_of_its_parent(tmp_path: Path) -> None:
 
 @function_tool
 def plain(number: int) -> int:
-    """Give a number."""
+    """Return a number."""
     return number
 
 
 @pytest.mark.requirement("B22")
-def test_what_was_made_before_a_failure_is_closed() -> None:
-    """A resolution that fails leaves nothing open."""
-    executor = Giving()
+def test_tools_created_before_a_failure_are_closed() -> None:
+    """A failed resolution leaves nothing open."""
+    executor = FixedExecutor()
 
     def fail(conv_state: Any = None) -> list[Any]:
         raise ValueError("no disk")
@@ -453,23 +453,23 @@ def test_a_registry_closes_base_tools() -> None:
 
 
 @pytest.mark.requirement("B4")
-def test_patterns_find_the_built_in_tools_too() -> None:
-    """The shared registry has them under patterns as under names."""
+def test_patterns_match_the_built_in_tools_too() -> None:
+    """In the shared registry, patterns work like names."""
     names = {tool.name for tool in resolve_tool("th*")}
     assert names == {"think"}
 
 
 @pytest.mark.requirement("B23")
-def test_the_state_is_not_a_parameter_of_a_specification() -> None:
-    """What comes as data cannot stand in for the conversation."""
+def test_a_specification_cannot_set_the_conversation_state() -> None:
+    """Data must not replace the conversation."""
     registry = ToolRegistry()
     registry.register("make", lambda conv_state=None: [tool_of()])
     with pytest.raises(ValueError, match="conv_state"):
         registry.make(ToolSpec(name="make", params={"conv_state": "forged"}))
 
 
-def test_what_is_no_tool_is_refused_with_a_remedy() -> None:
-    """Each refusal is one of ours, whatever is given."""
+def test_an_object_that_is_not_a_tool_is_refused_with_a_remedy() -> None:
+    """Each refusal is a UserError."""
     registry = ToolRegistry()
 
     for wrong in (First, Keyed, 5, None, lambda: 1):
@@ -481,13 +481,13 @@ def test_what_is_no_tool_is_refused_with_a_remedy() -> None:
     assert len(registry) == 0
 
 
-def test_a_listener_may_change_the_registry() -> None:
+def test_a_listener_can_change_the_registry() -> None:
     """Registering, unregistering and unsubscribing inside a listener work."""
     registry = ToolRegistry()
-    heard: list[tuple[str, ...]] = []
+    recorded: list[tuple[str, ...]] = []
 
     def listen(change: Any) -> None:
-        heard.append(change.added or change.removed)
+        recorded.append(change.added or change.removed)
         if change.added == ("plain",):
             registry.register(tool_of())
             registry.unregister("count")
@@ -496,28 +496,28 @@ def test_a_listener_may_change_the_registry() -> None:
     end = registry.subscribe(listen)
     registry.register(plain)
     registry.unregister("plain")
-    assert heard == [("plain",), ("count",), ("count",)]
+    assert recorded == [("plain",), ("count",), ("count",)]
     assert registry.get_tool_names() == []
 
 
 # --- conversations
 
 
-def conversing(steps: list[Any], *tools: Any, **given: Any) -> Conversation:
+def start_conversation(steps: list[Any], *tools: Any, **options: Any) -> Conversation:
     agent = Agent(llm=LLM(model=ScriptedModel(steps)), tools=list(tools))
-    return Conversation(agent, **given)
+    return Conversation(agent, **options)
 
 
-def said_in(talk: Conversation) -> list[Any]:
-    """Give what stands in the messages, in order."""
+def message_contents(talk: Conversation) -> list[Any]:
+    """Return the message contents in order."""
     events = [event for event in talk.state.events if isinstance(event, LLMConvertibleEvent)]
     return [event.message["content"] for event in events]
 
 
 @pytest.mark.requirement("B12", "B64")
-def test_each_message_is_told_once(tmp_path: Path) -> None:
+def test_each_message_is_emitted_once(tmp_path: Path) -> None:
     """Later runs repeat nothing, neither to callbacks nor to the model."""
-    talk = conversing(
+    talk = start_conversation(
         [tool_call("count", number=1), "one", "two", "three"], tool_of(), workspace=tmp_path
     )
     for text in ("a", "b", "c"):
@@ -528,7 +528,7 @@ def test_each_message_is_told_once(tmp_path: Path) -> None:
         "MessageEvent", "ActionEvent", "ObservationEvent", "MessageEvent",
         "MessageEvent", "MessageEvent", "MessageEvent", "MessageEvent",
     ]  # fmt: skip
-    said = [text for text in said_in(talk) if text in {"one", "two", "three"}]
+    said = [text for text in message_contents(talk) if text in {"one", "two", "three"}]
     assert said == ["one", "two", "three"]
 
 
@@ -536,35 +536,37 @@ def test_each_message_is_told_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments", [DEEP, '{"number": ' + DEEP, "{bad", "[1]", '"x"', '{"number": "\\ud800"}']
 )
-def test_no_arguments_end_a_conversation(arguments: str, tmp_path: Path) -> None:
-    """Whatever a model writes is answered, and the run goes on."""
-    talk = conversing([tool_call("count", arguments), "sorry"], tool_of(), workspace=tmp_path)
+def test_invalid_arguments_do_not_end_a_conversation(arguments: str, tmp_path: Path) -> None:
+    """Any arguments of a model are answered, and the run continues."""
+    talk = start_conversation(
+        [tool_call("count", arguments), "sorry"], tool_of(), workspace=tmp_path
+    )
     talk.send_message("go")
     talk.run()
     kinds = [type(event) for event in talk.state.events]
     assert AgentErrorEvent in kinds
-    assert said_in(talk)[-1] == "sorry"
+    assert message_contents(talk)[-1] == "sorry"
 
 
 @pytest.mark.requirement("B79")
-def test_an_own_reader_that_fails_ends_no_conversation(tmp_path: Path) -> None:
-    """Its error is told to the model."""
+def test_an_error_in_action_from_arguments_does_not_end_a_conversation(tmp_path: Path) -> None:
+    """It is reported to the model."""
 
     class Strange(ToolDefinition[Count, Any]):
         def action_from_arguments(self, arguments: Any) -> Count:
             raise KeyError("missing")
 
-    tool = Strange(description="x", action_type=Count, executor=Giving())
-    talk = conversing([tool_call("strange", number=1), "sorry"], tool, workspace=tmp_path)
+    tool = Strange(description="x", action_type=Count, executor=FixedExecutor())
+    talk = start_conversation([tool_call("strange", number=1), "sorry"], tool, workspace=tmp_path)
     talk.send_message("go")
     talk.run()
-    assert said_in(talk)[-1] == "sorry"
+    assert message_contents(talk)[-1] == "sorry"
 
 
 @pytest.mark.requirement("B61")
 def test_a_conversation_that_cannot_start_leaves_nothing_open(tmp_path: Path) -> None:
-    """What was made for it is closed."""
-    executor = Giving()
+    """Everything created for it is closed."""
+    executor = FixedExecutor()
     registry = ToolRegistry()
     registry.register("make", lambda conv_state=None: [tool_of(executor=executor)])
     agent = Agent(
@@ -578,40 +580,41 @@ def test_a_conversation_that_cannot_start_leaves_nothing_open(tmp_path: Path) ->
 
 
 @pytest.mark.requirement("B64")
-def test_callbacks_break_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """What one raises is logged, and the others are called."""
-    heard: list[Any] = []
+def test_a_callback_that_raises_is_logged_and_the_others_are_called(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    recorded: list[Any] = []
 
     def fail(event: Any) -> None:
         raise RuntimeError("deaf")
 
-    talk = conversing(["hello"], workspace=tmp_path, callbacks=[fail, heard.append])
+    talk = start_conversation(["hello"], workspace=tmp_path, callbacks=[fail, recorded.append])
     talk.send_message("hi")
     with caplog.at_level(logging.ERROR):
         talk.run()
-    assert len(heard) == 2
+    assert len(recorded) == 2
     assert "A callback failed" in caplog.text
 
 
-def test_a_message_that_is_no_text_is_refused_at_once(tmp_path: Path) -> None:
-    """A mistake of the caller does not spoil the conversation."""
-    talk = conversing(["hello"], workspace=tmp_path)
+def test_a_message_that_is_not_a_string_is_refused_at_once(tmp_path: Path) -> None:
+    """The conversation stays usable."""
+    talk = start_conversation(["hello"], workspace=tmp_path)
     with pytest.raises(TypeError):
         talk.send_message(5)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     talk.send_message("hi")
     talk.run()
-    assert said_in(talk) == ["hi", "hello"]
+    assert message_contents(talk) == ["hi", "hello"]
 
 
-def test_two_conversations_share_an_agent(tmp_path: Path) -> None:
-    """One agent serves several conversations, whose messages stay apart."""
+def test_two_conversations_can_share_an_agent(tmp_path: Path) -> None:
+    """Their messages stay separate."""
     agent = Agent(llm=LLM(model=ScriptedModel(["one", "two"])))
     first, second = Conversation(agent, workspace=tmp_path), Conversation(agent, workspace=tmp_path)
     for talk in (first, second):
         talk.send_message("hi")
         talk.run()
-    assert said_in(first) == ["hi", "one"]
-    assert said_in(second) == ["hi", "two"]
+    assert message_contents(first) == ["hi", "one"]
+    assert message_contents(second) == ["hi", "two"]
 
 
 class Plain(BaseModel):
@@ -634,7 +637,7 @@ async def test_fields_of_all_kinds_are_read_from_json() -> None:
         inner: Plain
         renamed: int = Field(alias="theName")
 
-    executor = Giving()
+    executor = FixedExecutor()
     tool = tool_of(Everything, executor)
     arguments = {
         "at": "2020-01-01T00:00:00Z",

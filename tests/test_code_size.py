@@ -1,4 +1,4 @@
-"""The published numbers about the package are true."""
+"""The published figures about the size of the package are correct."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PUBLISHED = {
 }
 
 
-def test_no_number_is_larger_than_the_published_one() -> None:
+def test_no_figure_exceeds_the_published_one() -> None:
     """A change that increases one updates the table; `python -m tools.code_size` counts them."""
     counted = code_size.figures()
     assert set(counted) == set(PUBLISHED)

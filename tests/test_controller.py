@@ -1,4 +1,4 @@
-"""An agent that is driven by events, with a runtime and a memory on the same stream."""
+"""Event-driven agents: AgentController with a runtime and a memory on one stream."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ from agents_tools.persistence import EventFilter, MemoryEventStore
 from agents_tools.persistence.stream import EventStream
 from agents_tools.testing import ScriptedModel, tool_call
 
-BOUND = 45.0
+TIME_LIMIT = 45.0
 USER, AGENT, ENVIRONMENT = EventSource.USER, EventSource.AGENT, EventSource.ENVIRONMENT
 
 
@@ -74,14 +74,14 @@ def add(a: int, b: int) -> int:
 
 @pytest.fixture
 async def stream() -> AsyncIterator[EventStream]:
-    """Give a stream."""
+    """Return an open stream."""
     async with EventStream() as stream:
         yield stream
 
 
-async def state(stream: EventStream, wanted: AgentState, after: int = -1) -> Event:
-    """Wait until the agent is in a state."""
-    async with asyncio.timeout(BOUND):
+async def wait_for_state(stream: EventStream, wanted: AgentState, after: int = -1) -> Event:
+    """Wait until the agent is in a state, and return the event of the change."""
+    async with asyncio.timeout(TIME_LIMIT):
         async with stream.follow(after) as events:
             async for event in events:
                 value: Any = getattr(event, "value", None) if not event.path else None
@@ -90,8 +90,8 @@ async def state(stream: EventStream, wanted: AgentState, after: int = -1) -> Eve
     raise AssertionError("the stream has ended")
 
 
-async def observed(stream: EventStream, kind: str, after: int = -1) -> Event:
-    """Wait for an observation."""
+async def wait_for_observation(stream: EventStream, kind: str, after: int = -1) -> Event:
+    """Wait for an observation of a kind."""
     async with stream.follow(after) as events:
         async for event in events:
             if isinstance(event, ObservationEvent) and event.kind == kind:
@@ -99,14 +99,14 @@ async def observed(stream: EventStream, kind: str, after: int = -1) -> Event:
     raise AssertionError("the stream has ended")
 
 
-async def tell(stream: EventStream, text: str, wanted: AgentState) -> None:
-    """Say something to the agent, and wait for what it makes of it."""
-    said = stream.add_event(MessageAction(text), USER)
-    await state(stream, wanted, said.id)
+async def send_message(stream: EventStream, text: str, wanted: AgentState) -> None:
+    """Send a user message and wait for the resulting state."""
+    user_message = stream.add_event(MessageAction(text), USER)
+    await wait_for_state(stream, wanted, user_message.id)
 
 
 def kinds(stream: EventStream, path: tuple[str, ...] = ()) -> list[str]:
-    """Give what happened in a conversation, but for changes of the state."""
+    """Return the kinds of the events of a conversation, without state changes."""
     return [
         getattr(event, "kind", None) or getattr(event, "name", "")
         for event in stream.get_events()
@@ -117,7 +117,7 @@ def kinds(stream: EventStream, path: tuple[str, ...] = ()) -> list[str]:
 
 
 def states(stream: EventStream) -> list[str]:
-    """Give the states of the outermost agent."""
+    """Return the states of the outermost agent."""
     values: list[Any] = [
         event.value
         for event in stream.get_events(filter=EventFilter(types=("observation_event",)))
@@ -130,8 +130,8 @@ def states(stream: EventStream) -> list[str]:
     ]
 
 
-def told(request: ModelRequest) -> list[str]:
-    """Give what a model was asked with, shortly."""
+def summarize_request(request: ModelRequest) -> list[str]:
+    """Return a short form of the input of a model request."""
     shown: list[str] = []
     for item in request.input:
         match item:
@@ -147,12 +147,12 @@ def told(request: ModelRequest) -> list[str]:
 
 
 @pytest.mark.requirement("D39", "D24", "D44")
-async def test_the_flow_goes_from_the_agent_to_the_runtime_and_back(stream: EventStream) -> None:
-    """Agent, action, stream, runtime, observation, agent; each with its cause."""
+async def test_events_flow_from_the_agent_to_the_runtime_and_back(stream: EventStream) -> None:
+    """Agent, action, stream, runtime, observation, agent; each event names its cause."""
     model = ScriptedModel([tool_call("add", a=1, b=2), "It is 3."])
     agent = Agent("Adder", instructions="Add.", tools=[add], model=model)
     async with ToolRuntime(stream, [add]), AgentController(stream, agent) as controller:
-        await tell(stream, "What is 1 + 2?", AgentState.AWAITING_USER_INPUT)
+        await send_message(stream, "What is 1 + 2?", AgentState.AWAITING_USER_INPUT)
         assert kinds(stream) == [
             "MessageAction",
             "tool_called",
@@ -161,7 +161,11 @@ async def test_the_flow_goes_from_the_agent_to_the_runtime_and_back(stream: Even
             "message_output_created",
             "MessageAction",
         ]
-        assert told(model.requests[1]) == ["user: What is 1 + 2?", "call add", "output 3"]
+        assert summarize_request(model.requests[1]) == [
+            "user: What is 1 + 2?",
+            "call add",
+            "output 3",
+        ]
         assert model.requests[0].instructions == "Add."
         events = {event.id: event for event in stream.get_events()}
         last = next(
@@ -181,7 +185,10 @@ async def test_the_flow_goes_from_the_agent_to_the_runtime_and_back(stream: Even
         assert [event.id for event in controller.state.history] == [
             event.id for event in events.values() if event.durable
         ]
-        assert (controller.state.iteration, controller.state.usage.requests) == (2, 2)
+        assert (controller.state.iteration, controller.state.usage.requests) == (
+            2,
+            2,
+        )
 
 
 @pytest.mark.requirement("D42")
@@ -207,7 +214,7 @@ async def test_the_flow_goes_from_the_agent_to_the_runtime_and_back(stream: Even
     ],
     ids=lambda value: type(value).__name__ if hasattr(value, "message") else str(value),
 )
-async def test_only_what_asks_for_it_makes_the_agent_step(
+async def test_only_certain_events_trigger_a_step(
     stream: EventStream, value: Any, source: EventSource, cause: int | None, wanted: bool
 ) -> None:
     """`should_step`, as a table."""
@@ -226,17 +233,17 @@ async def test_only_what_asks_for_it_makes_the_agent_step(
 
 
 @pytest.mark.requirement("D43")
-async def test_changes_of_the_state_are_published_with_their_reason(stream: EventStream) -> None:
-    """From LOADING to STOPPED, each from the environment, for whoever observes."""
+async def test_state_changes_are_published_with_their_reason(stream: EventStream) -> None:
+    """From LOADING to STOPPED, each with the source ENVIRONMENT."""
     agent = Agent("A", model=ScriptedModel(["Hello.", "Hello again."]))
     async with AgentController(stream, agent) as controller:
-        await tell(stream, "Hi", AgentState.AWAITING_USER_INPUT)
+        await send_message(stream, "Hi", AgentState.AWAITING_USER_INPUT)
         stream.add_event(ChangeAgentStateAction(AgentState.STOPPED, "bye"), ENVIRONMENT)
-        stopped: Any = await state(stream, AgentState.STOPPED)
+        stopped: Any = await wait_for_state(stream, AgentState.STOPPED)
         assert stopped.value == AgentStateChangedObservation("", AgentState.STOPPED, "bye")
         assert stopped.source is ENVIRONMENT
         await controller.set_agent_state_to(AgentState.STOPPED)
-        await tell(stream, "And now?", AgentState.AWAITING_USER_INPUT)
+        await send_message(stream, "And now?", AgentState.AWAITING_USER_INPUT)
     assert states(stream) == [
         "loading",
         "awaiting_user_input",
@@ -249,13 +256,13 @@ async def test_changes_of_the_state_are_published_with_their_reason(stream: Even
 
 
 @pytest.mark.requirement("D48", "D49")
-async def test_a_thought_is_written_down_and_not_carried_out(stream: EventStream) -> None:
-    """The text is in the history, and the description is the domain's."""
+async def test_a_thought_is_recorded_and_not_executed(stream: EventStream) -> None:
+    """The text is in the history, and the description is that of the domain."""
     think = ThinkTool.create(description="Think about the rules of chess.")
     model = ScriptedModel([tool_call("think", thought="Hm."), "I have thought."])
     agent = Agent("A", tools=[*think], model=model)
     async with ToolRuntime(stream, think), AgentController(stream, agent) as controller:
-        await tell(stream, "Think.", AgentState.AWAITING_USER_INPUT)
+        await send_message(stream, "Think.", AgentState.AWAITING_USER_INPUT)
         assert kinds(stream) == [
             "MessageAction",
             "tool_called",
@@ -269,21 +276,21 @@ async def test_a_thought_is_written_down_and_not_carried_out(stream: EventStream
             if getattr(event, "kind", "") == "AgentThinkAction"
         ]  # fmt: skip
         assert [event.value for event in thoughts] == [AgentThinkAction("Hm.")]
-    assert told(model.requests[1])[-1] == "output Your thought has been logged."
+    assert summarize_request(model.requests[1])[-1] == "output Your thought has been logged."
     offered: Any = model.requests[0].tools[0]
     assert offered.description == "Think about the rules of chess."
 
 
 @pytest.mark.requirement("D32", "D43")
-async def test_finishing_ends_the_work_with_its_outputs(stream: EventStream) -> None:
-    """Also after it, a new task can be given."""
+async def test_finishing_ends_the_task_with_its_outputs(stream: EventStream) -> None:
+    """A new task can follow."""
     model = ScriptedModel([tool_call("finish", result="All is done."), "Yes?"])
     agent = Agent("A", tools=[*FinishTool.create()], model=model)
     async with AgentController(stream, agent) as controller:
-        await tell(stream, "Do it.", AgentState.FINISHED)
+        await send_message(stream, "Do it.", AgentState.FINISHED)
         assert controller.state.outputs == {"result": "All is done."}
-        await tell(stream, "Another one.", AgentState.AWAITING_USER_INPUT)
-    assert told(model.requests[1]) == [
+        await send_message(stream, "Another one.", AgentState.AWAITING_USER_INPUT)
+    assert summarize_request(model.requests[1]) == [
         "user: Do it.",
         "call finish",
         "output All is done.",
@@ -292,18 +299,20 @@ async def test_finishing_ends_the_work_with_its_outputs(stream: EventStream) -> 
 
 
 @pytest.mark.requirement("D32")
-async def test_a_task_may_be_rejected(stream: EventStream) -> None:
-    """By whoever decides that."""
+async def test_a_task_can_be_rejected(stream: EventStream) -> None:
+    """By the agent or by the user."""
     async with AgentController(stream, Agent("A", model=ScriptedModel())) as controller:
         stream.add_event(AgentRejectAction({"reason": "too vague"}), AGENT)
-        rejected: Any = await state(stream, AgentState.REJECTED)
+        rejected: Any = await wait_for_state(stream, AgentState.REJECTED)
         assert rejected.value.reason == "The task is rejected: too vague"
         assert controller.state.outputs == {"reason": "too vague"}
 
 
 @pytest.mark.requirement("D45")
-async def test_a_task_is_given_to_another_agent_and_comes_back(stream: EventStream) -> None:
-    """The child works in its own place on the same stream, with the same runtime."""
+async def test_a_task_is_delegated_to_another_agent_and_its_result_returned(
+    stream: EventStream,
+) -> None:
+    """The child runs under its own path on the same stream, with the same runtime."""
     model = ScriptedModel(
         {
             "Boss": [
@@ -319,7 +328,7 @@ async def test_a_task_is_given_to_another_agent_and_comes_back(stream: EventStre
         ToolRuntime(stream, [add]),
         AgentController(stream, boss, delegates={"helper": helper}) as controller,
     ):
-        await tell(stream, "What is 2 + 3?", AgentState.AWAITING_USER_INPUT)
+        await send_message(stream, "What is 2 + 3?", AgentState.AWAITING_USER_INPUT)
         assert controller.delegate is None
         assert controller.state.usage.requests == 4
     assert kinds(stream) == [
@@ -338,14 +347,14 @@ async def test_a_task_is_given_to_another_agent_and_comes_back(stream: EventStre
         "message_output_created",
         "MessageAction",
     ]
-    assert told(model.requests[1]) == ["user: Add 2 and 3."]
-    assert told(model.requests[3])[-1] == "output It is 5."
+    assert summarize_request(model.requests[1]) == ["user: Add 2 and 3."]
+    assert summarize_request(model.requests[3])[-1] == "output It is 5."
     assert model.requests[0].tools[0].name == "delegate"
 
 
 @pytest.mark.requirement("D45")
-async def test_a_delegate_that_is_not_there_or_fails_is_told(stream: EventStream) -> None:
-    """The parent goes on with that knowledge."""
+async def test_a_missing_or_failing_delegate_is_reported_to_the_parent(stream: EventStream) -> None:
+    """The parent continues with an error as the output."""
     model = ScriptedModel(
         {
             "Boss": [
@@ -359,15 +368,18 @@ async def test_a_delegate_that_is_not_there_or_fails_is_told(stream: EventStream
     boss = Agent("Boss", model=model)
     helper = Agent("Helper", model=model)
     async with AgentController(stream, boss, delegates={"helper": helper}):
-        await tell(stream, "Try.", AgentState.AWAITING_USER_INPUT)
+        await send_message(stream, "Try.", AgentState.AWAITING_USER_INPUT)
     asked = [request for request in model.requests if request.agent == "Boss"]
-    assert "There is no agent 'nobody'. Agents for delegation: helper." in told(asked[1])[-1]
-    assert "ModelError: the model is gone" in told(asked[2])[-1]
+    assert (
+        "There is no agent 'nobody'. Agents for delegation: helper."
+        in summarize_request(asked[1])[-1]
+    )
+    assert "ModelError: the model is gone" in summarize_request(asked[2])[-1]
 
 
 @pytest.mark.requirement("D45", "D50")
 async def test_a_delegate_is_stopped_with_its_parent(stream: EventStream) -> None:
-    """Nobody works on for an agent that was stopped."""
+    """A child must not keep running for a stopped agent."""
     begun = asyncio.Event()
 
     async def never(_: ModelRequest) -> str:
@@ -383,21 +395,21 @@ async def test_a_delegate_is_stopped_with_its_parent(stream: EventStream) -> Non
         stream.add_event(MessageAction("Go."), USER)
         await begun.wait()
         stream.add_event(ChangeAgentStateAction(AgentState.STOPPED), USER)
-        await state(stream, AgentState.STOPPED)
+        await wait_for_state(stream, AgentState.STOPPED)
         assert controller.delegate is None
     assert "AgentDelegateObservation" in kinds(stream)
 
 
 @pytest.mark.requirement("D45")
-async def test_an_action_may_give_a_task_to_an_agent_without_a_model_asking(
+async def test_an_action_can_delegate_a_task_without_a_model_call(
     stream: EventStream,
 ) -> None:
-    """Whoever is on the stream can delegate."""
+    """Any publisher on the stream can delegate."""
     helper = Agent("Helper", model=ScriptedModel(["Done."]))
     boss = Agent("Boss", model=ScriptedModel(["Thanks."]))
     async with AgentController(stream, boss, delegates={"helper": helper}):
         stream.add_event(AgentDelegateAction("helper", {"task": "x", "where": "y"}), USER)
-        async with asyncio.timeout(BOUND):
+        async with asyncio.timeout(TIME_LIMIT):
             async for event in stream.follow():
                 if isinstance(event, ObservationEvent) and "Delegate" in event.kind:
                     assert event.value == AgentDelegateObservation("Done.", {}, "Helper")
@@ -406,7 +418,7 @@ async def test_an_action_may_give_a_task_to_an_agent_without_a_model_asking(
 
 @pytest.mark.requirement("D33", "D41")
 @pytest.mark.parametrize("asynchronous", [True, False])
-async def test_what_the_user_says_is_recalled_first(
+async def test_a_user_message_triggers_a_recall_first(
     stream: EventStream, asynchronous: bool
 ) -> None:
     """The memory answers with source ENVIRONMENT, and the model reads it."""
@@ -422,11 +434,11 @@ async def test_what_the_user_says_is_recalled_first(
     model = ScriptedModel(["Yes.", "No.", "Well."])
     memory = MemorySubscriber(stream, slowly if asynchronous else known)
     async with AgentController(stream, Agent("A", model=model), recall=True):
-        await tell(stream, "owls?", AgentState.AWAITING_USER_INPUT)
-        await tell(stream, "fail", AgentState.AWAITING_USER_INPUT)
-        await tell(stream, "an owl", AgentState.AWAITING_USER_INPUT)
+        await send_message(stream, "owls?", AgentState.AWAITING_USER_INPUT)
+        await send_message(stream, "fail", AgentState.AWAITING_USER_INPUT)
+        await send_message(stream, "an owl", AgentState.AWAITING_USER_INPUT)
     memory.close()
-    assert told(model.requests[2]) == [
+    assert summarize_request(model.requests[2]) == [
         "user: owls?",
         "system: workspace_context: owls",
         "Yes.",
@@ -443,8 +455,8 @@ async def test_what_the_user_says_is_recalled_first(
 
 
 @pytest.mark.requirement("D50", "D47")
-async def test_a_stop_overtakes_the_step_that_is_being_taken(stream: EventStream) -> None:
-    """Control does not wait behind a slow model, or behind a slow tool."""
+async def test_a_stop_interrupts_the_running_step(stream: EventStream) -> None:
+    """Control events do not wait for a slow model or a slow tool."""
     begun, ended = asyncio.Event(), asyncio.Event()
 
     @function_tool
@@ -467,13 +479,13 @@ async def test_a_stop_overtakes_the_step_that_is_being_taken(stream: EventStream
     async with ToolRuntime(stream, [hang]), AgentController(stream, agent):
         for text in ("the model", "the tool"):
             begun.clear()
-            said = stream.add_event(MessageAction(text), USER)
-            await asyncio.wait_for(begun.wait(), BOUND)
+            user_message = stream.add_event(MessageAction(text), USER)
+            await asyncio.wait_for(begun.wait(), TIME_LIMIT)
             stream.add_event(ChangeAgentStateAction(AgentState.STOPPED), USER)
-            await state(stream, AgentState.STOPPED, said.id)
-        await asyncio.wait_for(ended.wait(), BOUND)
-        await tell(stream, "Are you there?", AgentState.AWAITING_USER_INPUT)
-    last = told(model.requests[-1])
+            await wait_for_state(stream, AgentState.STOPPED, user_message.id)
+        await asyncio.wait_for(ended.wait(), TIME_LIMIT)
+        await send_message(stream, "Are you there?", AgentState.AWAITING_USER_INPUT)
+    last = summarize_request(model.requests[-1])
     assert last[:3] == ["user: the model", "user: the tool", "call hang"]
     assert last[-1] == "user: Are you there?"
     kills = [
@@ -485,8 +497,8 @@ async def test_a_stop_overtakes_the_step_that_is_being_taken(stream: EventStream
 
 
 @pytest.mark.requirement("D43")
-async def test_a_paused_agent_goes_on_where_it_was(stream: EventStream) -> None:
-    """What is observed meanwhile is not lost, and a step that was cut off is taken again."""
+async def test_a_paused_agent_resumes_where_it_was(stream: EventStream) -> None:
+    """Observations during the pause are kept, and an interrupted step is repeated."""
     begun, go = asyncio.Event(), asyncio.Event()
 
     @function_tool
@@ -505,23 +517,23 @@ async def test_a_paused_agent_goes_on_where_it_was(stream: EventStream) -> None:
     agent = Agent("A", tools=[work], model=model)
     async with ToolRuntime(stream, [work]), AgentController(stream, agent):
         stream.add_event(MessageAction("Work."), USER)
-        await asyncio.wait_for(begun.wait(), BOUND)
+        await asyncio.wait_for(begun.wait(), TIME_LIMIT)
         stream.add_event(ChangeAgentStateAction(AgentState.PAUSED), USER)
-        paused = await state(stream, AgentState.PAUSED)
+        paused = await wait_for_state(stream, AgentState.PAUSED)
         begun.clear()
         go.set()
         stream.add_event(ChangeAgentStateAction(AgentState.RUNNING), USER)
-        await asyncio.wait_for(begun.wait(), BOUND)
+        await asyncio.wait_for(begun.wait(), TIME_LIMIT)
         stream.add_event(ChangeAgentStateAction(AgentState.PAUSED), USER)
-        paused = await state(stream, AgentState.PAUSED, paused.id)
+        paused = await wait_for_state(stream, AgentState.PAUSED, paused.id)
         stream.add_event(ChangeAgentStateAction(AgentState.RUNNING), USER)
-        await state(stream, AgentState.AWAITING_USER_INPUT, paused.id)
-    assert told(model.requests[-1]) == ["user: Work.", "call work", "output worked"]
+        await wait_for_state(stream, AgentState.AWAITING_USER_INPUT, paused.id)
+    assert summarize_request(model.requests[-1]) == ["user: Work.", "call work", "output worked"]
 
 
 @pytest.mark.requirement("D42")
-async def test_what_is_said_during_a_step_is_answered_too(stream: EventStream) -> None:
-    """A message that comes while the model writes must not be left standing."""
+async def test_a_message_during_a_step_is_answered_too(stream: EventStream) -> None:
+    """A message that arrives while the model writes must not stay unanswered."""
 
     async def first(_: ModelRequest) -> str:
         stream.add_event(MessageAction("And please hurry."), USER)
@@ -531,13 +543,19 @@ async def test_what_is_said_during_a_step_is_answered_too(stream: EventStream) -
 
     model = ScriptedModel([first, "I hurry."])
     async with AgentController(stream, Agent("A", model=model)):
-        await tell(stream, "Do it.", AgentState.AWAITING_USER_INPUT)
-    assert told(model.requests[1]) == ["user: Do it.", "One moment.", "user: And please hurry."]
+        await send_message(stream, "Do it.", AgentState.AWAITING_USER_INPUT)
+    assert summarize_request(model.requests[1]) == [
+        "user: Do it.",
+        "One moment.",
+        "user: And please hurry.",
+    ]
 
 
 @pytest.mark.requirement("D43")
-async def test_a_failing_model_is_an_error_state_that_can_be_left(stream: EventStream) -> None:
-    """ERROR, with the reason; a passing failure is tried again."""
+async def test_a_failing_model_leads_to_an_error_state_that_can_be_left(
+    stream: EventStream,
+) -> None:
+    """ERROR, with the reason; transient failures are retried."""
     model = ScriptedModel(
         [
             ModelError("busy", retryable=True, retry_after=0.001),
@@ -547,27 +565,29 @@ async def test_a_failing_model_is_an_error_state_that_can_be_left(stream: EventS
         ]
     )
     async with AgentController(stream, Agent("A", model=model)) as controller:
-        await tell(stream, "Hi", AgentState.AWAITING_USER_INPUT)
-        await tell(stream, "Hi", AgentState.ERROR)
+        await send_message(stream, "Hi", AgentState.AWAITING_USER_INPUT)
+        await send_message(stream, "Hi", AgentState.ERROR)
         assert controller.state.last_error == "ModelError: the key is wrong"
-        await tell(stream, "Hi", AgentState.AWAITING_USER_INPUT)
+        await send_message(stream, "Hi", AgentState.AWAITING_USER_INPUT)
     assert kinds(stream).count("ErrorObservation") == 1
 
 
 @pytest.mark.requirement("D42")
-async def test_an_agent_that_comes_to_no_end_is_stopped(stream: EventStream) -> None:
+async def test_an_agent_that_exceeds_its_iterations_is_stopped(stream: EventStream) -> None:
     """The limit counts from the last message of the user."""
     model = ScriptedModel([tool_call("add", a=1, b=1)] * 3)
     agent = Agent("A", tools=[add], model=model)
     async with ToolRuntime(stream, [add]), AgentController(stream, agent, max_iterations=3) as one:
-        await tell(stream, "Count.", AgentState.ERROR)
+        await send_message(stream, "Count.", AgentState.ERROR)
         assert "exceeded its limit of 3 steps" in one.state.last_error
     with pytest.raises(UserValueError, match="expected a positive integer, got 0"):
         AgentController(stream, agent, max_iterations=0)
 
 
 @pytest.mark.requirement("D40")
-async def test_calls_that_cannot_be_are_told_and_never_become_orders(stream: EventStream) -> None:
+async def test_invalid_calls_are_answered_and_never_become_control_actions(
+    stream: EventStream,
+) -> None:
     """A model cannot change the state by calling a tool of that name; each call is answered."""
     model = ScriptedModel(
         [
@@ -583,8 +603,8 @@ async def test_calls_that_cannot_be_are_told_and_never_become_orders(stream: Eve
     )
     agent = Agent("A", tools=[add], model=model)
     async with ToolRuntime(stream, [add]), AgentController(stream, agent):
-        await tell(stream, "Go.", AgentState.AWAITING_USER_INPUT)
-    outputs = [line for line in told(model.requests[1]) if line.startswith("output")]
+        await send_message(stream, "Go.", AgentState.AWAITING_USER_INPUT)
+    outputs = [line for line in summarize_request(model.requests[1]) if line.startswith("output")]
     assert "There is no tool 'ChangeAgentStateAction'." in outputs[0]
     assert "There is no tool 'ad'. Did you mean 'add'?" in outputs[1]
     assert "cannot be read" in outputs[2]
@@ -594,16 +614,16 @@ async def test_calls_that_cannot_be_are_told_and_never_become_orders(stream: Eve
 
 
 @pytest.mark.requirement("D44")
-async def test_a_damaged_event_stops_nobody(
+async def test_a_malformed_event_does_not_stop_the_agent(
     stream: EventStream, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whoever publishes nonsense is told, and the agent works on."""
+    """The publisher gets an error, and the agent continues."""
     agent = Agent("A", model=ScriptedModel(["Hello."] * 2))
     with_memory = MemorySubscriber(stream, lambda _: "nothing")
     async with AgentController(stream, agent):
         for kind in ("MessageAction", "CondensationAction", "RecallAction"):
             stream.add_event(ActionEvent[Any](kind, {"wrong": 1}), USER)
-        await tell(stream, "Hi", AgentState.AWAITING_USER_INPUT)
+        await send_message(stream, "Hi", AgentState.AWAITING_USER_INPUT)
         with_memory.close()
     assert kinds(stream).count("ErrorObservation") == 3
     assert not stream.errors
@@ -611,10 +631,10 @@ async def test_a_damaged_event_stops_nobody(
 
 
 @pytest.mark.requirement("D46")
-async def test_hidden_events_are_left_out_of_views_and_kept_for_programs(
+async def test_hidden_events_are_excluded_by_a_filter(
     stream: EventStream,
 ) -> None:
-    """A filter of the stream does it."""
+    """Views leave them out, programs can still read them."""
     stream.add_event(CmdRunAction("source setup.sh", hidden=True), ENVIRONMENT)
     stream.add_event(CmdOutputObservation("ready", "source setup.sh", 0, True), ENVIRONMENT)
     stream.add_event(MessageAction("Hello"), USER)
@@ -624,23 +644,23 @@ async def test_hidden_events_are_left_out_of_views_and_kept_for_programs(
 
 
 @pytest.mark.requirement("D44", "D53")
-async def test_a_conversation_goes_on_in_another_process(stream: EventStream) -> None:
-    """The history is the stream's, and what was open is told as such."""
+async def test_a_conversation_resumes_in_another_process(stream: EventStream) -> None:
+    """The history comes from the stream, and open calls are reported as lost."""
     store = MemoryEventStore()
     async with EventStream(store) as first:
         before = Agent("A", tools=[add], model=ScriptedModel([tool_call("add", a=1, b=2)]))
         async with AgentController(first, before):
-            said = first.add_event(MessageAction("1 + 2?"), USER)
-            async with asyncio.timeout(BOUND):
-                async for event in first.follow(said.id):
+            user_message = first.add_event(MessageAction("1 + 2?"), USER)
+            async with asyncio.timeout(TIME_LIMIT):
+                async for event in first.follow(user_message.id):
                     if isinstance(event, ActionEvent):
                         break
     model = ScriptedModel(["I could not."])
     agent = Agent("A", tools=[add], model=model)
     async with EventStream(store) as second, AgentController(second, agent) as controller:
-        await tell(second, "And?", AgentState.AWAITING_USER_INPUT)
+        await send_message(second, "And?", AgentState.AWAITING_USER_INPUT)
         assert len(controller.state.history) > 6
-    assert told(model.requests[0]) == [
+    assert summarize_request(model.requests[0]) == [
         "user: 1 + 2?",
         "call add",
         "output The call has no result: the agent was stopped before there was one.",
@@ -649,36 +669,39 @@ async def test_a_conversation_goes_on_in_another_process(stream: EventStream) ->
 
 
 @pytest.mark.requirement("D36")
-async def test_the_history_is_made_shorter_when_that_is_asked_for(stream: EventStream) -> None:
-    """What was forgotten is replaced by a summary, in its place."""
+async def test_the_history_is_condensed_on_request(stream: EventStream) -> None:
+    """A summary replaces the forgotten events at their position."""
 
-    def condense(state: State) -> CondensationAction:
-        ids = [event.id for event in state.history if event.durable][:-1]
+    def condense(wait_for_state: State) -> CondensationAction:
+        ids = [event.id for event in wait_for_state.history if event.durable][:-1]
         return CondensationAction(ids, "They greeted each other.")
 
     model = ScriptedModel(["Hello.", "What was it?"])
     async with AgentController(stream, Agent("A", model=model), condense=condense):
-        await tell(stream, "Hi", AgentState.AWAITING_USER_INPUT)
+        await send_message(stream, "Hi", AgentState.AWAITING_USER_INPUT)
         asked = stream.add_event(CondensationRequestAction(), USER)
-        async with asyncio.timeout(BOUND):
+        async with asyncio.timeout(TIME_LIMIT):
             async for event in stream.follow(asked.id):
                 if getattr(event, "kind", "") == "CondensationAction":
                     break
-        await tell(stream, "Go on.", AgentState.AWAITING_USER_INPUT)
-    assert told(model.requests[1]) == ["system: They greeted each other.", "user: Go on."]
+        await send_message(stream, "Go on.", AgentState.AWAITING_USER_INPUT)
+    assert summarize_request(model.requests[1]) == [
+        "system: They greeted each other.",
+        "user: Go on.",
+    ]
 
 
 @pytest.mark.requirement("D39")
-def test_it_works_without_an_event_loop() -> None:
+def test_the_controller_works_without_an_event_loop() -> None:
     """In a synchronous program, on the background loop."""
     agent = Agent("A", tools=[add], model=ScriptedModel([tool_call("add", a=1, b=2), "It is 3."]))
     answered = threading.Event()
-    said: list[str] = []
+    user_message: list[str] = []
 
     def watch(event: Event) -> None:
         value: Any = event.value if isinstance(event, ActionEvent) else None
         if isinstance(value, MessageAction) and event.source is AGENT:
-            said.append(value.content)
+            user_message.append(value.content)
             answered.set()
 
     with (
@@ -688,13 +711,13 @@ def test_it_works_without_an_event_loop() -> None:
     ):
         stream.subscribe("main", watch, where=EventFilter(types=("action_event",)))
         stream.add_event(MessageAction("1 + 2?"), USER)
-        assert answered.wait(BOUND)
+        assert answered.wait(TIME_LIMIT)
         assert controller.state.iteration == 2
-    assert said == ["It is 3."]
+    assert user_message == ["It is 3."]
 
 
 @pytest.mark.requirement("D44")
-def test_each_call_has_one_output_after_its_turn_whatever_came_between() -> None:
+def test_each_call_has_one_output_directly_after_its_turn() -> None:
     """Providers refuse a history in which outputs are missing or elsewhere."""
     asked = Origin(source=AGENT)
 
@@ -729,7 +752,7 @@ def test_each_call_has_one_output_after_its_turn_whatever_came_between() -> None
     again = [event_from_dict(event.to_dict()) for event in log]
     for events in (log, again):
         request = ModelRequest(input=items_of(events))
-        assert told(request)[2:] == [
+        assert summarize_request(request)[2:] == [
             "Hm.",
             "call add",
             "call add",
@@ -741,14 +764,14 @@ def test_each_call_has_one_output_after_its_turn_whatever_came_between() -> None
             "Once more.",
             "user: Result of an action of the user:\na.py",
         ]
-        assert told(request)[0] == "system: Be brief."
+        assert summarize_request(request)[0] == "system: Be brief."
 
 
 @pytest.mark.requirement("D45", "D43")
-async def test_a_delegate_is_paused_with_its_parent_and_goes_on_with_it(
+async def test_a_delegate_is_paused_and_resumed_with_its_parent(
     stream: EventStream,
 ) -> None:
-    """Nobody steps for an agent that is paused."""
+    """A child must not step while its parent is paused."""
     begun, go = asyncio.Event(), asyncio.Event()
 
     @function_tool
@@ -765,29 +788,29 @@ async def test_a_delegate_is_paused_with_its_parent_and_goes_on_with_it(
     )
     runtime = ToolRuntime(stream, [work])
     async with runtime, AgentController(stream, parent, delegates={"child": child}) as controller:
-        said = stream.add_event(MessageAction("Go."), USER)
-        await asyncio.wait_for(begun.wait(), BOUND)
+        user_message = stream.add_event(MessageAction("Go."), USER)
+        await asyncio.wait_for(begun.wait(), TIME_LIMIT)
         stream.add_event(ChangeAgentStateAction(AgentState.PAUSED), USER)
-        paused = await state(stream, AgentState.PAUSED)
+        paused = await wait_for_state(stream, AgentState.PAUSED)
         go.set()
-        async with asyncio.timeout(BOUND):
-            await observed(stream, "ToolObservation", said.id)
+        async with asyncio.timeout(TIME_LIMIT):
+            await wait_for_observation(stream, "ToolObservation", user_message.id)
         await asyncio.sleep(0)
         assert controller.delegate is not None
         assert controller.delegate.state.agent_state == AgentState.PAUSED
         assert len(child_model.requests) == 1
         stream.add_event(ChangeAgentStateAction(AgentState.RUNNING), USER)
-        await state(stream, AgentState.AWAITING_USER_INPUT, paused.id)
+        await wait_for_state(stream, AgentState.AWAITING_USER_INPUT, paused.id)
         assert controller.delegate is None
     assert len(child_model.requests) == 2
 
 
 @pytest.mark.requirement("D42")
 @pytest.mark.parametrize("ending", ["answer", "finish"])
-async def test_what_is_said_at_the_moment_of_the_answer_is_answered_too(
+async def test_a_message_just_before_the_answer_is_answered_too(
     stream: EventStream, ending: str
 ) -> None:
-    """The user speaks just before the answer is on the stream; nobody may miss it."""
+    """The message is on the stream before the answer, so it must not be missed."""
 
     def last(_: ModelRequest) -> Any:
         stream.add_event(MessageAction("And more?"), USER)
@@ -796,14 +819,13 @@ async def test_what_is_said_at_the_moment_of_the_answer_is_answered_too(
     model = ScriptedModel([last, "Two."])
     agent = Agent("A", tools=[*FinishTool.create()], model=model)
     async with AgentController(stream, agent):
-        said = stream.add_event(MessageAction("Go."), USER)
-        await state(stream, AgentState.AWAITING_USER_INPUT, said.id)
-    assert told(model.requests[-1])[-1] == "user: And more?"
+        user_message = stream.add_event(MessageAction("Go."), USER)
+        await wait_for_state(stream, AgentState.AWAITING_USER_INPUT, user_message.id)
+    assert summarize_request(model.requests[-1])[-1] == "user: And more?"
 
 
 @pytest.mark.requirement("D42")
-async def test_what_was_given_up_lets_nobody_step(stream: EventStream) -> None:
-    """The end of a call that was stopped comes late, and is no reason to speak again."""
+async def test_the_late_end_of_a_stopped_call_triggers_no_step(stream: EventStream) -> None:
     begun, go, asked, write = (asyncio.Event() for _ in range(4))
 
     @function_tool
@@ -825,50 +847,50 @@ async def test_what_was_given_up_lets_nobody_step(stream: EventStream) -> None:
     agent = Agent("A", tools=[slow], model=model)
     async with ToolRuntime(stream, [slow]), AgentController(stream, agent) as controller:
         stream.add_event(MessageAction("Go."), USER)
-        await asyncio.wait_for(begun.wait(), BOUND)
+        await asyncio.wait_for(begun.wait(), TIME_LIMIT)
         stream.add_event(ChangeAgentStateAction(AgentState.STOPPED), USER)
-        await state(stream, AgentState.STOPPED)
+        await wait_for_state(stream, AgentState.STOPPED)
         again = stream.add_event(MessageAction("Again."), USER)
-        await asyncio.wait_for(asked.wait(), BOUND)
+        await asyncio.wait_for(asked.wait(), TIME_LIMIT)
         go.set()
-        async with asyncio.timeout(BOUND):
-            ended = await observed(stream, "ErrorObservation", again.id)
-            while ended not in controller.state.history:  # noqa: ASYNC110 - nothing tells of it
+        async with asyncio.timeout(TIME_LIMIT):
+            ended = await wait_for_observation(stream, "ErrorObservation", again.id)
+            while ended not in controller.state.history:  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(0)
         write.set()
-        await state(stream, AgentState.AWAITING_USER_INPUT, again.id)
+        await wait_for_state(stream, AgentState.AWAITING_USER_INPUT, again.id)
     assert len(model.requests) == 2
 
 
 @pytest.mark.requirement("D43")
 @pytest.mark.parametrize("error", [asyncio.CancelledError(), RecursionError("deep")])
-async def test_whatever_ends_a_step_is_an_error_state(
+async def test_any_exception_in_a_step_leads_to_an_error_state(
     stream: EventStream, error: BaseException
 ) -> None:
-    """A model that cancels itself leaves no agent that runs for ever."""
+    """A model that cancels itself must not leave an agent in RUNNING."""
 
     def fail(_: ModelRequest) -> str:
         raise error
 
     model = ScriptedModel([fail, "Better."])
     async with AgentController(stream, Agent("A", model=model)):
-        await tell(stream, "Go.", AgentState.ERROR)
-        await tell(stream, "Again.", AgentState.AWAITING_USER_INPUT)
+        await send_message(stream, "Go.", AgentState.ERROR)
+        await send_message(stream, "Again.", AgentState.AWAITING_USER_INPUT)
 
 
 @pytest.mark.requirement("D39")
-async def test_arguments_that_cannot_be_read_are_told(stream: EventStream) -> None:
-    """Arguments nested beyond all bounds are a mistake of the model."""
+async def test_unreadable_arguments_are_reported_to_the_model(stream: EventStream) -> None:
+    """Too deeply nested arguments are an error of the model."""
     deep = replace(tool_call("add"), arguments='{"a":' + 2_000 * "[" + 2_000 * "]" + "}")
     model = ScriptedModel([deep, "Sorry."])
     async with AgentController(stream, Agent("A", tools=[add], model=model)):
-        await tell(stream, "Go.", AgentState.AWAITING_USER_INPUT)
+        await send_message(stream, "Go.", AgentState.AWAITING_USER_INPUT)
     assert "cannot be read" in str(model.requests[-1].input[-1])
 
 
 @pytest.mark.requirement("D47", "D50")
-async def test_a_model_that_cannot_be_stopped_says_nothing_afterwards(stream: EventStream) -> None:
-    """What it answers when the agent is stopped already is dropped."""
+async def test_the_answer_of_a_stopped_model_is_dropped(stream: EventStream) -> None:
+    """Some models do not react to cancellation."""
     begun, over = asyncio.Event(), asyncio.Event()
 
     async def stubborn(_: ModelRequest) -> str:
@@ -880,9 +902,9 @@ async def test_a_model_that_cannot_be_stopped_says_nothing_afterwards(stream: Ev
 
     async with AgentController(stream, Agent("A", model=ScriptedModel([stubborn]))):
         stream.add_event(MessageAction("Go."), USER)
-        await asyncio.wait_for(begun.wait(), BOUND)
+        await asyncio.wait_for(begun.wait(), TIME_LIMIT)
         stream.add_event(ChangeAgentStateAction(AgentState.STOPPED), USER)
-        await asyncio.wait_for(over.wait(), BOUND)
+        await asyncio.wait_for(over.wait(), TIME_LIMIT)
     actions = stream.get_events(filter=EventFilter(types=("action_event",), sources=(AGENT,)))
     assert not list(actions)
 
@@ -892,17 +914,17 @@ async def test_a_model_that_cannot_be_stopped_says_nothing_afterwards(stream: Ev
     ("known", "text"), [({"a": 1}, '{"a":1}'), (["x", "y"], '["x","y"]'), (0, "0"), (None, "")]
 )
 @pytest.mark.parametrize("later", [True, False])
-async def test_a_memory_may_give_any_value_now_or_later(
+async def test_a_memory_can_return_any_value_directly_or_as_a_coroutine(
     stream: EventStream, known: Any, text: str, later: bool
 ) -> None:
-    """Whatever it gives, who has asked gets one answer."""
+    """Each recall gets exactly one answer."""
 
     async def slowly() -> Any:
         return known
 
     memory = MemorySubscriber(stream, lambda _: slowly() if later else known)
     asked = stream.add_event(RecallAction("it"), USER)
-    async with asyncio.timeout(BOUND):
+    async with asyncio.timeout(TIME_LIMIT):
         async with stream.follow(asked.id) as events:
             async for event in events:
                 if isinstance(event, ObservationEvent):

@@ -122,8 +122,8 @@ def test_actions_and_observations_are_strict_records() -> None:
 
 
 @pytest.mark.requirement("B9", "B59", "B74")
-def test_an_observation_is_text_with_a_flag() -> None:
-    """What the model reads begins with the header where it is an error."""
+def test_an_observation_is_text_with_an_error_flag() -> None:
+    """The text for the model begins with a header if it is an error."""
     seen = WeighObservation.from_text("5 kg", weight=5)
     assert (seen.text, seen.is_error, seen.weight) == ("5 kg", False, 5)
     assert seen.to_llm_content == [TextContent(text="5 kg")]
@@ -136,8 +136,8 @@ def test_an_observation_is_text_with_a_flag() -> None:
 
 
 @pytest.mark.requirement("B8", "B75")
-def test_people_see_fields_with_rich_and_without() -> None:
-    """`visualize` is a rich text, or plain text where rich is not installed."""
+def test_visualize_works_with_and_without_rich() -> None:
+    """Without the package it is plain text."""
     shown = WeighAction(thing="apple").visualize
     assert str(shown) == "WeighAction\n  thing: apple\n  unit: kg\n  places: 2"
     assert type(shown).__module__ == "rich.text"
@@ -151,8 +151,8 @@ def test_people_see_fields_with_rich_and_without() -> None:
 
 
 @pytest.mark.requirement("B15")
-def test_the_parts_of_a_tool_know_neither_events_nor_models() -> None:
-    """Importing actions, observations and executors loads none of them."""
+def test_importing_tool_classes_loads_neither_events_nor_models() -> None:
+    """For actions, observations and executors."""
     script = (
         "import sys, agents_tools.classes.action\n"
         "known = [name for name in sys.modules if name.startswith('agents_tools.')]\n"
@@ -167,7 +167,7 @@ def test_the_parts_of_a_tool_know_neither_events_nor_models() -> None:
 
 
 @pytest.mark.requirement("B62", "B63")
-def test_names_come_from_classes_unless_they_are_given() -> None:
+def test_names_are_derived_from_classes_unless_set() -> None:
     """Snake case without `_tool`, readable on the class."""
 
     class HTTPFetchTool(ToolDefinition[WeighAction, WeighObservation]):
@@ -184,7 +184,7 @@ def test_names_come_from_classes_unless_they_are_given() -> None:
 
 @pytest.mark.requirement("B6", "B16")
 def test_a_definition_can_be_made_directly() -> None:
-    """A stateless tool needs no class of its own."""
+    """A stateless tool needs no subclass."""
     tool = ToolDefinition(
         name="weigh_now", description="Weigh.", action_type=WeighAction, executor=Scales()
     )
@@ -198,8 +198,8 @@ def test_a_definition_can_be_made_directly() -> None:
 
 
 @pytest.mark.requirement("B77")
-def test_a_definition_tells_all_of_itself() -> None:
-    """Registries, exports and policies read it; a title that was not given is the name."""
+def test_a_definition_exposes_all_of_its_parts() -> None:
+    """Registries, exports and policies read them; the title defaults to the name."""
     tool = the_tool()
     assert (tool.name, tool.title, tool.description) == ("weigh", "Scales", "Weigh a thing.")
     assert (tool.action_type, tool.observation_type) == (WeighAction, WeighObservation)
@@ -212,8 +212,8 @@ def test_a_definition_tells_all_of_itself() -> None:
 
 
 @pytest.mark.requirement("B5", "B10")
-def test_the_abstract_base_cannot_be_made() -> None:
-    """A class without `create` is no tool, and one without `__call__` no executor."""
+def test_abstract_classes_cannot_be_instantiated() -> None:
+    """A tool needs `create`, an executor needs `__call__`."""
     with pytest.raises(TypeError):
         ToolBase()  # type: ignore[abstract]
     with pytest.raises(TypeError):
@@ -223,8 +223,8 @@ def test_the_abstract_base_cannot_be_made() -> None:
 
 
 @pytest.mark.requirement("B60", "B68", "B69")
-def test_a_tool_without_executor_says_so() -> None:
-    """Executors are put in by a copy; the original stays as it was."""
+def test_calling_a_tool_without_an_executor_is_an_error() -> None:
+    """Executors are set on a copy; the original is unchanged."""
     bare = ToolDefinition(name="bare", description="", action_type=WeighAction)
     with pytest.raises(NotImplementedError, match="'bare' has no executor"):
         bare.as_executable()
@@ -250,7 +250,7 @@ async def test_one_call_validates_executes_and_wraps() -> None:
 
 @pytest.mark.requirement("B74")
 async def test_an_error_observation_is_an_error_of_the_call() -> None:
-    """The status says so, the model reads the header, programs get the observation."""
+    """The status shows it, the model reads the header, programs get the observation."""
     outcome = await the_tool().as_function_tool().call(None, '{"thing": "ghost"}')
     assert outcome.status == "tool_error"
     assert outcome.output == "[An error occurred during execution.]\nNothing is on the scales."
@@ -258,8 +258,8 @@ async def test_an_error_observation_is_an_error_of_the_call() -> None:
 
 
 @pytest.mark.requirement("B13", "B14")
-async def test_bad_arguments_never_reach_the_executor() -> None:
-    """The model is told each fault by its place, and not its own arguments again."""
+async def test_invalid_arguments_never_reach_the_executor() -> None:
+    """The model reads each error with its place, without its own arguments repeated."""
     scales = Scales()
     tool = WeighTool.create(scales=scales)[0].as_function_tool()
     outcome = await tool.call(None, '{"thing": "Apple1", "places": 9, "colour": "red"}')
@@ -292,8 +292,8 @@ async def test_an_async_executor_runs_on_the_loop() -> None:
 
 
 @pytest.mark.requirement("B51")
-async def test_an_executor_gets_what_the_run_was_given() -> None:
-    """The context of the run is its `conversation`."""
+async def test_an_executor_gets_the_context_of_the_run() -> None:
+    """As its `conversation`."""
 
     class Asking(ToolExecutor[WeighAction, WeighObservation]):
         def __call__(self, action: WeighAction, conversation: Any = None) -> Observation:
@@ -309,28 +309,28 @@ async def test_an_executor_gets_what_the_run_was_given() -> None:
 
 
 async def test_a_cancelled_call_interrupts_its_executor() -> None:
-    """Nobody waits for the thread any more, so the executor is told to end."""
-    started, told = threading.Event(), threading.Event()
+    """The caller no longer waits for the thread, so the executor is asked to stop."""
+    started, interrupted = threading.Event(), threading.Event()
 
     class Slow(ToolExecutor[WeighAction, WeighObservation]):
         def __call__(self, action: WeighAction, conversation: Any = None) -> Observation:
             started.set()
-            assert told.wait(10)
+            assert interrupted.wait(10)
             return WeighObservation.from_text("late")
 
         def interrupt(self) -> None:
-            told.set()
+            interrupted.set()
 
     tool = policies.timeout(0.2)(the_tool().set_executor(Slow()).as_function_tool())
     outcome = await tool.call(None, '{"thing": "fig"}')
     assert outcome.status == "timeout"
     assert started.is_set()
-    assert await asyncio.to_thread(told.wait, 5)
+    assert await asyncio.to_thread(interrupted.wait, 5)
 
 
 @pytest.mark.requirement("B85")
-async def test_what_is_no_observation_is_made_one_or_refused() -> None:
-    """Results are coerced only where a type of observation is declared."""
+async def test_a_result_that_is_not_an_observation_is_coerced_or_refused() -> None:
+    """Results are coerced only if an observation type is declared."""
 
     class Raw(ToolExecutor[WeighAction, Any]):
         def __init__(self, result: Any) -> None:
@@ -351,8 +351,8 @@ async def test_what_is_no_observation_is_made_one_or_refused() -> None:
 
 
 @pytest.mark.requirement("B79")
-async def test_a_tool_may_read_arguments_in_its_own_way() -> None:
-    """What `action_from_arguments` makes is what the executor gets."""
+async def test_a_tool_can_override_how_arguments_are_read() -> None:
+    """The executor gets the result of `action_from_arguments`."""
 
     class Loud(WeighTool):
         def action_from_arguments(self, arguments: Mapping[str, Any]) -> WeighAction:
@@ -366,7 +366,7 @@ async def test_a_tool_may_read_arguments_in_its_own_way() -> None:
 
 @pytest.mark.requirement("B94")
 async def test_images_reach_the_model_as_images() -> None:
-    """Data URLs become data, others stay addresses."""
+    """Data URLs become data, others stay URLs."""
 
     class Camera(ToolExecutor[WeighAction, Observation]):
         def __call__(self, action: WeighAction, conversation: Any = None) -> Observation:
@@ -384,12 +384,12 @@ async def test_images_reach_the_model_as_images() -> None:
     assert address == ToolOutputImage(url="https://example.com/a.png")
 
 
-# --- what is shown of them
+# --- exported schemas
 
 
 @pytest.mark.requirement("B2", "B56", "B82", "B83")
-def test_exports_lose_nothing() -> None:
-    """Bounds, patterns, defaults, choices and null are all there."""
+def test_exported_schemas_are_complete() -> None:
+    """Bounds, patterns, defaults, enums and null are all there."""
     assert the_tool().to_openai_tool() == snapshot(
         {
             "type": "function",
@@ -426,8 +426,8 @@ def test_exports_lose_nothing() -> None:
 
 
 @pytest.mark.requirement("C4")
-def test_any_field_name_survives() -> None:
-    """Parameters named as keywords of JSON Schema are parameters like all others."""
+def test_any_field_name_is_exported() -> None:
+    """Parameters named like JSON Schema keywords are ordinary parameters."""
 
     class Odd(Action):
         title: str
@@ -443,7 +443,7 @@ def test_any_field_name_survives() -> None:
     assert parameters["required"] == ["title", "properties", "required"]
 
 
-def test_recursive_and_nested_types_stay_whole() -> None:
+def test_recursive_and_nested_types_are_exported_completely() -> None:
     """A tree stays a tree, unions keep all their arms, dicts their values."""
 
     class Node(BaseModel):
@@ -497,7 +497,7 @@ def test_recursive_and_nested_types_stay_whole() -> None:
 
 
 @pytest.mark.requirement("B20")
-def test_security_risk_is_asked_for_only_where_something_changes() -> None:
+def test_security_risk_is_added_only_to_tools_that_change_something() -> None:
     """First in the properties, absent from read-only tools, refused on a clash."""
     changing = ToolDefinition(name="change", description="", action_type=WeighAction)
     parameters = changing.to_openai_tool(add_security_risk_prediction=True)["function"][
@@ -519,7 +519,7 @@ def test_security_risk_is_asked_for_only_where_something_changes() -> None:
 
 @pytest.mark.requirement("B81")
 def test_the_mcp_form_has_all_parts() -> None:
-    """Name, title, both schemas, annotations, `_meta`; schemas can be given."""
+    """Name, title, both schemas, annotations, `_meta`; schemas can be passed."""
     wire = the_tool().to_mcp_tool()
     assert wire["name"] == "weigh"
     assert wire["title"] == "Scales"
@@ -533,7 +533,7 @@ def test_the_mcp_form_has_all_parts() -> None:
     assert to_mcp(the_tool().as_function_tool())["name"] == "weigh"
 
 
-def test_another_action_can_be_shown() -> None:
+def test_another_action_type_can_be_exported() -> None:
     class Small(Action):
         only: int
 
@@ -542,8 +542,8 @@ def test_another_action_can_be_shown() -> None:
 
 
 @pytest.mark.requirement("B37", "B46", "B84")
-async def test_a_raw_schema_is_an_action() -> None:
-    """It is published as it stands and enforced as it stands."""
+async def test_a_raw_schema_can_define_an_action() -> None:
+    """It is published and enforced unchanged."""
     schema = {
         "type": "object",
         "properties": {
@@ -575,12 +575,12 @@ async def test_a_raw_schema_is_an_action() -> None:
     assert "name" in str(nested.output)
 
 
-# --- as data
+# --- serialization
 
 
 @pytest.mark.requirement("B78", "B80", "B87")
-def test_definitions_travel_as_data() -> None:
-    """The kind says which class; executors never travel."""
+def test_definitions_can_be_serialized() -> None:
+    """The kind names the class; executors are not serialized."""
     tool = the_tool()
     data = json.loads(tool.model_dump_json())
     assert data["kind"] == "WeighTool"
@@ -605,7 +605,6 @@ def test_definitions_travel_as_data() -> None:
     st.floats(allow_nan=False, allow_infinity=False),
 )
 def test_observations_round_trip(text: str, is_error: bool, weight: float) -> None:
-    """What is written as JSON is read back equal."""
     text = text.encode("utf-8", "replace").decode()
     seen = WeighObservation.from_text(text, is_error=is_error, weight=weight)
     assert WeighObservation.model_validate_json(seen.model_dump_json()) == seen
@@ -627,7 +626,7 @@ def test_a_shared_executor_is_closed_once() -> None:
 
 @pytest.mark.requirement("B11")
 def test_executors_are_closed_at_exit() -> None:
-    """Also when the program forgets, and when another executor fails to close."""
+    """Even if the program forgets it, or another executor fails to close."""
     script = """
 from agents_tools import Action, Observation, ToolExecutor
 class Bad(ToolExecutor):
@@ -647,8 +646,8 @@ kept = [Good(), Bad(), Good()]
 # --- policies on risk
 
 
-async def test_one_policy_lets_a_person_approve_what_is_destructive() -> None:
-    """Read-only tools run, others are denied where nobody can be asked."""
+async def test_approve_destructive_requires_approval_for_destructive_tools() -> None:
+    """Read-only tools run, others are denied without an approver."""
     changing = ToolDefinition(
         name="change", description="", action_type=WeighAction, executor=Scales()
     )
@@ -658,8 +657,8 @@ async def test_one_policy_lets_a_person_approve_what_is_destructive() -> None:
 
 
 @pytest.mark.requirement("B20", "B50")
-async def test_the_risk_a_model_sees_is_taken_off_and_can_be_asked_about() -> None:
-    """Others decide by it; the tool itself does not get it as an argument."""
+async def test_the_security_risk_is_removed_and_available_to_policies() -> None:
+    """The tool itself does not get it as an argument."""
     seen: list[str] = []
 
     def risky(context: Any, arguments: dict[str, Any]) -> bool:
@@ -689,8 +688,8 @@ async def test_the_risk_a_model_sees_is_taken_off_and_can_be_asked_about() -> No
 
 
 @pytest.mark.requirement("B54")
-async def test_agents_take_class_based_tools_and_lists_of_them() -> None:
-    """What `create` returns goes into `tools=[...]` as it is."""
+async def test_agents_accept_class_based_tools_and_lists_of_them() -> None:
+    """The result of `create` can be passed in `tools=[...]` as it is."""
     other = ToolDefinition(name="other", description="", action_type=WeighAction)
     agent = Agent("a", tools=[WeighTool.create(), [other]])
     assert list(agent.tools_map) == ["weigh", "other"]
@@ -700,7 +699,7 @@ async def test_agents_take_class_based_tools_and_lists_of_them() -> None:
 
 @pytest.mark.requirement("B18")
 def test_annotations_have_the_defaults_of_the_protocol() -> None:
-    """Nothing is promised that was not said, and hints never change."""
+    """Hints are immutable."""
     hints = ToolAnnotations()
     assert (hints.readOnlyHint, hints.destructiveHint) == (False, True)
     assert (hints.idempotentHint, hints.openWorldHint, hints.title) == (False, True, None)
@@ -710,7 +709,7 @@ def test_annotations_have_the_defaults_of_the_protocol() -> None:
 
 @pytest.mark.requirement("B27", "B28")
 def test_an_agent_has_its_tools_by_name() -> None:
-    """Also those that one factory made together."""
+    """Including several tools of one factory."""
     registry = ToolRegistry()
     registry.register("pair", lambda: [the_tool()])
     agent = Agent("a", tools=registry.resolve("pair"))

@@ -1,4 +1,4 @@
-"""The documentation: every program and every command on its pages does what the page shows."""
+"""Documentation: every program and command on the pages prints the shown output."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def _parameter(page: Path) -> Any:
-    """Run the first pages of a reader always, and the others in `make test-all`."""
+    """Always run the first pages of a reader, and the others in `make test-all`."""
     name = str(page.relative_to(ROOT))
     return pytest.param(page, id=name, marks=() if name in FIRST_PAGES else pytest.mark.slow)
 
 
 @pytest.mark.timeout(150)  # a page is many programs, one after the other
 @pytest.mark.parametrize("page", [_parameter(page) for page in PAGES if snippets_of(page)])
-def test_what_a_page_shows_is_what_its_programs_and_commands_print(
+def test_the_programs_and_commands_of_a_page_print_the_shown_output(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A reader copies the snippets; one that does not run costs them the evening."""
+    """Readers copy the snippets."""
     monkeypatch.chdir(tmp_path)
     programs = Path(sys.executable).parent  # as in a shell in which the environment is active
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
@@ -83,10 +83,10 @@ TEXT_ROWS = re.findall(
 
 
 @pytest.mark.parametrize(("declared", "accepted", "refused"), TYPE_ROWS)
-def test_the_table_of_accepted_values_is_what_tools_accept(
+def test_tools_accept_the_values_in_the_documented_table(
     declared: str, accepted: str, refused: str
 ) -> None:
-    """The table is a promise: what models may send for each type."""
+    """The table promises what models can send for each type."""
 
     def take(value: Any) -> None:
         del value
@@ -100,8 +100,8 @@ def test_the_table_of_accepted_values_is_what_tools_accept(
 
 
 @pytest.mark.parametrize(("text", "verdict"), TEXT_ROWS)
-def test_the_table_of_accepted_texts_is_what_tools_accept(text: str, verdict: str) -> None:
-    """The table is a promise about what surrounds the values."""
+def test_tools_accept_the_texts_in_the_documented_table(text: str, verdict: str) -> None:
+    """The table describes the JSON around the values."""
 
     @function_tool
     def take(value: int = 7) -> int:
@@ -112,7 +112,7 @@ def test_the_table_of_accepted_texts_is_what_tools_accept(text: str, verdict: st
     )
 
 
-def test_the_tables_were_found() -> None:
-    """A table that is written in another way would be checked no more."""
+def test_the_tables_are_found() -> None:
+    """A table in another format would no longer be checked."""
     assert len(TYPE_ROWS) >= 12
     assert len(TEXT_ROWS) >= 8

@@ -1,4 +1,4 @@
-"""Docstrings of any style, spelling and quality become descriptions."""
+"""Docstring parsing: styles, spellings, types and robustness."""
 
 from __future__ import annotations
 
@@ -130,10 +130,10 @@ WANTED_PROSE = (
     ids=["google", "numpy", "sphinx", "epydoc"],
 )
 @pytest.mark.parametrize("explicit", [False, True], ids=["detected", "explicit"])
-def test_every_style_gives_the_same_texts(
+def test_every_style_returns_the_same_texts(
     doc: str, style: DocstringStyle, *, explicit: bool
 ) -> None:
-    """How an author writes docstrings must not change what a model is told."""
+    """The style of a docstring must not change the schema for the model."""
     found = parse_docstring(doc, style=style if explicit else None)
     assert found == Docstring(
         description=WANTED_PROSE, params=WANTED_TEXTS, types=WANTED_TYPES, style=style
@@ -141,13 +141,13 @@ def test_every_style_gives_the_same_texts(
 
 
 @pytest.mark.parametrize("doc", [None, "", "  \n\t "])
-def test_no_docstring_says_nothing(doc: str | None) -> None:
+def test_no_docstring_results_in_an_empty_description(doc: str | None) -> None:
     """A function need not have a docstring."""
     assert parse_docstring(doc) == Docstring()
 
 
 def test_a_docstring_without_sections_is_its_own_description() -> None:
-    """Prose reaches the model as it was written, its indented parts and colons included."""
+    """Prose reaches the model unchanged, including indented parts and colons."""
     doc = "Sum: add them.\n\n    Usage:\n        add 1 2\n\n    Note: slow.\n"
     found = parse_docstring(doc, param_names=("a", "b"))
     assert found == Docstring(
@@ -155,7 +155,7 @@ def test_a_docstring_without_sections_is_its_own_description() -> None:
     )
 
 
-def test_the_record_cannot_be_changed() -> None:
+def test_the_parsed_docstring_is_immutable() -> None:
     """A schema and a tool share it."""
     with pytest.raises(FrozenInstanceError):
         Docstring().style = "google"  # pyright: ignore[reportAttributeAccessIssue]
@@ -200,7 +200,7 @@ def test_the_record_cannot_be_changed() -> None:
     ids=["plain", "attached", "spaced", "narrow", "tab", "indented", "deep", "crlf"],
 )
 def test_a_section_is_found_under_any_common_heading(heading: str, layout: str) -> None:
-    """Griffe wants one spelling, a blank line above and none below; people do not know that."""
+    """Griffe accepts one spelling, with a blank line above and none below."""
     found = parse_docstring(layout.format(heading))
     assert found.params == {"text": "What to say."}
     assert found.description is not None
@@ -241,7 +241,7 @@ def test_a_section_is_found_under_any_common_heading(heading: str, layout: str) 
     ],
 )
 def test_an_entry_is_read_in_any_common_spelling(entry: str, text: str, stated: str) -> None:
-    """A parameter that is described in the source is described to the model."""
+    """A described parameter must be described to the model."""
     doc = f"Make it.\n\nArgs:\n    {entry}\n    other: Else.\n"
     found = parse_docstring(doc, param_names=("size", "other"))
     assert found.params == {"size": text, "other": "Else."}
@@ -285,13 +285,13 @@ def test_a_list_of_parameters_needs_no_heading(doc: str) -> None:
 
 
 def test_a_list_of_anything_else_stays_prose() -> None:
-    """Only names of parameters make a list one of parameters."""
+    """Only names of parameters make it a parameter list."""
     doc = "Copy.\n\nfast: Yes.\nsafe: No.\n\nSteps:\n    read: First.\n    write: Then."
     assert parse_docstring(doc, param_names=("source",)) == Docstring(description=doc)
 
 
-def test_the_summary_is_never_taken_for_a_parameter() -> None:
-    """A first line such as `name: its name` is all the description there is."""
+def test_the_summary_is_never_parsed_as_a_parameter() -> None:
+    """A first line such as `name: its name` is the description."""
     assert parse_docstring("path: the file.", param_names=("path",)).description is not None
 
 
@@ -348,8 +348,8 @@ def test_names_that_share_a_field_share_its_text() -> None:
     assert parse_docstring(":param x, y: Where.").params == {"x": "Where.", "y": "Where."}
 
 
-def test_a_role_at_the_start_of_a_line_is_no_field() -> None:
-    """`:keyword:` and others are roles too, and text must not vanish with them."""
+def test_a_role_at_the_start_of_a_line_is_not_a_field() -> None:
+    """`:keyword:` and others are roles too, and their text must not vanish."""
     doc = "Stop.\n\n:param x: One of\n:class:`A` and\n:class:`B`.\n\n:keyword:`None` stops it."
     found = parse_docstring(doc)
     assert found.params == {"x": "One of\n:class:`A` and\n:class:`B`."}
@@ -357,7 +357,7 @@ def test_a_role_at_the_start_of_a_line_is_no_field() -> None:
 
 
 def test_text_after_the_fields_belongs_to_the_description() -> None:
-    """Griffe would hand it to the last parameter."""
+    """Griffe would add it to the last parameter."""
     found = parse_docstring("Stop.\n\n:param x: What.\n\nBe careful.\n\n:returns: Nothing.\n")
     assert (found.description, found.params) == ("Stop.\n\nBe careful.", {"x": "What."})
 
@@ -406,7 +406,7 @@ def test_text_after_the_fields_belongs_to_the_description() -> None:
 def test_a_numpy_entry_is_read_in_any_common_spelling(
     entry: str, texts: dict[str, str], types_: dict[str, str]
 ) -> None:
-    """The scientific packages are close to their standard, and seldom quite there."""
+    """Scientific packages deviate slightly from their standard."""
     doc = f"Compute.\n\nParameters\n----------\n{entry}\n\nReturns\n-------\nint\n    It.\n"
     found = parse_docstring(doc)
     assert (found.params, found.types, found.style) == (texts, types_, "numpy")
@@ -426,7 +426,7 @@ def test_a_numpy_entry_is_read_in_any_common_spelling(
     ],
 )
 def test_a_numpy_heading_is_read_in_any_common_spelling(heading: str) -> None:
-    """The line below a heading is what makes it one."""
+    """The underline makes it a heading."""
     indent = " " * (len(heading) - len(heading.lstrip()))
     doc = f"Compute.\n\n{heading}\n{indent}x : int\n{indent}    One.\n\nLast words."
     found = parse_docstring(doc)
@@ -435,13 +435,13 @@ def test_a_numpy_heading_is_read_in_any_common_spelling(heading: str) -> None:
 
 
 def test_prose_after_a_numpy_section_is_kept() -> None:
-    """Whatever stands behind the parameters without being one still reaches the model."""
+    """Text after the parameters still reaches the model."""
     doc = "Do.\n\nParameters\n----------\nx : int\n    One.\n\nIt can fail, so\nbe careful.\n"
     assert parse_docstring(doc).description == "Do.\n\nIt can fail, so\nbe careful."
 
 
-def test_a_title_that_is_no_section_stays_as_it_is() -> None:
-    """An underlined title of the author's own is prose with a title."""
+def test_a_title_that_is_not_a_section_stays_unchanged() -> None:
+    """A custom underlined title is prose with a title."""
     doc = "Do.\n\nBackground\n----------\nLong ago.\n\nParameters\n----------\nx : int\n    One.\n"
     assert parse_docstring(doc).description == "Do.\n\nBackground\n----------\nLong ago."
 
@@ -453,7 +453,7 @@ def test_a_title_that_is_no_section_stays_as_it_is() -> None:
     "title", ["Returns", "Raises", "Yields", "Examples", "Example", "See Also"]
 )
 def test_sections_about_anything_but_parameters_are_left_out(title: str) -> None:
-    """They speak to a programmer; the model is told what to call and with what."""
+    """They are for programmers, not for the model."""
     google = f"Do.\n\n{title}:\n    Something: else.\n\nMore."
     numpy = f"Do.\n\nMore.\n\n{title}\n{'-' * len(title)}\nSomething\n    else.\n"
     for doc in (google, numpy):
@@ -462,7 +462,7 @@ def test_sections_about_anything_but_parameters_are_left_out(title: str) -> None
 
 @pytest.mark.parametrize("title", ["Note", "Notes", "Warning", "Warnings", "Important", "Tip"])
 def test_notes_and_warnings_are_prose(title: str) -> None:
-    """They hold what the caller must know, so that the model must, too."""
+    """They contain facts that the caller needs, hence the model too."""
     wanted = f"Do.\n\n{title}:\n    Never on Sundays."
     numpy = f"Do.\n\n{title}\n{'-' * len(title)}\nNever on Sundays.\n\nReturns\n-------\nint\n"
     assert parse_docstring(numpy).description == wanted
@@ -479,13 +479,13 @@ def test_notes_and_warnings_are_prose(title: str) -> None:
     ],
 )
 def test_code_is_never_read_as_a_section(code: str) -> None:
-    """A tool about docstrings shows docstrings."""
+    """Tools about docstrings contain example docstrings."""
     doc = f"Write docs.\n\n{code}\n\nDone."
     assert parse_docstring(doc, param_names=("x",)) == Docstring(description=doc)
 
 
 def test_an_unclosed_code_fence_hides_nothing() -> None:
-    """Griffe takes all that follows three backticks for code."""
+    """Griffe treats all text after three backticks as code."""
     found = parse_docstring("Run ```x``` now.\n\n```x``` again.\n\nArgs:\n    x: One.\n")
     assert found.params == {"x": "One."}
 
@@ -512,7 +512,7 @@ AMBIGUOUS = (
 @pytest.mark.requirement("A32")
 @pytest.mark.parametrize("style", ["google", "numpy", "sphinx"])
 def test_an_explicit_style_reads_that_style_alone(style: DocstringStyle) -> None:
-    """Where a docstring could be read in several ways, its author decides."""
+    """An ambiguous docstring is parsed in the style that its author sets."""
     found = parse_docstring(AMBIGUOUS, style=style)
     assert found.params == {"x": f"{style.capitalize()}."}
     assert found.style == style
@@ -530,7 +530,7 @@ def test_an_explicit_style_reads_that_style_alone(style: DocstringStyle) -> None
     ],
 )
 def test_griffe_is_imported_for_sections_about_parameters_only(doc: str, *, imported: bool) -> None:
-    """Griffe costs more than all else that a declaration needs."""
+    """Importing griffe costs more than the rest of a declaration."""
     program = (
         "import sys\nfrom agents_tools.schema.docstring import parse_docstring\n"
         f"assert 'griffe' not in sys.modules\nparse_docstring({doc!r})\n"
@@ -540,8 +540,8 @@ def test_griffe_is_imported_for_sections_about_parameters_only(doc: str, *, impo
 
 
 @pytest.mark.requirement("A33")
-def test_griffe_is_not_asked_about_a_docstring_that_is_left_out() -> None:
-    """Who wants no word of a docstring must not pay for reading it."""
+def test_griffe_is_not_imported_for_an_ignored_docstring() -> None:
+    """Ignored docstrings must not cost time."""
     program = (
         "import sys\nfrom agents_tools import function_schema\n"
         "def add(a: int) -> int:\n    'Add.\\n\\nArgs:\\n    a: One.'\n"
@@ -554,10 +554,10 @@ def test_griffe_is_not_asked_about_a_docstring_that_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("style", ["google", "numpy", "sphinx"])
-def test_nothing_is_logged_or_warned_about(
+def test_parsing_a_docstring_logs_and_warns_nothing(
     style: DocstringStyle, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Griffe compiles types and complains of those that are no Python; nobody asked."""
+    """Griffe compiles types and warns about those that are not Python."""
     caplog.set_level(logging.DEBUG)
     stated = r"'\d', 1or 2, a b, 3(x), " + "(" * 300
     docs = {
@@ -605,7 +605,7 @@ HOSTILE = {
 @pytest.mark.scaled
 @pytest.mark.parametrize("doc", HOSTILE.values(), ids=HOSTILE.keys())
 def test_a_hostile_docstring_costs_little_time(doc: str) -> None:
-    """Tools come from servers and files too; no text may stop a program."""
+    """Tools also come from servers and files; no text may block a program."""
     with at_most(300):
         parse_docstring(doc)
         parse_docstring(doc, param_names=("x", "y", "a"))
@@ -665,10 +665,9 @@ NAMES = st.sampled_from([(), ("x",), ("x", "y"), ("é",)])
 
 
 @given(doc=DOCS, names=NAMES, style=st.sampled_from([None, "google", "numpy", "sphinx"]))
-def test_no_docstring_raises(
+def test_any_docstring_is_accepted(
     doc: str, names: tuple[str, ...], style: DocstringStyle | None
 ) -> None:
-    """A docstring is never a reason to refuse a function."""
     found = parse_docstring(doc, style=style, param_names=names)
     assert found.params.keys() <= found.types.keys()
     assert all(text == text.strip() and text for text in found.params.values())
@@ -715,12 +714,12 @@ def _sphinx(entries: dict[str, tuple[str, list[str]]]) -> str:
 
 @pytest.mark.parametrize("write", [_google, _numpy, _sphinx])
 @given(entries=ENTRIES, summary=SENTENCE)
-def test_what_is_written_in_a_style_is_read_back(
+def test_a_generated_docstring_is_read_back(
     write: Callable[[dict[str, tuple[str, list[str]]]], str],
     entries: dict[str, tuple[str, list[str]]],
     summary: str,
 ) -> None:
-    """Reading must not depend on how many parameters, lines or types there are."""
+    """With any number of parameters, lines and types."""
     found = parse_docstring(f"{summary}\n\n{write(entries)}\n\n")
     assert found.params == {name: "\n".join(text) for name, (_, text) in entries.items()}
     assert found.description == summary
@@ -765,7 +764,7 @@ class Adder:
 
 
 def test_the_documentation_of_a_function_has_three_parts() -> None:
-    """This is what `function_schema` and other frameworks ask for."""
+    """`function_schema` and other frameworks use them."""
     assert generate_func_documentation(add) == FuncDocumentation(
         name="add",
         description="Add numbers.",
@@ -780,7 +779,7 @@ def test_the_documentation_of_a_partial_is_that_of_its_function() -> None:
 
 
 def test_a_class_is_documented_by_its_docstring_and_its_constructor() -> None:
-    """Both places are usual; what the class says about a parameter counts."""
+    """Both places are common; the class docstring takes precedence for a parameter."""
     found = generate_func_documentation(Adder)
     assert (found.name, found.description) == ("Adder", "Adds.")
     assert found.param_descriptions == {"start": "The first number.", "step": "The step."}
@@ -795,8 +794,8 @@ def test_a_callable_object_is_documented_by_its_call_method() -> None:
     )
 
 
-def test_a_callable_object_without_words_of_its_own_has_those_of_its_class() -> None:
-    """A class with nothing but `__call__` is often documented in one place."""
+def test_a_callable_object_falls_back_to_the_docstring_of_its_class() -> None:
+    """A class with only `__call__` is often documented in one place."""
 
     class Doubler:
         """Double a number."""
@@ -808,8 +807,8 @@ def test_a_callable_object_without_words_of_its_own_has_those_of_its_class() -> 
     assert generate_func_documentation(functools.partial(Doubler().__call__)).description is None
 
 
-def test_a_method_without_a_docstring_has_that_of_the_method_it_overrides() -> None:
-    """Whoever implements an interface need not repeat what it says."""
+def test_a_method_without_a_docstring_inherits_it_from_the_overridden_method() -> None:
+    """Implementations of an interface often do not repeat it."""
 
     class Loud(Adder):
         def __call__(self, number: int) -> int:
@@ -823,13 +822,13 @@ def test_a_method_without_a_docstring_has_that_of_the_method_it_overrides() -> N
     assert docstring_of(Loud.make) == Docstring()
 
 
-def test_the_style_of_a_function_can_be_given() -> None:
-    """`docstring_style` of the decorators ends here."""
+def test_the_docstring_style_of_a_function_can_be_set() -> None:
+    """The `docstring_style` option of the decorators is passed to this parameter."""
     assert generate_func_documentation(add, "sphinx").param_descriptions == {}
 
 
 def test_any_callable_can_be_documented() -> None:
-    """Builtins and callables without a signature or docstring have a name at least."""
+    """Builtins and callables without a signature or docstring have at least a name."""
     callables: list[Any] = [
         print,
         int,
@@ -907,7 +906,7 @@ UserId = typing.NewType("UserId", int)
         ("any", Any),
     ],
 )
-def test_a_type_that_is_certain_is_resolved(text: str, wanted: Any) -> None:
+def test_an_unambiguous_type_is_resolved(text: str, wanted: Any) -> None:
     """A parameter without an annotation then has a real type in the schema."""
     found = resolve_doc_type(text, {**NAMESPACE, "UserId": UserId})
     assert found == wanted or typing.get_args(found) == typing.get_args(wanted) != ()
@@ -952,13 +951,13 @@ def test_a_type_that_is_certain_is_resolved(text: str, wanted: Any) -> None:
         "int " * 100,
     ],
 )
-def test_a_type_that_would_be_a_guess_is_left_open(text: str) -> None:
-    """A wrong type refuses right arguments; no type refuses none."""
+def test_an_ambiguous_type_is_left_open(text: str) -> None:
+    """A wrong type refuses valid arguments; no type refuses none."""
     assert resolve_doc_type(text, NAMESPACE) is None
 
 
 def test_resolving_a_type_runs_no_code() -> None:
-    """A docstring is data, whoever wrote it."""
+    """A docstring is data."""
     ran: list[str] = []
 
     class Meta(type):

@@ -195,8 +195,8 @@ def test_the_custom_grep_program_runs(project: Path) -> None:
 
 
 @pytest.mark.requirement("B13", "B14")
-def test_calls_that_cannot_be_made_are_error_events(project: Path) -> None:
-    """The run goes on and the model sees what was wrong."""
+def test_invalid_calls_are_error_events(project: Path) -> None:
+    """The run continues, and the model sees the error."""
     script = [
         tool_call("grep", '{"pattern": '),
         tool_call("grep", pattern=3),
@@ -213,7 +213,7 @@ def test_calls_that_cannot_be_made_are_error_events(project: Path) -> None:
 
 
 @pytest.mark.requirement("B52", "B53", "B54", "B62")
-def test_the_tools_of_the_guide_are_there(tmp_path: Path) -> None:
+def test_the_tools_of_the_guide_exist(tmp_path: Path) -> None:
     """`create()` without a conversation, the preset, names on the class."""
     agent = Agent(
         llm=LLM(model=ScriptedModel([])),
@@ -228,8 +228,7 @@ def test_the_tools_of_the_guide_are_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("B16", "B17", "B19", "B72")
-def test_annotations_tell_the_truth(tmp_path: Path) -> None:
-    """What each built-in tool says of itself."""
+def test_built_in_tools_have_correct_annotations(tmp_path: Path) -> None:
     with create_default_registry(working_dir=tmp_path) as registry:
         found = {tool.name: tool.annotations for tool in registry.get_all_tools()}
     facts = {
@@ -272,7 +271,7 @@ class MyTool(BaseTool):
 
 @pytest.mark.requirement("C17", "C38")
 def test_the_custom_tool_program_runs() -> None:
-    """The default registry takes the tool beside the built-in ones."""
+    """The default registry accepts the tool next to the built-in ones."""
     registry = create_default_registry()
     registry.register(MyTool())
     names = registry.get_tool_names()
@@ -308,8 +307,8 @@ def test_the_specs_of_the_built_in_tools() -> None:
         ("registry", {"ToolRegistry"}),
     ],
 )
-def test_each_part_of_such_a_package_has_its_place(module: str, names: set[str]) -> None:
-    """A program that imports from several modules changes their names and nothing else."""
+def test_documented_modules_export_the_documented_names(module: str, names: set[str]) -> None:
+    """Migrating programs only change module names."""
     found = import_module(f"agents_tools.{module}")
     assert names <= set(found.__all__)
     assert all(isinstance(getattr(found, name), type) for name in names)

@@ -48,8 +48,8 @@ def read_file(ctx: RunContextWrapper[Any], path: str, directory: str | None = No
 
 
 @pytest.mark.requirement("A19", "A20", "A21", "A22")
-def test_the_schemas_of_the_documented_tools_come_out_key_for_key() -> None:
-    """Whoever moves over and compares what is printed finds no difference."""
+def test_the_schemas_of_the_documented_tools_are_identical() -> None:
+    """Users who migrate and compare the printed schemas find no difference."""
     assert (fetch_weather.name, fetch_weather.description) == (
         "fetch_weather",
         "Fetch the weather for a given location.",
@@ -113,8 +113,8 @@ async def test_the_documented_tools_run() -> None:
 
 
 @pytest.mark.requirement("A26", "A27")
-def test_the_tools_of_an_agent_can_be_looked_through() -> None:
-    """Programs print what their agent has, to compare it with what they meant."""
+def test_the_tools_of_an_agent_can_be_listed() -> None:
+    """Programs print them to check the configuration."""
     agent = Agent(name="Assistant", tools=[fetch_weather, read_file])
     printed: list[str] = []
     for tool in agent.tools:
@@ -151,7 +151,7 @@ async def test_a_tool_made_by_hand_reads_its_arguments_itself() -> None:
 
 
 @pytest.mark.requirement("A50")
-async def test_the_documented_pipeline_shows_its_stages_and_gives_its_result() -> None:
+async def test_the_documented_pipeline_shows_its_stages_and_returns_its_result() -> None:
     """Notifications are shown; only the last value is the result."""
 
     @streaming_tool
@@ -168,8 +168,8 @@ async def test_the_documented_pipeline_shows_its_stages_and_gives_its_result() -
 
 
 @pytest.mark.requirement("A51")
-async def test_the_documented_typewriter_sends_deltas_that_make_up_the_result() -> None:
-    """An interface that puts the deltas together has what the model gets."""
+async def test_the_documented_typewriter_sends_deltas_that_form_the_result() -> None:
+    """The joined deltas in a UI equal the text for the model."""
 
     async def summary_of(topic: str):
         for word in ("what ", "is ", "known of ", topic):
@@ -195,8 +195,8 @@ async def test_the_documented_typewriter_sends_deltas_that_make_up_the_result() 
 
 
 @pytest.mark.requirement("A65", "A66", "A67")
-async def test_errors_are_told_replaced_or_raised_as_documented() -> None:
-    """Not given, given, and None are three different things."""
+async def test_errors_are_reported_replaced_or_raised_as_documented() -> None:
+    """A failure function that is omitted, set, or None means three different things."""
 
     def fails() -> str:
         raise ValueError("no such thing")
@@ -204,8 +204,8 @@ async def test_errors_are_told_replaced_or_raised_as_documented() -> None:
     def own(ctx: RunContextWrapper[Any], error: Exception) -> str:
         return f"my own words: {error}"
 
-    told = function_tool(fails)
-    assert "no such thing" in await told.on_invoke_tool(None, "{}")
+    reported = function_tool(fails)
+    assert "no such thing" in await reported.on_invoke_tool(None, "{}")
     replaced = function_tool(failure_error_function=own)(fails)
     assert await replaced.on_invoke_tool(None, "{}") == "my own words: no such thing"
     raising = function_tool(failure_error_function=None)(fails)

@@ -1,4 +1,4 @@
-"""The store in memory keeps what every store promises; so does what stores give back."""
+"""MemoryEventStore keeps the store contract, and the futures that stores return."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ class TestMemoryEventStore(EventStoreContract):
         return MemoryEventStore()
 
 
-class _Forgetful(MemoryEventStore):
-    """A store that gives ids and keeps nothing."""
+class _LossyStore(MemoryEventStore):
+    """A store that returns ids and stores nothing."""
 
     def read(self, *_args: Any, **_options: Any) -> PendingFuture[Any]:
         return PendingFuture.now([])
 
 
-def test_a_store_that_breaks_a_promise_is_told_which():
-    """The author of a store reads what was expected and what came."""
+def test_the_contract_names_the_rule_that_a_store_breaks():
+    """The author of a store reads the expected and the actual result."""
 
     class Broken(EventStoreContract):
         def make_store(self) -> MemoryEventStore:
-            return _Forgetful()
+            return _LossyStore()
 
     with pytest.raises(StoreLawError, match=r"the events: expected \[MessageEvent.* got \[\]"):
         Broken().test_events_come_back_equal_and_in_order()
 
 
-def test_what_is_stored_does_not_change_with_what_was_given():
-    """A payload may be used again by whoever made it."""
+def test_changing_a_payload_later_does_not_change_the_stored_event():
+    """Callers can reuse the payload."""
     store = MemoryEventStore()
     content = ["a"]
     store.append([MessageEvent(content)]).result()
@@ -56,22 +56,22 @@ def test_what_is_stored_does_not_change_with_what_was_given():
     assert event.content == ["a"]
 
 
-def test_stores_are_imported_when_they_are_asked_for():
-    """A store that needs another package costs nothing where it is not used."""
+def test_stores_are_imported_lazily():
+    """A store that needs another package costs nothing unless it is used."""
     assert "RedisEventStore" in agents_tools.persistence.__all__
     assert issubclass(agents_tools.persistence.UnknownEvent, Event)
     with pytest.raises(AttributeError, match="has no attribute 'PaperEventStore'"):
         _ = agents_tools.persistence.PaperEventStore
 
 
-def test_a_filter_refuses_a_bare_text():
-    """It would be taken letter by letter."""
+def test_a_filter_refuses_a_bare_string():
+    """Its characters would be taken as types."""
     with pytest.raises(UserTypeError, match=r"EventFilter.types is a string"):
         EventFilter(types="message_event")  # type: ignore[arg-type]
 
 
-def test_a_result_is_waited_for_in_a_thread():
-    """The thread goes on as soon as the result is there."""
+def test_a_thread_can_wait_for_a_result():
+    """The thread resumes as soon as the result is set."""
     pending: PendingFuture[int] = PendingFuture()
     with pytest.raises(TimeoutError):
         pending.result(0)
@@ -83,8 +83,8 @@ def test_a_result_is_waited_for_in_a_thread():
     assert pending.result() == 5
 
 
-async def test_a_result_is_awaited():
-    """From whatever thread it comes; a failure is raised."""
+async def test_a_result_can_be_awaited():
+    """It can be set in any thread; a failure is raised."""
     loop = asyncio.get_running_loop()
     pending: PendingFuture[int] = PendingFuture()
     loop.run_in_executor(None, pending.resolve, 5)
@@ -96,8 +96,8 @@ async def test_a_result_is_awaited():
     assert str(failing.error()) == "no"
 
 
-async def test_a_cancelled_task_leaves_the_work_alone_unless_it_can_be_given_up():
-    """What is being stored is stored; what is only waited for is not waited for any more."""
+async def test_cancelling_an_awaiting_task_only_cancels_cancellable_work():
+    """A write in progress completes; a wait that can be cancelled ends."""
     given_up: list[str] = []
     work: PendingFuture[int] = PendingFuture()
     waiting: PendingFuture[int] = PendingFuture(on_cancel=lambda: given_up.append("waiting"))
@@ -119,19 +119,19 @@ async def _awaited(pending: PendingFuture[int]) -> int:
     return await pending
 
 
-def test_those_who_want_to_be_told_are_told_once():
-    """At once where it is done already."""
-    told: list[PendingFuture[int]] = []
+def test_done_callbacks_are_called_once():
+    """Immediately if the future is already done."""
+    called: list[PendingFuture[int]] = []
     pending: PendingFuture[int] = PendingFuture()
-    pending.add_done_callback(told.append)
-    assert told == []
+    pending.add_done_callback(called.append)
+    assert called == []
     pending.resolve(1)
-    pending.add_done_callback(told.append)
-    assert told == [pending, pending]
+    pending.add_done_callback(called.append)
+    assert called == [pending, pending]
 
 
-def test_a_future_is_wrapped():
-    """For stores that work with executors."""
+def test_a_concurrent_future_can_be_wrapped():
+    """For stores that use executors."""
     good, bad, cancelled = Future[int](), Future[int](), Future[int]()
     pending = [PendingFuture(one) for one in (good, bad, cancelled)]
     good.set_result(1)
@@ -144,8 +144,8 @@ def test_a_future_is_wrapped():
         pending[2].result(BOUND)
 
 
-def test_whoever_waits_for_a_loop_that_is_gone_hurts_nobody():
-    """The work is done in another thread, and goes on."""
+def test_a_waiter_on_a_closed_loop_does_not_affect_the_work():
+    """The work runs in another thread and completes."""
     pending: PendingFuture[int] = PendingFuture()
 
     async def leave() -> None:
@@ -158,25 +158,25 @@ def test_whoever_waits_for_a_loop_that_is_gone_hurts_nobody():
     assert pending.resolve(1)
 
 
-def test_a_callback_that_raises_keeps_nobody_from_being_told(caplog: pytest.LogCaptureFixture):
-    """Those who are told later are told; whoever settles it does not get the error of another."""
+def test_a_callback_that_raises_does_not_prevent_other_callbacks(caplog: pytest.LogCaptureFixture):
+    """Later callbacks run, and the thread that sets the result does not get the error."""
 
     def fail(_: object) -> None:
         raise RuntimeError("on purpose")
 
-    told: list[PendingFuture[int]] = []
+    called: list[PendingFuture[int]] = []
     pending: PendingFuture[int] = PendingFuture()
     pending.add_done_callback(fail)
-    pending.add_done_callback(told.append)
+    pending.add_done_callback(called.append)
     assert pending.resolve(1)
     pending.add_done_callback(fail)
-    pending.add_done_callback(told.append)
-    assert told == [pending, pending]
+    pending.add_done_callback(called.append)
+    assert called == [pending, pending]
     assert caplog.text.count("RuntimeError: on purpose") == 2
 
 
-async def test_tasks_that_are_told_together_are_woken_by_one_call():
-    """Each call that wakes a loop from another thread costs as much as the whole of an event."""
+async def test_tasks_of_one_loop_are_woken_by_one_call():
+    """Waking a loop from another thread costs as much as storing the event."""
     loop = asyncio.get_running_loop()
     pendings: list[PendingFuture[int]] = [PendingFuture() for _ in range(100)]
     tasks = [asyncio.create_task(_awaited(pending)) for pending in pendings]
@@ -204,8 +204,8 @@ async def test_tasks_that_are_told_together_are_woken_by_one_call():
         thread.join()
 
 
-def test_waiting_again_and_again_leaves_nothing_behind():
-    """A result that takes long may be looked for many times."""
+def test_repeated_waits_leave_no_waiters_behind():
+    """A slow result can be polled many times."""
     pending: PendingFuture[int] = PendingFuture()
     for _ in range(10):
         with pytest.raises(TimeoutError):
@@ -213,8 +213,8 @@ def test_waiting_again_and_again_leaves_nothing_behind():
     assert not pending._callbacks
 
 
-def test_an_event_of_a_class_that_is_not_registered_is_kept_in_memory_too():
-    """As in a file: it comes back as what is known of it."""
+def test_an_event_of_an_unregistered_class_is_stored_in_memory_too():
+    """As in a file, it is read back as a generic event."""
 
     class UnregisteredEvent(Event):
         type = "unregistered_for_this_test"

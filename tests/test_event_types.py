@@ -1,4 +1,4 @@
-"""The actions and observations that travel on a stream."""
+"""The actions and observations on an event stream."""
 
 from __future__ import annotations
 
@@ -110,20 +110,17 @@ OBSERVATIONS: list[EventObservation] = [
 ]
 
 
-def named(value: object) -> str:
-    """Give the name of a row's class, for the name of the test."""
+def class_name(value: object) -> str:
+    """Return the class name of a row, as the id of the test."""
     return type(value).__name__
 
 
 @pytest.mark.requirement(
     "D25", "D27", "D28", "D29", "D30", "D31", "D32", "D33", "D34", "D35", "D36", "D37", "D38"
 )
-@pytest.mark.parametrize("value", [*ACTIONS, *OBSERVATIONS], ids=named)
-def test_every_type_comes_back_from_json_as_it_was(value: Action | Observation) -> None:
-    """What is stored is read back.
-
-    It is the same record, of the same class.
-    """
+@pytest.mark.parametrize("value", [*ACTIONS, *OBSERVATIONS], ids=class_name)
+def test_every_type_survives_json(value: Action | Observation) -> None:
+    """As a record of the same class."""
     wire = json.dumps(event_to_dict(event_of(value).replace(id=3, cause=1)))
     back: Any = event_from_dict(json.loads(wire))
     assert back.attached is None
@@ -134,9 +131,9 @@ def test_every_type_comes_back_from_json_as_it_was(value: Action | Observation) 
 
 
 @pytest.mark.requirement("D26")
-@pytest.mark.parametrize("value", [*ACTIONS, *OBSERVATIONS], ids=named)
-def test_actions_and_observations_are_told_apart(value: Action | Observation) -> None:
-    """Nothing is both, and each travels in its own kind of event."""
+@pytest.mark.parametrize("value", [*ACTIONS, *OBSERVATIONS], ids=class_name)
+def test_actions_and_observations_are_distinct(value: Action | Observation) -> None:
+    """No type is both, and each has its own kind of event."""
     action = isinstance(value, Action)
     assert action is not isinstance(value, Observation)
     assert isinstance(event_of(value), ActionEvent if action else ObservationEvent)
@@ -144,15 +141,15 @@ def test_actions_and_observations_are_told_apart(value: Action | Observation) ->
 
 
 @pytest.mark.requirement("D22")
-@pytest.mark.parametrize("value", [*ACTIONS, *OBSERVATIONS], ids=named)
-def test_every_type_says_in_a_line_what_it_is(value: EventAction | EventObservation) -> None:
-    """A `message` for people, whatever the event carries."""
+@pytest.mark.parametrize("value", [*ACTIONS, *OBSERVATIONS], ids=class_name)
+def test_every_type_has_a_one_line_message(value: EventAction | EventObservation) -> None:
+    """For people, whatever the event carries."""
     assert isinstance(value.message, str)
 
 
 @pytest.mark.requirement("D25")
 def test_every_type_is_in_the_tables_of_this_file() -> None:
-    """A new type without a round trip would go unseen."""
+    """A new type must get a round-trip test."""
     own = {
         found
         for name in kinds.__all__
@@ -172,8 +169,8 @@ def test_an_event_begins_without_an_id_a_cause_and_a_time() -> None:
 
 
 @pytest.mark.requirement("D23")
-def test_the_sources_are_those_of_the_document() -> None:
-    """Programs compare with these values."""
+def test_the_sources_have_the_documented_values() -> None:
+    """Programs compare with them."""
     assert [str(source) for source in EventSource] == ["agent", "user", "environment"]
 
 
@@ -196,8 +193,8 @@ def test_the_causal_chain_of_an_observation_can_be_followed() -> None:
 
 
 @pytest.mark.requirement("D27", "D34", "D43")
-def test_fields_are_given_in_their_order_or_by_name() -> None:
-    """Programs of the document construct them by position."""
+def test_fields_can_be_passed_by_position_or_by_name() -> None:
+    """Documented programs pass them by position."""
     assert CmdRunAction("ls") == CmdRunAction(command="ls")
     assert ChangeAgentStateAction(AgentState.STOPPED).agent_state == "stopped"
     seen = AgentStateChangedObservation("", AgentState.LOADING, "starting")
@@ -215,15 +212,15 @@ def test_fields_are_given_in_their_order_or_by_name() -> None:
 
 
 @pytest.mark.requirement("D33", "D38")
-def test_the_other_names_are_the_same_types() -> None:
-    """Both names of the document work."""
+def test_the_alias_names_are_the_same_types() -> None:
+    """Both documented names work."""
     assert AgentRecallAction is RecallAction
     assert AgentRecallObservation is RecallObservation
     assert CmdRunObservation is CmdOutputObservation
 
 
 @pytest.mark.requirement("D43")
-def test_the_states_of_an_agent_are_those_of_the_document() -> None:
+def test_the_agent_states_have_the_documented_values() -> None:
     """LOADING, RUNNING, STOPPED and the others."""
     assert [state.name for state in AgentState] == [
         "LOADING", "RUNNING", "AWAITING_USER_INPUT", "PAUSED", "STOPPED", "FINISHED", "REJECTED",
@@ -232,8 +229,8 @@ def test_the_states_of_an_agent_are_those_of_the_document() -> None:
 
 
 @pytest.mark.requirement("D40", "D48")
-def test_only_what_changes_or_asks_the_environment_is_runnable() -> None:
-    """Thoughts, messages and decisions are not carried out."""
+def test_only_actions_on_the_environment_are_runnable() -> None:
+    """Thoughts, messages and decisions are not executed."""
     runnable = {type(value) for value in ACTIONS if is_runnable(event_of(value))}
     assert runnable == {
         CmdRunAction,
@@ -251,14 +248,14 @@ def test_only_what_changes_or_asks_the_environment_is_runnable() -> None:
 
 @pytest.mark.requirement("D46")
 def test_a_hidden_action_makes_a_hidden_event() -> None:
-    """Views leave out what says so, whatever it carries."""
+    """Views leave out hidden events of any kind."""
     assert event_of(CmdRunAction("ls", hidden=True)).hidden
     assert not event_of(CmdRunAction("ls")).hidden
     assert event_of(MessageAction("Hi"), hidden=True).hidden
 
 
 @pytest.mark.requirement("D47")
-def test_a_setup_script_is_blocking_hidden_and_ends_in_ten_minutes() -> None:
+def test_a_setup_script_is_blocking_hidden_and_times_out_in_ten_minutes() -> None:
     """The hard timeout is a field of the action."""
     action = setup_script_action("set up.sh")
     assert action == CmdRunAction(
@@ -267,8 +264,7 @@ def test_a_setup_script_is_blocking_hidden_and_ends_in_ten_minutes() -> None:
 
 
 @pytest.mark.requirement("D25")
-def test_the_action_of_a_tool_travels_as_it_is() -> None:
-    """What a built-in tool runs is that tool's own action type."""
+def test_the_action_of_a_built_in_tool_keeps_its_type() -> None:
     event = event_of(TerminalAction(command="ls"))
     back = event_from_dict(event.to_dict())
     assert isinstance(back, ActionEvent)
@@ -276,8 +272,8 @@ def test_the_action_of_a_tool_travels_as_it_is() -> None:
 
 
 @pytest.mark.requirement("D25")
-def test_what_is_no_record_of_its_kind_is_refused_with_its_place() -> None:
-    """A damaged store is told where it is damaged."""
+def test_an_invalid_record_is_refused_with_its_path() -> None:
+    """The error locates the damage in a store."""
     with pytest.raises(
         UserValueError, match=r"action_event\.action\.command is not valid in CmdRunAction"
     ):
@@ -291,8 +287,8 @@ def test_what_is_no_record_of_its_kind_is_refused_with_its_place() -> None:
 
 
 @pytest.mark.requirement("D25")
-def test_a_class_that_would_be_read_back_as_another_is_refused() -> None:
-    """What is stored under a name of this module is always of this module."""
+def test_a_class_with_the_name_of_a_built_in_type_is_refused() -> None:
+    """It would be read back as the class of this module."""
     twin: type[Any] = type("NullAction", (Action,), {"__module__": __name__})
     with pytest.raises(
         UserValueError, match=r"has the name of a class of agents_tools\.classes\.event_types"
@@ -301,8 +297,7 @@ def test_a_class_that_would_be_read_back_as_another_is_refused() -> None:
 
 
 @pytest.mark.requirement("D22", "D24")
-def test_a_record_keeps_its_origin_beside_it() -> None:
-    """The envelope is the event's, not the record's."""
+def test_the_envelope_belongs_to_the_event_not_the_record() -> None:
     origin = Origin("ls", "call_1", ("call_1",), EventSource.ENVIRONMENT)
     event = event_of(CmdOutputObservation("a", "ls", 0)).replace(origin=origin)
     back = event_from_dict(event.to_dict())

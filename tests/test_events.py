@@ -78,7 +78,7 @@ counts = st.integers(0, 2**63 - 1)
 
 
 def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Give `None` at times."""
+    """Sometimes return `None`."""
     return st.one_of(st.none(), strategy)
 
 
@@ -133,7 +133,7 @@ stream_numbers = st.integers(-1, 2**63 - 1)
 
 @st.composite
 def events(draw: st.DrawFn) -> Event:
-    """Make any event, with any envelope."""
+    """Return any event, with any envelope."""
     cls = draw(st.sampled_from(list(payloads)))
     event = cls(**draw(st.fixed_dictionaries(payloads[cls])))
     return event.replace(
@@ -147,19 +147,19 @@ def events(draw: st.DrawFn) -> Event:
 
 @cache
 def validator() -> Any:
-    """Make the judge of wire forms from the published schema."""
+    """Return a validator for the published schema."""
     schema = event_json_schema()
     Draft202012Validator.check_schema(schema)
     return Draft202012Validator(schema)
 
 
 def fits_the_schema(wire: Any) -> bool:
-    """Ask the published schema."""
+    """Return whether the published schema accepts a wire form."""
     return validator().is_valid(wire)
 
 
 def can_be_read(wire: Any) -> bool:
-    """Ask the reader."""
+    """Return whether the reader accepts a wire form."""
     try:
         event_from_dict(wire)
     except UserValueError:
@@ -172,7 +172,7 @@ def can_be_read(wire: Any) -> bool:
 
 @pytest.mark.requirement("A40")
 def test_a_notification_needs_only_its_text() -> None:
-    """It is the event that tools say most; everything but the text has a default."""
+    """It is the most common event of tools; everything but the text has a default."""
     event = NotifyStreamEvent("working")
     assert (event.data, event.is_delta, event.tag, event.level) == ("working", False, None, "info")
     assert event == NotifyStreamEvent(data="working")
@@ -181,8 +181,8 @@ def test_a_notification_needs_only_its_text() -> None:
         NotifyStreamEvent()  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
 
 
-def test_an_event_that_nobody_emitted_has_an_empty_envelope() -> None:
-    """Code that looks at any event need not ask whether it was emitted."""
+def test_an_event_that_was_not_emitted_has_an_empty_envelope() -> None:
+    """Code that handles events need not check whether they were emitted."""
     for event in (NotifyStreamEvent("x"), NullEvent(), RunItemStreamEvent("tool_called", {})):
         assert (event.id, event.seq, event.timestamp, event.cause) == (INVALID_ID, -1, 0.0, None)
         assert (event.source, event.path, event.tool_name, event.tool_call_id) == (
@@ -194,7 +194,7 @@ def test_an_event_that_nobody_emitted_has_an_empty_envelope() -> None:
 
 
 def test_every_class_of_the_union_has_its_own_wire_type() -> None:
-    """The wire type is all that a reader has to find the class."""
+    """A reader finds the class by its wire type."""
     classes = [getattr(arm, "__origin__", arm) for arm in get_args(AnyEvent)]
     assert {cls.type for cls in classes} == snapshot(
         {
@@ -221,8 +221,8 @@ def test_every_class_of_the_union_has_its_own_wire_type() -> None:
     assert set(classes) == set(payloads)
 
 
-def test_only_the_conversation_is_durable_and_only_display_may_be_dropped() -> None:
-    """The first is history, the second may be missing: nothing can be both."""
+def test_only_conversation_events_are_durable_and_only_display_events_can_be_dropped() -> None:
+    """No event can be both."""
     assert {cls.__name__ for cls in payloads if cls.durable} == {
         "RunItemStreamEvent",
         "MessageEvent",
@@ -240,13 +240,13 @@ def test_only_the_conversation_is_durable_and_only_display_may_be_dropped() -> N
 
 
 def test_bracket_events_have_their_older_names_too() -> None:
-    """Programs written for either name of these classes run."""
+    """Programs can use either name of these classes."""
     assert StreamingToolStartEvent is ToolStreamStartEvent
     assert StreamingToolEndEvent is ToolStreamEndEvent
 
 
 def test_events_match_by_position() -> None:
-    """`match` is how consumers tell events apart; a type checker holds it complete."""
+    """Consumers use `match` to distinguish events; a type checker verifies that it is complete."""
 
     def read(event: AnyEvent) -> str:
         match event:
@@ -276,7 +276,7 @@ def test_events_match_by_position() -> None:
 
 @given(events(), events())
 def test_events_are_equal_by_value(one: Event, other: Event) -> None:
-    """Tests and stores compare events; two that say the same in the same place are one."""
+    """Tests and stores compare events; equal content in an equal envelope is equal."""
     assert one == one.replace()
     assert hash(one) == hash(one.replace())
     assert (one == other) == (one.to_dict() == other.to_dict())
@@ -285,11 +285,11 @@ def test_events_are_equal_by_value(one: Event, other: Event) -> None:
 
 
 def test_events_of_different_classes_are_never_equal() -> None:
-    """An action and an observation with the same fields are different things."""
+    """An action and an observation with the same fields differ."""
     assert RunStartedEvent("a", "b") != ErrorEvent("a", "b")
 
 
-def test_the_repr_is_short_and_shows_what_was_said() -> None:
+def test_the_repr_is_short_and_shows_the_payload() -> None:
     """Failing tests and logs print many events."""
     event = stamp(NotifyStreamEvent("x" * 500, tag="ok"), CALL, 7)
     assert repr(event) == snapshot(
@@ -300,8 +300,8 @@ def test_the_repr_is_short_and_shows_what_was_said() -> None:
     assert repr(NullEvent()) == "NullEvent()"
 
 
-def test_constructors_refuse_what_python_functions_refuse() -> None:
-    """Every class takes its fields by position and by name, once each."""
+def test_constructors_refuse_wrong_arguments_like_functions() -> None:
+    """Every class accepts its fields by position and by name, once each."""
     with pytest.raises(TypeError, match=r"ErrorEvent\(\) requires a value for 'message'"):
         ErrorEvent()  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
     with pytest.raises(TypeError, match=r"accepts at most 2 arguments, got 3"):
@@ -313,8 +313,8 @@ def test_constructors_refuse_what_python_functions_refuse() -> None:
     assert ErrorEvent("a", kind="b") == ErrorEvent(kind="b", message="a")
 
 
-def test_signatures_can_be_asked_for() -> None:
-    """`help` shows how an event is made."""
+def test_event_classes_have_signatures() -> None:
+    """`help` shows how to construct an event."""
     assert str(signature(ToolArtifactEvent)) == "(name, data=None, uri=None, mime_type=None)"
     assert str(signature(ErrorEvent)) == "(message, kind=None)"
     assert str(signature(NullEvent)) == "()"
@@ -382,17 +382,17 @@ def test_signatures_can_be_asked_for() -> None:
         ),
     ],
 )
-def test_a_payload_that_does_not_fit_is_refused_where_it_is_made(
+def test_an_invalid_payload_is_refused_at_construction(
     cls: type[Any], payload: dict[str, Any], message: str
 ) -> None:
-    """The one who made the mistake sees it, and not a consumer far away."""
+    """The error appears at its origin, and not at a remote consumer."""
     with pytest.raises(UserValueError) as caught:
         cls(**payload)
     assert str(caught.value) == f"{cls.__name__}.{message}"
 
 
 def test_replace_changes_payload_and_envelope_on_a_copy() -> None:
-    """A stream gives ids with it, and the event that a tool holds stays as it is."""
+    """A stream assigns ids with it, and the event object of the tool is unchanged."""
     event = stamp(ObservationEvent("K", {"a": 1}), CALL, 3)
     stored = event.replace(id=9, cause=4, hidden=True)
     assert (stored.id, stored.cause, stored.hidden, stored.seq) == (9, 4, True, 3)
@@ -405,7 +405,7 @@ def test_replace_changes_payload_and_envelope_on_a_copy() -> None:
 
 @given(events())
 def test_events_survive_copy_and_pickle(event: Event) -> None:
-    """They cross processes, and users copy them."""
+    """Events are sent between processes, and users copy them."""
     assert copy.copy(event) == event
     assert copy.deepcopy(event) == event
     assert pickle.loads(pickle.dumps(event)) == event  # noqa: S301 - made right here
@@ -415,7 +415,7 @@ def test_events_survive_copy_and_pickle(event: Event) -> None:
 
 
 def test_stamping_fills_in_the_envelope_on_a_copy() -> None:
-    """A tool may emit one event object twice; each time it is another event."""
+    """A tool can emit one event object twice; each time it is another event."""
     for event in (
         NotifyStreamEvent("x", is_delta=True, tag="t", level="debug"),
         ToolProgressEvent(1, 2, "m"),
@@ -435,13 +435,13 @@ def test_stamping_fills_in_the_envelope_on_a_copy() -> None:
 
 
 def test_an_event_of_an_inner_call_keeps_its_own_ids() -> None:
-    """A forwarded event would otherwise seem to come from the one who forwards it."""
+    """A forwarded event must not look like an event of the forwarding call."""
     inner = stamp(NotifyStreamEvent("x"), CALL, 3)
     assert stamp(inner, Origin("outer", "call_1", ("call_1",)), 8) is inner
 
 
 def test_origins_are_equal_by_value() -> None:
-    """An event that came over the wire has an origin of its own, and equals the one sent."""
+    """A received event has its own origin object, equal to the one sent."""
     assert Origin("a", "b", ("b",)) == Origin("a", "b", ("b",))
     assert hash(Origin("a", "b", ("b",))) == hash(Origin("a", "b", ("b",)))
     assert Origin("a", "b", ("b",)) == Origin("a", "b", ("b",), sinks=(print,))
@@ -454,7 +454,7 @@ def test_origins_are_equal_by_value() -> None:
 
 
 def test_the_wire_form_is_flat_and_versioned() -> None:
-    """This is what user interfaces and stores are written against."""
+    """User interfaces and stores depend on it."""
     event = stamp(NotifyStreamEvent("héllo", tag="ok"), CALL, 7).replace(
         id=12, cause=11, timestamp=EPOCH_2026
     )
@@ -479,8 +479,8 @@ def test_the_wire_form_is_flat_and_versioned() -> None:
     assert event_to_dict(event) == event.to_dict()
 
 
-def test_what_a_user_says_never_mixes_with_the_tags_of_the_wire() -> None:
-    """Arguments may be called `type` or `v`; they stay inside their field."""
+def test_user_data_never_collides_with_wire_keys() -> None:
+    """Arguments can be called `type` or `v`; they stay inside their field."""
     event = ToolStreamStartEvent({"type": "gap_event", "v": 9, "path": "/"})
     wire = event.to_dict()
     assert (wire["type"], wire["v"]) == ("tool_stream_start_event", 1)
@@ -490,7 +490,7 @@ def test_what_a_user_says_never_mixes_with_the_tags_of_the_wire() -> None:
 
 @given(events())
 def test_every_event_survives_the_wire(event: Event) -> None:
-    """A store that is opened again gives equal events."""
+    """A reopened store returns equal events."""
     wire = json.loads(json.dumps(event.to_dict(), allow_nan=False))
     assert event_from_dict(wire) == event
     assert event.__class__.from_dict(wire) == event
@@ -503,15 +503,15 @@ def test_every_wire_form_fits_the_published_schema(event: Event) -> None:
     assert fits_the_schema(json.loads(json.dumps(event.to_dict())))
 
 
-def test_binary_artifacts_travel_as_marked_base64() -> None:
+def test_binary_artifacts_are_encoded_as_marked_base64() -> None:
     """JSON has no bytes, and text that looks like base64 is still text."""
     binary = ToolArtifactEvent("a", b"\x00\xff").to_dict()
     assert binary["data"] == {"encoding": "base64", "data": "AP8="}
     assert ToolArtifactEvent("a", "AP8=").to_dict()["data"] == "AP8="
 
 
-def test_lone_surrogates_leave_as_escapes() -> None:
-    """Undecodable output of a program has them; UTF-8 has not, and an encoder would fail."""
+def test_lone_surrogates_are_escaped() -> None:
+    """Undecodable output of a program contains them, and a UTF-8 encoder would fail."""
     event = RunFinishedEvent("\udc80é", {"k\ud800": ["\udc81"]})
     assert event.to_dict()["status"] == "\\udc80é"
     assert event.to_dict()["output"] == {"k\\ud800": ["\\udc81"]}
@@ -519,7 +519,7 @@ def test_lone_surrogates_leave_as_escapes() -> None:
 
 
 def test_a_wire_form_is_independent_of_its_event() -> None:
-    """An encoder that masks secrets in it must not change what others see."""
+    """Masking secrets in it must not change the event for other consumers."""
     arguments: dict[str, Any] = {"list": [1]}
     event = ToolStreamStartEvent(arguments)
     wire = event.to_dict()
@@ -575,15 +575,15 @@ CYCLE.append(CYCLE)
         ),
     ],
 )
-def test_what_json_cannot_carry_is_refused_with_its_place(event: Event, message: str) -> None:
-    """NaN is no JSON, and a Python repr in its stead would be read as data."""
+def test_values_without_a_json_form_are_refused_with_their_path(event: Event, message: str) -> None:
+    """NaN is not JSON, and a Python repr instead would be read as data."""
     with pytest.raises(UserValueError) as caught:
         event.to_dict()
     assert str(caught.value) == message
 
 
 def test_tuples_and_special_strings_and_numbers_become_plain_json() -> None:
-    """Payloads often hold enum members and tuples; a reader gets what JSON has for them."""
+    """Payloads often hold enum members and tuples."""
     data = {"source": EventSource.USER, "pair": (1, 2.5), "flag": True, "none": None}
     wire = RawResponseStreamEvent(data).to_dict()
     assert wire["data"] == {"source": "user", "pair": [1, 2.5], "flag": True, "none": None}
@@ -682,17 +682,17 @@ WIRE = stamp(ToolProgressEvent(1, 2), CALL, 7).replace(timestamp=EPOCH_2026).to_
         ({"tool_name": 3}, "tool_progress_event.tool_name: expected a string or null, got 3."),
     ],
 )
-def test_a_wire_form_that_does_not_fit_is_refused_with_its_place(
+def test_an_invalid_wire_form_is_refused_with_its_path(
     changes: dict[str, Any], message: str
 ) -> None:
-    """What comes from a store or a peer may be anything; it is an error, not a strange event."""
+    """Data of a store or a peer can be anything; it becomes an error, not a malformed event."""
     with pytest.raises(UserValueError) as caught:
         event_from_dict(WIRE | changes)
     assert str(caught.value) == message
 
 
 def test_a_missing_field_is_named() -> None:
-    """Fields without a default have to be there; the others have it."""
+    """Fields without a default are required."""
     with pytest.raises(
         UserValueError,
         match=r"^tool_progress_event\.current is missing: expected a finite number\. Add the field\.$",
@@ -704,8 +704,8 @@ def test_a_missing_field_is_named() -> None:
 
 
 @pytest.mark.parametrize("data", [None, [], "x", 3])
-def test_what_is_no_object_is_refused(data: Any) -> None:
-    """The line of a log may hold any JSON."""
+def test_a_wire_form_that_is_not_an_object_is_refused(data: Any) -> None:
+    """The line of a log can hold any JSON."""
     with pytest.raises(UserValueError, match="event: expected an object, got"):
         event_from_dict(data)
 
@@ -722,21 +722,20 @@ def test_what_is_no_object_is_refused(data: Any) -> None:
     ],
 )
 def test_binary_content_is_checked(content: Any, message: str) -> None:
-    """Half-read base64 would be a corrupt file in silence."""
+    """Partially decoded base64 would be a corrupt file without an error."""
     with pytest.raises(UserValueError) as caught:
         event_from_dict({"v": 1, "type": "tool_artifact_event", "name": "a", "data": content})
     assert str(caught.value).startswith(message)
 
 
 def test_a_class_reads_only_its_own_wire_form() -> None:
-    """`ToolProgressEvent.from_dict` promises a `ToolProgressEvent`."""
+    """`ToolProgressEvent.from_dict` must return a `ToolProgressEvent`."""
     with pytest.raises(UserValueError, match=r"gap_event\.type: expected 'gap_event', got 'tool_"):
         GapEvent.from_dict(WIRE)
 
 
 @given(events(), st.data())
-def test_schema_and_reader_agree_on_what_fits(event: Event, data: st.DataObject) -> None:
-    """What is published is what is enforced."""
+def test_schema_and_reader_accept_the_same_wire_forms(event: Event, data: st.DataObject) -> None:
     wire = json.loads(json.dumps(event.to_dict()))
     key = data.draw(st.sampled_from(sorted(wire)))
     if data.draw(st.booleans()):
@@ -752,7 +751,7 @@ def test_schema_and_reader_agree_on_what_fits(event: Event, data: st.DataObject)
 
 
 def test_the_schema_describes_each_class_once() -> None:
-    """One look at the schema is enough to write a reader for an event."""
+    """The schema is sufficient to write a reader for an event."""
     schema = event_json_schema()
     assert {arm["$ref"].rpartition("/")[2] for arm in schema["oneOf"]} >= {
         cls.__name__ for cls in payloads
@@ -809,12 +808,12 @@ def test_the_schema_describes_each_class_once() -> None:
     assert event_json_schema()["$defs"]
 
 
-# --- classes from elsewhere -----------------------------------------------------------------------
+# --- registered classes --------------------------------------------------------------------------
 
 
 @register_event
 class ThoughtEvent(Event):
-    """Somebody thinks."""
+    """A thought of an agent."""
 
     type = "test_thought_event"
 
@@ -831,8 +830,8 @@ class LoudNote(NotifyStreamEvent):
     volume: int = field(COUNT, default=11)
 
 
-def test_a_registered_class_travels_like_the_others() -> None:
-    """Higher layers bring their own events."""
+def test_a_registered_class_is_serialized_like_the_others() -> None:
+    """Higher layers register their own events."""
     event = stamp(ThoughtEvent("hm", notes={"a": 1}), CALL, 3)
     assert event_from_dict(event.to_dict()) == event
     assert event != event.replace(depth=2)
@@ -842,7 +841,7 @@ def test_a_registered_class_travels_like_the_others() -> None:
 
 
 def test_a_subclass_inherits_fields_and_keeps_its_own_in_copies() -> None:
-    """The hand-made constructor of the base would silently leave the new field out."""
+    """The constructor of the base class would silently drop the new field."""
     note = stamp(LoudNote("hey", volume=3), CALL, 1)
     assert (note.data, note.volume, note.seq) == ("hey", 3, 1)
     assert LoudNote.from_dict(note.to_dict()) == note
@@ -852,7 +851,7 @@ def test_a_subclass_inherits_fields_and_keeps_its_own_in_copies() -> None:
 
 
 def test_two_classes_of_one_wire_type_are_refused() -> None:
-    """A reader could not tell them apart."""
+    """A reader could not choose between them."""
 
     class Other(Event):
         type = "gap_event"
@@ -869,14 +868,14 @@ def test_two_classes_of_one_wire_type_are_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["v", "type", "seq", "source", "to_dict", "replace"])
-def test_a_field_cannot_take_a_name_of_the_envelope(name: str) -> None:
+def test_a_field_cannot_use_a_name_of_the_envelope(name: str) -> None:
     """The flat wire form would have two values for one key."""
     with pytest.raises(UserValueError, match=rf"Field Bad\.{name} is not allowed"):
         types.new_class("Bad", (Event,), exec_body=lambda body: body.update({name: field(TEXT)}))
 
 
 class Task:
-    """Something rich that events can stand for."""
+    """An application object that events can carry."""
 
     def __init__(self, goal: str) -> None:
         self.goal = goal
@@ -893,7 +892,7 @@ def test_a_rich_event_carries_its_object_in_the_process() -> None:
 
 
 def test_a_rich_event_from_the_wire_is_decoded_once_by_the_registered_decoder() -> None:
-    """Where the classes are known, replayed events are as rich as live ones."""
+    """With registered classes, replayed events are as rich as live ones."""
 
     @register_event
     class TaskEvent(RichEvent[Task]):
@@ -921,7 +920,7 @@ def test_a_rich_event_from_the_wire_is_decoded_once_by_the_registered_decoder() 
 
 
 def test_events_and_channel_load_nothing_heavy() -> None:
-    """The import of the package pays for these modules, whether or not anything is streamed."""
+    """Importing the package imports these modules, whether or not anything is streamed."""
     code = (
         "import sys; import agents_tools.events.channel; heavy = {'asyncio', 'anyio', 'pydantic', "
         "'griffe', 'json', 'datetime', 'base64', 'uuid', 'difflib'}; print(heavy & set(sys.modules))"

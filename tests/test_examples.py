@@ -1,4 +1,4 @@
-"""The examples and the demonstration: each runs by itself, and says what it is meant to show."""
+"""Every example and the demonstration runs by itself and shows its point."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ SERVERS = ("fastapi_ag_ui.py", "fastapi_vercel.py", "web_page.py")
 def run(
     *words: str, folder: Path = ROOT, check: bool = True, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program of the repository, as a newcomer does: without a key."""
-    kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+    """Run a program of the repository without an API key."""
+    inherited = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
     return subprocess.run(  # noqa: S603 - our own programs
         [sys.executable, *words],
         cwd=folder,
-        env={**kept, "PYTHONPATH": str(folder), **variables},
+        env={**inherited, "PYTHONPATH": str(folder), **variables},
         capture_output=True,
         text=True,
         timeout=50,
@@ -78,12 +78,12 @@ def run(
 
 
 def test_every_example_has_a_marker() -> None:
-    """An example without one would run unseen."""
+    """An example without a marker would not be checked."""
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == {*MARKERS, *SERVERS}
 
 
 def test_the_index_has_each_example_once() -> None:
-    """What is not in the index is not found, and a link to nothing costs trust."""
+    """Examples must be discoverable, and links must work."""
     text = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
     links = re.findall(r"\]\(([\w/]+(?:\.py)?)\)", text)
     assert sorted(links) == sorted([*MARKERS, *SERVERS, "demo", "playground/bakery.py"])
@@ -91,8 +91,7 @@ def test_the_index_has_each_example_once() -> None:
 
 
 @pytest.mark.parametrize("name", [*MARKERS, *SERVERS])
-def test_an_example_says_what_to_run_and_what_one_sees(name: str) -> None:
-    """Whoever opens a file wants to know first what comes of it."""
+def test_an_example_describes_its_command_and_output(name: str) -> None:
     source = (ROOT / "examples" / name).read_text(encoding="utf-8")
     opening = source.split('"""')[1]
     assert f"python examples/{name}" in opening
@@ -106,8 +105,8 @@ FIRST = {"first_tool.py", "streaming.py", "agents_as_tools.py", "approvals.py"}
     "name",
     [pytest.param(name, marks=() if name in FIRST else pytest.mark.slow) for name in MARKERS],
 )
-def test_an_example_runs_and_shows_its_point(name: str, tmp_path: Path) -> None:
-    """Each file stands alone: in any folder, offline, with nothing on standard error."""
+def test_an_example_runs_and_prints_its_marker(name: str, tmp_path: Path) -> None:
+    """In any folder, offline, and with nothing on standard error."""
     shutil.copy(ROOT / "examples" / name, tmp_path)
     done = subprocess.run(  # noqa: S603 - our own programs
         [sys.executable, "-W", "error", name],
@@ -124,7 +123,7 @@ def test_an_example_runs_and_shows_its_point(name: str, tmp_path: Path) -> None:
 
 @contextlib.contextmanager
 def serving(name: str, folder: Path) -> Generator[tuple[str, str]]:
-    """Run an example that serves, on a free port; give what it prints, and the address in it."""
+    """Run an example server on a free port; return its output and the address in it."""
     shutil.copy(ROOT / "examples" / name, folder)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
@@ -148,7 +147,7 @@ def serving(name: str, folder: Path) -> Generator[tuple[str, str]]:
 
 
 def typed(printed: str) -> httpx.Response:
-    """Do what the line for curl does that an example prints."""
+    """Send the request of the curl command that an example prints."""
     text = printed[printed.index("curl ") : printed.rindex("'") + 1]
     words = shlex.split(text[: text.index("\n\n")] if "\n\n" in text else text)
     assert words[:2] == ["curl", "-N"]
@@ -165,7 +164,7 @@ needs_fastapi = pytest.mark.skipif(
 
 @needs_fastapi
 def test_fastapi_serves_an_agent_to_ag_ui(tmp_path: Path) -> None:
-    """Frames that keep the laws of the protocol, and the tool heard while it works."""
+    """The frames follow the protocol, and the events of the tool arrive while it runs."""
     with serving("fastapi_ag_ui.py", tmp_path) as (printed, url):
         answer = typed(printed)
         assert f'new HttpAgent({{ url: "{url}" }})' in printed
@@ -180,27 +179,29 @@ def test_fastapi_serves_an_agent_to_ag_ui(tmp_path: Path) -> None:
 
 @needs_fastapi
 def test_fastapi_serves_an_agent_to_the_ai_sdk(tmp_path: Path) -> None:
-    """Chunks that keep the laws of the protocol, and the tool heard while it works."""
+    """The chunks follow the protocol, and the events of the tool arrive while it runs."""
     with serving("fastapi_vercel.py", tmp_path) as (printed, url):
         answer = typed(printed)
         assert f'new DefaultChatTransport({{ api: "{url}" }})' in printed
     check_vercel([answer.text], version=7)
     chunks = [json.loads(line[6:]) for line in answer.text.splitlines() if line[:7] == "data: {"]
     assert [each["output"] for each in chunks if "output" in each] == ["3 rolls, still warm"]
-    said = [each["data"] for each in chunks if each["type"] == "data-agents-tool"]
-    assert {"current": 2, "total": 3, "message": "rolls"} in [each.get("progress") for each in said]
+    tool_data = [each["data"] for each in chunks if each["type"] == "data-agents-tool"]
+    assert {"current": 2, "total": 3, "message": "rolls"} in [
+        each.get("progress") for each in tool_data
+    ]
 
 
-def test_the_page_of_a_streaming_tool_is_served_beside_the_tool(tmp_path: Path) -> None:
-    """One program gives the page and answers it."""
+def test_the_page_of_a_streaming_tool_is_served_with_the_tool(tmp_path: Path) -> None:
+    """One program serves the page and the API."""
     with serving("web_page.py", tmp_path) as (_, url), httpx.Client(trust_env=False) as client:
         assert "Bake six rolls" in client.get(url).text
         assert client.get(f"{url}tools").json()["tools"][0]["name"] == "bake"
 
 
 @pytest.mark.external("chromium")
-def test_a_browser_shows_what_a_streaming_tool_says(tmp_path: Path) -> None:
-    """The button is pressed, the bar fills, the result stands there."""
+def test_a_browser_shows_the_progress_of_a_streaming_tool(tmp_path: Path) -> None:
+    """After a click the bar fills and the result appears."""
     sync_api: Any = pytest.importorskip("playwright.sync_api")
     with serving("web_page.py", tmp_path) as (_, url), sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
@@ -221,7 +222,7 @@ def test_a_browser_shows_what_a_streaming_tool_says(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def export(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a small copy of the repository without its history, as an archive of it is."""
+    """Return a small copy of the repository without its git history, like an archive."""
     folder = tmp_path_factory.mktemp("export")
     leave_out = shutil.ignore_patterns("__pycache__")
     for name in ("agents_tools", "examples"):
@@ -229,8 +230,8 @@ def export(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_demonstration_shows_what_it_promises(export: Path) -> None:
-    """It is the first minute of whoever comes here; an export without .git must do."""
+def test_the_demonstration_shows_each_promised_step(export: Path) -> None:
+    """It must also work without .git."""
     done = run("-m", "examples.demo", folder=export, GIT_CEILING_DIRECTORIES=str(export.parent))
     shown = done.stdout
     assert '"enum":["Mercury"' in shown
@@ -248,7 +249,7 @@ def test_the_demonstration_shows_what_it_promises(export: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_demonstration_uses_no_colours_where_nobody_sees_them(export: Path) -> None:
+def test_the_demonstration_uses_no_colours_without_a_terminal(export: Path) -> None:
     """Escape sequences in a log are noise."""
     done = run("-m", "examples.demo", folder=export)
     assert "\x1b" not in done.stdout + done.stderr
@@ -257,7 +258,6 @@ def test_the_demonstration_uses_no_colours_where_nobody_sees_them(export: Path) 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
 def test_the_demonstration_uses_colours_on_a_terminal(export: Path) -> None:
-    """On a terminal it is read by a person."""
     program = (
         "import os, pty, sys; "
         "sys.exit(os.waitstatus_to_exitcode(pty.spawn([sys.executable, '-m', 'examples.demo'])))"

@@ -1,4 +1,4 @@
-"""The faults and security rules that concern the core, each by its id, through public doors."""
+"""The fault and security requirements of the core, each by its id, through the public API."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Place(TypedDict):
 
 @function_tool
 async def probe(a: int, b: str, items: list[dict[str, Any]], loc: Place) -> str:
-    """Take what the corpus is made for."""
+    """Accept the arguments of the corpus."""
     return f"{a}{b}{len(items)}{loc['lat']}"
 
 
@@ -100,7 +100,7 @@ TEXT = json.dumps(VALID)
 
 
 def _with(rng: random.Random, value: str) -> str:
-    """Put raw JSON in the place of one value."""
+    """Insert raw JSON at the place of one value."""
     key = rng.choice(list(VALID))
     return TEXT.replace(json.dumps(VALID[key]), value, 1)
 
@@ -137,7 +137,7 @@ def _missing(rng: random.Random) -> str:
 
 
 def _duplicate(rng: random.Random) -> str:
-    """Repeat a key at the top or inside, beside values that are right, wrong or to be mended."""
+    """Repeat a key at the top or inside, next to valid, invalid or repairable values."""
     again = rng.choice(['"a": 2', '"b": "x"', '"items": []', '"loc": {"lat": 1, "long": 1}'])
     spoiled = rng.choice([TEXT, TEXT, _with(rng, '"[]"'), _with(rng, "[1, 2]"), _with(rng, "{}")])
     if rng.random() < 0.3:
@@ -219,7 +219,7 @@ CLASSES: dict[str, tuple[int, bool | None, Maker]] = {
 
 
 def corpus(size: int) -> Iterator[tuple[str, bool | None, str]]:
-    """Make `size` argument texts, the same each time; about as many of each class as planned."""
+    """Yield `size` argument texts, the same each time, about as many of each class as planned."""
     rng = random.Random(SEED)  # noqa: S311 - a corpus, no secret
     names = list(CLASSES)
     for name in rng.choices(names, [CLASSES[name][0] for name in names], k=size):
@@ -228,11 +228,11 @@ def corpus(size: int) -> Iterator[tuple[str, bool | None, str]]:
 
 
 class NotStrictError(Exception):
-    """A text is no JSON object by the strictest reading."""
+    """A text is not a JSON object by the strictest rules."""
 
 
 def strict_object(text: str) -> Any:
-    """Read a text by the rules that a tool promises, with nothing of the library."""
+    """Parse a text by the documented rules, without code of the library."""
 
     def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len({key for key, _ in pairs}) < len(pairs):
@@ -275,7 +275,7 @@ WHOLE = {
 
 
 def assert_helpful(error: BaseException | None, text: str, name: str) -> None:
-    """Check that an error lets a model correct itself and holds nothing that it must not."""
+    """Check that an error lets a model correct itself and contains nothing forbidden."""
     assert isinstance(error, ModelBehaviorError), (name, text[:200], error)
     message = str(error)
     assert len(message) <= MAX_MESSAGE, (name, len(message))
@@ -290,10 +290,8 @@ def assert_helpful(error: BaseException | None, text: str, name: str) -> None:
 @pytest.mark.scaled
 @pytest.mark.requirement("F1")
 @pytest.mark.timeout(600 if IS_FULL else 60)
-async def test_f01_no_text_of_the_corpus_gets_anything_out_but_a_result_or_a_helpful_error() -> (
-    None
-):
-    """A model can send any text; it must never crash the caller or be told nothing of use."""
+async def test_f01_every_text_of_the_corpus_returns_a_result_or_a_helpful_error() -> None:
+    """A model can send any text; it must not crash the caller or get a useless message."""
     # Bug 3: a repeated key beside an argument that is decoded is accepted.
     wrong: list[str] = []
     for name, refused, text in corpus(CORPUS_SIZE):
@@ -307,14 +305,14 @@ async def test_f01_no_text_of_the_corpus_gets_anything_out_but_a_result_or_a_hel
             assert outcome.status == "invalid_args"
             assert outcome.output == str(outcome.error)
             assert_helpful(outcome.error, text, name)
-        except Exception as error:  # noqa: BLE001 - collected and told together
+        except Exception as error:  # noqa: BLE001 - collected and reported together
             wrong.append(f"{name}: {text[:160]!r}: {type(error).__name__} {error!s:.160}")
     assert not wrong, f"{len(wrong)} of {CORPUS_SIZE}: " + "\n".join(wrong[:5])
 
 
 @pytest.mark.requirement("F1")
-async def test_f01_the_corpus_raises_nothing_but_model_behavior_errors() -> None:
-    """Where errors are raised to the application, it has one class to catch."""
+async def test_f01_the_corpus_raises_only_model_behavior_errors() -> None:
+    """Applications need to catch only one class."""
     # Bug 3.
     for name, refused, text in corpus(2_000):
         try:
@@ -336,10 +334,10 @@ async def test_f01_the_corpus_raises_nothing_but_model_behavior_errors() -> None
         '{"table": {"k": {"a": 1}, "k": []}}',
     ],
 )
-async def test_f01_a_repeated_key_beside_another_fault_is_an_error_like_any_other(
+async def test_f01_a_repeated_key_next_to_another_fault_is_reported(
     text: str,
 ) -> None:
-    """What is said of the first value must not be looked up in the last one."""
+    """An error about the first value must not be looked up in the last one."""
     # Bug 2: IndexError in `_decoded`.
 
     @function_tool
@@ -360,7 +358,7 @@ async def configurable(
     output_compression_level: int = 0,
     output_compression_method: str = "",
 ) -> str:
-    """Take many things."""
+    """Accept many optional arguments."""
     return b
 
 
@@ -382,8 +380,8 @@ HOSTILE_SIZES = {
 
 @pytest.mark.requirement("F1")
 @pytest.mark.parametrize("name", HOSTILE_SIZES)
-async def test_f01_no_text_costs_more_than_its_size(name: str) -> None:
-    """Arguments are read on the event loop: everything else stands still meanwhile."""
+async def test_f01_the_cost_of_validation_is_bounded_by_the_text_size(name: str) -> None:
+    """Arguments are validated on the event loop, which is blocked meanwhile."""
     # Bug 8: "numbers …" and "a number …" take 2 s each, "20,000 unknown keys" more.
     await configurable.on_invoke_tool(None, TEXT)
     with at_most(AT_MOST):
@@ -395,8 +393,8 @@ async def test_f01_no_text_costs_more_than_its_size(name: str) -> None:
 
 @pytest.mark.requirement("F2")
 @pytest.mark.parametrize("name", ["20,000 unknown keys", "20,000 bad items"])
-async def test_f02_ten_faults_are_told_and_the_rest_is_counted(name: str) -> None:
-    """The answer to a flood must be no flood."""
+async def test_f02_ten_faults_are_listed_and_the_rest_is_counted(name: str) -> None:
+    """The error must stay short."""
     outcome = await probe.call(None, HOSTILE_SIZES[name])
     assert outcome.status == "invalid_args"
     assert isinstance(outcome.output, str)
@@ -422,10 +420,8 @@ async def test_f02_ten_faults_are_told_and_the_rest_is_counted(name: str) -> Non
         (TEXT[:40], "incomplete"),
     ],
 )
-async def test_f03_what_is_no_strict_json_is_refused_with_its_own_reason(
-    text: str, reason: str
-) -> None:
-    """A model corrects what it is told of; 'invalid' alone makes it try the same again."""
+async def test_f03_invalid_json_is_refused_with_a_specific_reason(text: str, reason: str) -> None:
+    """With 'invalid' alone, a model repeats the same mistake."""
     outcome = await probe.call(None, text)
     assert outcome.status == "invalid_args"
     assert reason in outcome.output
@@ -445,8 +441,8 @@ async def test_f03_what_is_no_strict_json_is_refused_with_its_own_reason(
         ('{"a": 1', "incomplete"),
     ],
 )
-async def test_f03_a_raw_schema_refuses_for_the_same_reasons(text: str, reason: str) -> None:
-    """Tools from elsewhere are called by the same models."""
+async def test_f03_a_raw_schema_reports_the_same_reasons(text: str, reason: str) -> None:
+    """Remote tools are called by the same models."""
     # Bug 30: `SchemaReader` does not use `_syntax_error`; 1e999 is accepted.
     tool = raw_tool({"type": "object", "properties": {"a": {}}})
     outcome = await tool.call(None, text)
@@ -469,7 +465,7 @@ def raw_tool(schema: Any, seen: list[str] | None = None) -> FunctionTool:
 
 
 class Point(BaseModel):
-    """Three numbers out of one array."""
+    """Three numbers read from one array."""
 
     x: int = Field(validation_alias=AliasPath("at", 0))
     y: int = Field(validation_alias=AliasPath("at", 1))
@@ -477,7 +473,7 @@ class Point(BaseModel):
 
 
 class Shared(BaseModel):
-    """Two fields out of one key."""
+    """Two fields read from one key."""
 
     first: int = Field(validation_alias="a")
     second: int = Field(validation_alias="a")
@@ -509,10 +505,10 @@ Defaulted = Annotated[list[int], Field(default=[1], min_length=1)]
         (Any, '{"a": 1, "x": 1, "\\u0061": 2}'),
     ],
 )
-async def test_s26_no_repeated_or_unknown_key_slips_through(annotation: Any, text: str) -> None:
-    """A filter that reads the first value and a tool that reads the last let it through."""
+async def test_s26_repeated_and_unknown_keys_are_refused(annotation: Any, text: str) -> None:
+    """Otherwise a filter that reads the first value and a tool that reads the last would disagree."""
     # Bug 3: what fills in defaults or reads one key twice counts more keys than were given; what
-    # is decoded is written anew from data that lost the repeated key.
+    # is decoded is written again from data that lost the repeated key.
 
     def take(a: int, x: Any = None) -> str:
         return f"{a}{x}"
@@ -527,8 +523,8 @@ async def test_s26_no_repeated_or_unknown_key_slips_through(annotation: Any, tex
 
 
 @pytest.mark.requirement("F4")
-async def test_f04_a_sync_tool_past_its_deadline_is_answered_for_and_counted() -> None:
-    """The thread cannot be stopped, but nobody waits for it, and it is no secret."""
+async def test_f04_a_sync_tool_past_its_deadline_times_out_and_is_counted() -> None:
+    """The thread cannot be stopped, but the call ends and the thread is reported."""
     from agents_tools.concurrency.threads import thread_stats
 
     release, ended = threading.Event(), threading.Event()
@@ -556,7 +552,7 @@ async def test_f04_a_sync_tool_past_its_deadline_is_answered_for_and_counted() -
 async def test_f05_a_tool_that_swallows_its_cancellation_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The caller has its answer at the deadline; what goes on is visible until it ends."""
+    """The caller gets a result at the deadline; the running work is visible until it ends."""
     from agents_tools.concurrency import supervisor as _supervisor
 
     release, swallowed = asyncio.Event(), asyncio.Event()
@@ -586,9 +582,9 @@ async def test_f05_a_tool_that_swallows_its_cancellation_is_reported(
 
 
 @pytest.mark.requirement("F5")
-async def test_f05_an_attempt_after_a_timeout_is_not_cancelled_already() -> None:
-    """A retry of an idempotent tool starts anew, also in the eyes of its code."""
-    # Bug 7: the context keeps the cancellation of the attempt before.
+async def test_f05_an_attempt_after_a_timeout_starts_uncancelled() -> None:
+    """The context of a retry must not show the earlier cancellation."""
+    # Bug 7: the context keeps the cancellation of the previous attempt.
     attempts: list[tuple[int, bool]] = []
 
     @retry(2, idempotent=True, backoff=0)
@@ -606,8 +602,8 @@ async def test_f05_an_attempt_after_a_timeout_is_not_cancelled_already() -> None
 
 
 @pytest.mark.requirement("F6")
-async def test_f06_a_tool_that_blocks_the_loop_is_reported_with_its_place() -> None:
-    """Nothing can interrupt it; to know where it stands is all there is."""
+async def test_f06_a_tool_that_blocks_the_loop_is_reported_with_its_stack() -> None:
+    """It cannot be interrupted, so the stack is the only help."""
     reported = threading.Event()
     found: list[Any] = []
 
@@ -625,7 +621,7 @@ async def test_f06_a_tool_that_blocks_the_loop_is_reported_with_its_place() -> N
 
 
 def run_program(text: str, *, seconds: float = 15) -> subprocess.CompletedProcess[str]:
-    """Run a program of its own, as a user would."""
+    """Run a program in its own process, as a user would."""
     return subprocess.run(  # noqa: S603 - our own interpreter, our own text
         [sys.executable, "-c", textwrap.dedent(text)],
         capture_output=True,
@@ -637,8 +633,8 @@ def run_program(text: str, *, seconds: float = 15) -> subprocess.CompletedProces
 
 
 @pytest.mark.requirement("F8")
-def test_f08_a_hanging_sync_tool_does_not_keep_the_process() -> None:
-    """Whoever stops a program means it, whatever its tools do."""
+def test_f08_a_hanging_sync_tool_does_not_keep_the_process_alive() -> None:
+    """A stopped program must end, whatever its tools do."""
     done = run_program(
         """
         import asyncio, threading, time
@@ -661,7 +657,7 @@ def test_f08_a_hanging_sync_tool_does_not_keep_the_process() -> None:
     assert done.returncode == 0
 
 
-# --- what tools raise
+# --- exceptions of tools
 
 
 class BrokenTextError(Exception):
@@ -719,25 +715,27 @@ def tool_that_raises(make: Callable[[], BaseException], kind: str) -> FunctionTo
 @pytest.mark.requirement("F9")
 @pytest.mark.parametrize("make", RAISED, ids=lambda make: type(make()).__name__)
 @pytest.mark.parametrize("kind", ["sync", "async", "stream", "async stream"])
-async def test_f09_whatever_a_tool_raises_is_its_own_failure(
+async def test_f09_any_exception_of_a_tool_is_a_tool_error(
     make: Callable[[], BaseException], kind: str
 ) -> None:
     """One tool must never end the run, the loop or the process of all the others."""
     tool = tool_that_raises(make, kind)
     for shaped in (tool, timeout(5)(tool), retry(2, backoff=0)(tool)):
-        beside = asyncio.create_task(probe.on_invoke_tool(None, TEXT))
+        parallel_call = asyncio.create_task(probe.on_invoke_tool(None, TEXT))
         outcome = (await call_tool(shaped)).outcome
         assert outcome.status == "tool_error"
         assert type(make()).__name__ in outcome.output
         assert isinstance(await shaped.on_invoke_tool(None, "{}"), str)
-        assert (await beside).startswith("1text")
+        assert (await parallel_call).startswith("1text")
 
 
 @pytest.mark.requirement("F10")
 @pytest.mark.parametrize("kind", ["sync", "async", "stream", "async stream"])
 @pytest.mark.parametrize("error", [BrokenTextError, ExitsInTextError])
-async def test_f10_an_exception_without_a_text_is_named(error: type[Exception], kind: str) -> None:
-    """The text of an exception is code of the tool's too."""
+async def test_f10_an_exception_without_a_message_is_named(
+    error: type[Exception], kind: str
+) -> None:
+    """`__str__` of an exception is code of the tool too."""
     # Bug 29: `_message_of` lets a BaseException of `__str__` pass.
     outcome = await tool_that_raises(error, kind).call(None, "{}")
     assert outcome.status == "tool_error"
@@ -748,7 +746,7 @@ async def test_f10_an_exception_without_a_text_is_named(error: type[Exception], 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a signal of Unix")
 @pytest.mark.parametrize("entry", ["asyncio.run(waits.invoke())", "waits.invoke_sync()"])
 def test_f11_a_real_interrupt_ends_the_run_after_its_cleanup(entry: str) -> None:
-    """Ctrl-C belongs to the person at the keyboard, not to the tool."""
+    """Ctrl-C comes from the user, not from the tool."""
     done = run_program(
         f"""
         import asyncio, os, signal, threading
@@ -781,7 +779,7 @@ def test_f11_a_real_interrupt_ends_the_run_after_its_cleanup(entry: str) -> None
 @pytest.mark.requirement("F18")
 @pytest.mark.parametrize("watched", [False, True])
 async def test_f18_an_endless_stream_is_stopped_at_its_deadline(*, watched: bool) -> None:
-    """A generator that yields all the time is in the library's hands at every yield."""
+    """A generator that yields can be stopped at every yield."""
     # Bug 6: without a reader, nothing lets the loop run between the yields of an async generator.
     closed = asyncio.Event()
     until = time.monotonic() + 3
@@ -804,7 +802,7 @@ async def test_f18_an_endless_stream_is_stopped_at_its_deadline(*, watched: bool
 
 @pytest.mark.requirement("F18")
 async def test_f18_an_endless_sync_stream_is_stopped_at_its_deadline() -> None:
-    """The thread looks between yields whether somebody still waits."""
+    """The thread checks for cancellation between yields."""
     closed = threading.Event()
     until = time.monotonic() + 3
 
@@ -824,7 +822,6 @@ async def test_f18_an_endless_sync_stream_is_stopped_at_its_deadline() -> None:
 
 @pytest.mark.requirement("F18")
 async def test_f18_a_stream_that_never_yields_is_stopped_at_its_deadline() -> None:
-    """Waiting for ever is closed like anything else."""
     closed = asyncio.Event()
 
     @timeout(0.05)
@@ -843,8 +840,8 @@ async def test_f18_a_stream_that_never_yields_is_stopped_at_its_deadline() -> No
 
 @pytest.mark.requirement("F19")
 @pytest.mark.parametrize("kind", ["sync", "async"])
-async def test_f19_what_was_yielded_before_a_failure_is_delivered_in_order(kind: str) -> None:
-    """The events stand; then comes one end."""
+async def test_f19_events_yielded_before_a_failure_are_delivered_in_order(kind: str) -> None:
+    """Followed by one end event."""
 
     def sync_body() -> Iterator[Any]:
         for number in range(7):
@@ -865,7 +862,7 @@ async def test_f19_what_was_yielded_before_a_failure_is_delivered_in_order(kind:
 @pytest.mark.requirement("F19")
 @pytest.mark.parametrize("kind", ["sync", "async"])
 async def test_f19_leaving_a_stream_early_closes_its_generator(kind: str) -> None:
-    """What the generator holds is given back although nobody reads to the end."""
+    """Its resources are released although the stream was not read to the end."""
     closed = threading.Event()
 
     def sync_body() -> Iterator[Any]:
@@ -896,8 +893,8 @@ async def test_f19_leaving_a_stream_early_closes_its_generator(kind: str) -> Non
 
 
 @pytest.mark.requirement("F19")
-async def test_f19_a_call_that_begins_after_the_end_of_its_parent_says_nothing() -> None:
-    """A thread that nobody waits for any more must not break the order of the events."""
+async def test_f19_a_call_that_starts_after_the_end_of_its_parent_emits_nothing() -> None:
+    """An abandoned thread must not break the order of the events."""
     # Bug 9: the child of an ended call gets its sinks.
     begun, release, over = threading.Event(), threading.Event(), threading.Event()
 
@@ -929,7 +926,7 @@ async def test_f19_a_call_that_begins_after_the_end_of_its_parent_says_nothing()
 
 
 class Node:
-    """A class of the application's."""
+    """A class of the application."""
 
 
 class BadRepr:
@@ -984,8 +981,8 @@ RESULTS: dict[str, tuple[Callable[[], Any], str]] = {
 @pytest.mark.parametrize("kind", ["sync", "async"])
 @pytest.mark.parametrize("name", RESULTS)
 async def test_f20_any_result_becomes_an_output_or_an_error(name: str, kind: str) -> None:
-    """A tool may return anything; the run goes on, and the output can be sent as UTF-8."""
-    # Bug 18: a lone surrogate in a text goes through and breaks whoever encodes it.
+    """A tool can return anything; the run continues, and the output can be encoded as UTF-8."""
+    # Bug 18: a lone surrogate in a text goes through and breaks any UTF-8 encoder.
     make, status = RESULTS[name]
 
     def sync() -> Any:
@@ -1005,8 +1002,8 @@ async def test_f20_any_result_becomes_an_output_or_an_error(name: str, kind: str
 
 
 @pytest.mark.requirement("F24")
-async def test_f24_what_finds_no_place_is_refused_at_once() -> None:
-    """Eight run, a hundred wait; the others had better go elsewhere than pile up."""
+async def test_f24_calls_beyond_the_queue_limit_are_refused_at_once() -> None:
+    """Eight run, a hundred wait; further calls must not pile up."""
     gate, running = asyncio.Event(), 0
     most = 0
 
@@ -1036,7 +1033,7 @@ async def test_f24_what_finds_no_place_is_refused_at_once() -> None:
 @pytest.mark.requirement("F44")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_f44_tools_work_after_a_fork() -> None:
-    """The threads of the parent are not in the child; its own must start."""
+    """The child does not have the threads of its parent and must start its own."""
     done = run_program(
         """
         import asyncio, os, warnings
@@ -1061,7 +1058,7 @@ def test_f44_tools_work_after_a_fork() -> None:
 
 @pytest.mark.requirement("F44")
 def test_f44_one_tool_serves_several_event_loops() -> None:
-    """A web server with threads and a test runner both do it."""
+    """Web servers with threads and test runners need this."""
 
     @limit(concurrent=2)
     @function_tool
@@ -1085,7 +1082,7 @@ def test_f44_one_tool_serves_several_event_loops() -> None:
 
 @pytest.mark.requirement("F44")
 async def test_f44_the_sync_bridge_works_inside_a_running_loop() -> None:
-    """`invoke_sync` in code that some loop runs must not stand still for ever."""
+    """`invoke_sync` in code on a running loop must not deadlock."""
 
     @function_tool
     async def coroutine(n: int) -> int:
@@ -1101,17 +1098,17 @@ async def test_f44_the_sync_bridge_works_inside_a_running_loop() -> None:
     assert nested.invoke_sync(n=2) == 3
 
 
-# --- listeners that fail
+# --- failing listeners
 
 
 @pytest.mark.requirement("F21")
 @pytest.mark.parametrize(
     "at", ["tool_stream_start_event", "notify_stream_event", "tool_stream_end_event"]
 )
-async def test_f21_a_listener_that_raises_costs_the_call_nothing(
+async def test_f21_a_listener_that_raises_does_not_affect_the_call(
     at: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A user interface with a bug must not decide whether a tool works."""
+    """A bug in a UI must not break a tool."""
     # Bug 4: the exception goes through the call, its end is lost, its context stays current.
     from agents_tools.tool import current_context
 
@@ -1136,8 +1133,8 @@ async def test_f21_a_listener_that_raises_costs_the_call_nothing(
 
 
 @pytest.mark.requirement("F21")
-def test_f21_a_listener_may_speak_itself() -> None:
-    """A listener that says something inside its callback is answered, not stopped for ever."""
+def test_f21_a_listener_can_emit_events_itself() -> None:
+    """Emitting inside the callback must not deadlock."""
     # Bug 4: the lock of the run is not reentrant, so that the loop stands still.
     done = run_program(
         """
@@ -1168,10 +1165,10 @@ CANARY = "canary-hunter2-hunter2"
 
 
 @pytest.mark.requirement("S20")
-async def test_s20_no_registered_secret_leaves_through_errors(
+async def test_s20_no_registered_secret_leaks_through_errors(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Errors go to models and logs; what is secret stays here, however it is written."""
+    """Errors go to models and logs; secrets are masked in any encoding."""
     register_secret(CANARY)
     forms = [CANARY, base64.b64encode(CANARY.encode()).decode(), CANARY.replace("-", "%2D")]
 
@@ -1202,7 +1199,7 @@ async def test_s20_no_registered_secret_leaves_through_errors(
 
 @pytest.mark.requirement("S20")
 async def test_s20_a_secret_argument_is_not_quoted() -> None:
-    """What is declared secret is not repeated in an error, where logs and traces find it."""
+    """Errors appear in logs and traces, so they must not repeat a secret argument."""
     # Bug 25: the value of a SecretStr is shown as what came.
 
     @function_tool
@@ -1216,8 +1213,8 @@ async def test_s20_a_secret_argument_is_not_quoted() -> None:
 
 
 @pytest.mark.requirement("S20")
-async def test_s20_no_registered_secret_leaves_through_results_and_events() -> None:
-    """A tool that prints its environment has not meant to tell the model the key."""
+async def test_s20_no_registered_secret_leaks_through_results_and_events() -> None:
+    """A tool that prints its environment must not send the key to the model."""
     # Bug 25: only errors are masked.
     register_secret(CANARY)
 
@@ -1231,7 +1228,7 @@ async def test_s20_no_registered_secret_leaves_through_results_and_events() -> N
     assert CANARY not in "".join(done.texts)
 
 
-# --- texts that are bombs
+# --- oversized arguments
 
 
 BOMBS: dict[str, tuple[str, str]] = {
@@ -1256,8 +1253,8 @@ class Anything(BaseModel):
 
 @pytest.mark.requirement("S26")
 @pytest.mark.parametrize("name", BOMBS)
-async def test_s26_bombs_are_refused_before_anything_is_built(name: str) -> None:
-    """What breaks a limit is told which one, wherever in the arguments it stands."""
+async def test_s26_oversized_arguments_are_refused_before_objects_are_built(name: str) -> None:
+    """The error names the exceeded limit, at any position in the arguments."""
     # Bug 11: "depth in a model" is accepted up to 200 levels where nothing else may be deep.
 
     @function_tool
@@ -1286,7 +1283,7 @@ async def test_s26_bombs_are_refused_before_anything_is_built(name: str) -> None
     ],
 )
 async def test_s26_every_limit_can_be_set(limits: JsonLimits, text: str) -> None:
-    """Who asks for a lower limit has a reason, and relies on it."""
+    """Applications rely on a lower limit that they set."""
     # Bug 11: texts that the limits of the library cannot refuse are not looked at.
 
     @function_tool
@@ -1309,8 +1306,8 @@ async def test_s26_every_limit_can_be_set(limits: JsonLimits, text: str) -> None
 
 @pytest.mark.requirement("S27")
 @pytest.mark.parametrize("size", [1, 10, 11, 1_000, 20_000])
-async def test_s27_errors_are_bounded_whatever_their_number(size: int) -> None:
-    """What is bad twenty thousand times must not become a text of megabytes."""
+async def test_s27_the_size_of_errors_is_bounded(size: int) -> None:
+    """Twenty thousand faults must not produce megabytes of text."""
 
     @function_tool
     async def takes(rows: list[WithDefault], **more: int) -> str:
@@ -1333,7 +1330,7 @@ EVIL = [r"^(a+)+$", r"^(a|a)*$", r"^(a|aa)+$", r"^(.*a){20}$", r"^([a-z]+)*\d$",
 @pytest.mark.requirement("S28")
 @pytest.mark.parametrize("pattern", EVIL)
 async def test_s28_no_pattern_of_a_schema_hangs(pattern: str) -> None:
-    """Patterns are matched in linear time, or given up on."""
+    """Patterns are matched in linear time, or the match is aborted."""
 
     def take(text: str) -> str:
         return "ok"
@@ -1350,8 +1347,8 @@ async def test_s28_no_pattern_of_a_schema_hangs(pattern: str) -> None:
 
 @pytest.mark.requirement("S29")
 @pytest.mark.parametrize("kind", ["text", "json", "blocks"])
-async def test_s29_a_huge_result_is_cut_and_its_rest_kept(kind: str) -> None:
-    """A model's context is small and dear; nothing is lost to the application."""
+async def test_s29_a_huge_result_is_truncated_and_the_full_text_emitted(kind: str) -> None:
+    """The context of a model is small; the application loses nothing."""
     huge = "x" * 10_000_000
     results = {"text": huge, "json": [huge], "blocks": [ToolOutputText(huge), ToolOutputText("y")]}
 
@@ -1363,14 +1360,14 @@ async def test_s29_a_huge_result_is_cut_and_its_rest_kept(kind: str) -> None:
     blocks = [ToolOutputText(done.output)] if isinstance(done.output, str) else done.output
     shown = "".join(block.text for block in blocks if isinstance(block, ToolOutputText))
     assert len(shown) <= 256 * 1024
-    kept = [event for event in done.events if isinstance(event, ToolArtifactEvent)]
-    assert len(kept) == 1
-    assert len(kept[0].data or "") >= 9_000_000
+    artifacts = [event for event in done.events if isinstance(event, ToolArtifactEvent)]
+    assert len(artifacts) == 1
+    assert len(artifacts[0].data or "") >= 9_000_000
 
 
 @pytest.mark.requirement("S29")
-async def test_s29_an_endless_iterator_is_no_result() -> None:
-    """Reading it to its end would take all memory."""
+async def test_s29_an_endless_iterator_is_not_a_valid_result() -> None:
+    """Reading it to its end would use all memory."""
 
     @function_tool
     def endless() -> Any:
@@ -1383,7 +1380,7 @@ async def test_s29_an_endless_iterator_is_no_result() -> None:
     assert outcome.status == "tool_error" or len(outcome.output) <= 256 * 1024
 
 
-# --- what a model may not change
+# --- protected arguments
 
 
 @pytest.mark.requirement("S35")
@@ -1405,8 +1402,8 @@ async def test_s29_an_endless_iterator_is_no_result() -> None:
     ],
     ids=repr,
 )
-async def test_s35_what_is_hidden_from_the_model_is_not_the_models_to_set(text: Any) -> None:
-    """A fixed argument is how an application confines a tool; no spelling may change it."""
+async def test_s35_the_model_cannot_set_hidden_arguments(text: Any) -> None:
+    """A fixed argument restricts a tool; no spelling may change it."""
     # Bug 1: an object in a string goes around `hide`. Bug 30: None and bytes break it.
 
     @hide(secret="fixed")  # noqa: S106 - a stand-in
@@ -1420,8 +1417,8 @@ async def test_s35_what_is_hidden_from_the_model_is_not_the_models_to_set(text: 
 
 
 @pytest.mark.requirement("S35")
-async def test_s35_a_context_parameter_is_not_the_models_to_set() -> None:
-    """The context comes from the application, whatever keys a tool takes."""
+async def test_s35_the_model_cannot_set_the_context_parameter() -> None:
+    """The context comes from the application, whatever keys a tool accepts."""
 
     @function_tool
     async def takes(ctx: ToolContext, **more: int) -> str:
@@ -1435,7 +1432,7 @@ async def test_s35_a_context_parameter_is_not_the_models_to_set() -> None:
 
 @pytest.mark.requirement("S14")
 def test_s14_the_schema_of_a_tool_fetches_nothing() -> None:
-    """A schema comes from a server; it must not make this process ask for addresses."""
+    """A schema from a server must not make this process send requests."""
     # Bug 5: jsonschema-rs follows `$ref` over HTTP and to files.
     asked: list[bytes] = []
     import socket
@@ -1465,7 +1462,7 @@ def test_s14_the_schema_of_a_tool_fetches_nothing() -> None:
     assert asked == []
 
 
-# --- published is enforced
+# --- arguments are validated against the published schema
 
 
 class Color(enum.Enum):
@@ -1497,7 +1494,7 @@ def tool_of(annotation: Any) -> FunctionTool:
 
 
 @pytest.mark.requirement("F1")
-async def test_f01_a_literal_of_an_enumeration_takes_what_its_schema_says() -> None:
+async def test_f01_a_literal_of_an_enumeration_accepts_its_published_values() -> None:
     """A tool that publishes a value and refuses it cannot be called."""
     # Bug 12.
     tool = tool_of(Literal[Color.RED])
@@ -1511,15 +1508,15 @@ async def test_f01_a_literal_of_an_enumeration_takes_what_its_schema_says() -> N
     [(Size, "true"), (Literal[1, 2], "true"), (Literal[True], "1"), (Literal[1, "a"], "true")],
     ids=str,
 )
-async def test_f01_a_boolean_is_no_number_anywhere(annotation: Any, value: str) -> None:
-    """The acceptance table holds for every type that stands for numbers."""
+async def test_f01_a_boolean_is_never_accepted_as_a_number(annotation: Any, value: str) -> None:
+    """For every numeric type."""
     # Bug 22.
     assert (await tool_of(annotation).call(None, f'{{"x": {value}}}')).status == "invalid_args"
 
 
 @pytest.mark.requirement("F1")
 @pytest.mark.parametrize("value", ['{"a": true}', '{"a": 1, "q": 2}'])
-async def test_f01_the_rules_hold_in_dataclasses_of_pydantic(value: str) -> None:
+async def test_f01_the_rules_apply_in_pydantic_dataclasses(value: str) -> None:
     """They are dataclasses, not models."""
     # Bug 14: pydantic-core takes the validator that the class has already.
     assert (await tool_of(Checked).call(None, f'{{"x": {value}}}')).status == "invalid_args"
@@ -1527,7 +1524,7 @@ async def test_f01_the_rules_hold_in_dataclasses_of_pydantic(value: str) -> None
 
 @pytest.mark.requirement("F1")
 async def test_f01_every_published_key_is_accepted() -> None:
-    """What the schema offers the model may give."""
+    """The model can use all keys of the schema."""
     # Bug 26: a field that the constructor does not take is published.
     tool = tool_of(Made)
     keys = tool.params_json_schema["$defs"]["Made"]["properties"]
@@ -1537,7 +1534,7 @@ async def test_f01_every_published_key_is_accepted() -> None:
 
 @pytest.mark.requirement("F1")
 async def test_f01_a_default_factory_in_the_annotation_is_a_default() -> None:
-    """The two spellings of one declaration mean the same."""
+    """Both spellings of the declaration mean the same."""
     # Bug 16: the default is published but not passed.
 
     @function_tool
@@ -1548,8 +1545,8 @@ async def test_f01_a_default_factory_in_the_annotation_is_a_default() -> None:
 
 
 @pytest.mark.requirement("F1")
-async def test_f01_the_alternatives_of_an_alias_are_read() -> None:
-    """`AliasChoices` means its names, on a parameter as on a field."""
+async def test_f01_alias_choices_are_accepted() -> None:
+    """On a parameter as on a field."""
     # Bug 19: the parameter's own name is published, and the aliases are refused.
 
     @function_tool
@@ -1561,8 +1558,8 @@ async def test_f01_the_alternatives_of_an_alias_are_read() -> None:
 
 
 @pytest.mark.requirement("F1")
-async def test_f01_further_keys_cannot_clash_with_what_is_bound() -> None:
-    """A key that the function takes already is the model's fault, and named as that."""
+async def test_f01_extra_keys_cannot_clash_with_bound_arguments() -> None:
+    """Such a key is reported as an error of the model."""
     # Bug 17: `self` among `**more` is a TypeError of the call.
 
     class Box:
@@ -1576,8 +1573,8 @@ async def test_f01_further_keys_cannot_clash_with_what_is_bound() -> None:
 
 @pytest.mark.requirement("F1")
 @pytest.mark.parametrize("annotation", [[int], {"a": 1}, {int}], ids=repr)
-def test_f01_an_annotation_that_is_no_type_is_a_user_error(annotation: Any) -> None:
-    """`x: [int]` is a common slip; the message names the parameter."""
+def test_f01_an_annotation_that_is_not_a_type_is_a_user_error(annotation: Any) -> None:
+    """`x: [int]` is a common mistake; the message names the parameter."""
     # Bug 23: TypeError: unhashable type.
     with pytest.raises(UserError, match="'x'"):
         tool_of(annotation).build()
@@ -1585,8 +1582,8 @@ def test_f01_an_annotation_that_is_no_type_is_a_user_error(annotation: Any) -> N
 
 @pytest.mark.requirement("F1")
 @pytest.mark.parametrize("annotation", [type[int], enum.Enum, complex], ids=str)
-async def test_f01_no_error_speaks_of_the_machinery(annotation: Any) -> None:
-    """The model knows nothing of validators; what cannot be given at all is refused early."""
+async def test_f01_errors_do_not_mention_validator_internals(annotation: Any) -> None:
+    """A type that JSON cannot represent at all is refused at the declaration."""
     # Bug 28.
     try:
         tool = tool_of(annotation).build()
@@ -1612,8 +1609,8 @@ class Dog(BaseModel):
 @pytest.mark.parametrize(
     "text", ['{"kind": "cat"}', '{"kind": "dog", "age": 2}', '{"kind": "dog", "age": "2"}']
 )
-async def test_f01_a_tool_from_a_union_takes_every_arm(text: str) -> None:
-    """Unknown is what no arm that fits knows."""
+async def test_f01_a_tool_from_a_union_accepts_every_arm(text: str) -> None:
+    """A key is unknown only if no matching arm has it."""
     # Bug 13: only the keys of the first arm are known.
     tool = raw_tool(Annotated[Union[Cat, Dog], Field(discriminator="kind")])
     assert (await tool.call(None, text)).status == "ok"
@@ -1624,10 +1621,10 @@ async def test_f01_a_tool_from_a_union_takes_every_arm(text: str) -> None:
     "text", ["", "  ", "null", "{}", json.dumps('{"n": [1]}'), '{"n": "[1]"}', '{"n": null}']
 )
 @pytest.mark.parametrize("raw", [False, True])
-async def test_f01_a_function_behind_a_schema_gets_only_what_the_schema_allows(
+async def test_f01_a_function_with_a_schema_gets_only_valid_arguments(
     text: str, *, raw: bool
 ) -> None:
-    """What was mended on reading must reach the function mended."""
+    """Arguments that were converted for validation are passed in the converted form."""
     # Bug 10: it gets the text as the model sent it.
     seen: list[str] = []
 
@@ -1648,12 +1645,12 @@ async def test_f01_a_function_behind_a_schema_gets_only_what_the_schema_allows(
         assert all(isinstance(item, list) for item in value.values())
 
 
-# --- nothing is kept
+# --- no leaks
 
 
 @pytest.mark.requirement("F9")
 async def test_f09_a_failure_keeps_nothing_alive() -> None:
-    """What a failed call held is free when it is over, not when the collector comes."""
+    """Objects of a failed call are freed at its end, without the garbage collector."""
     # Bug 15: the frames of a failure are in a cycle with its error.
     refs: list[weakref.ref[Node]] = []
 
@@ -1700,7 +1697,7 @@ async def test_f09_a_failure_keeps_nothing_alive() -> None:
 
 
 @pytest.mark.requirement("F46")
-async def test_f46_a_limit_forgets_the_runs_that_are_over() -> None:
+async def test_f46_a_limit_forgets_finished_runs() -> None:
     """A server makes runs for months."""
     # Bug 20: one entry for each run, for ever.
     limited = limit(calls=3)(probe)
@@ -1776,7 +1773,7 @@ async def _soak(rng: random.Random) -> None:
     with listen() as events:
         if fault == "gives up":
             task = asyncio.ensure_future(SOAKED[number].on_invoke_tool(None, text))
-            while len(events.events) < 2:  # noqa: ASYNC110 - it has said that it began
+            while len(events.events) < 2:  # noqa: ASYNC110 - waits for its start event
                 await asyncio.sleep(0)
             task.cancel()
             with suppress(asyncio.CancelledError):
@@ -1797,7 +1794,7 @@ async def _soak(rng: random.Random) -> None:
 @pytest.mark.scaled
 @pytest.mark.requirement("F46")
 async def test_f46_random_faults_leave_one_end_of_each_call_and_nothing_else() -> None:
-    """Faults meet each other in a program that runs for long; a full run soaks longer."""
+    """Faults combine in long-running programs; the full test suite soaks longer."""
     rng = random.Random(SEED)  # noqa: S311 - the same faults each time
 
     async def soak(calls: int) -> int:
@@ -1814,9 +1811,9 @@ async def test_f46_random_faults_leave_one_end_of_each_call_and_nothing_else() -
 
 
 @pytest.mark.requirement("F24")
-async def test_f24_a_tool_that_calls_itself_does_not_wait_for_itself() -> None:
-    """Its own place is taken by the call that waits: it would wait for ever."""
-    # Bug 27: a nested call stands in line behind its parent.
+async def test_f24_a_recursive_tool_does_not_wait_for_its_own_slot() -> None:
+    """The outer call holds the slot, so waiting for it would deadlock."""
+    # Bug 27: a nested call waits in the queue behind its parent.
 
     @limit(concurrent=1)
     @function_tool
@@ -1842,7 +1839,7 @@ async def test_f24_a_tool_that_calls_itself_does_not_wait_for_itself() -> None:
 )
 @pytest.mark.parametrize("kind", ["async", "sync"])
 def test_f11_a_real_interrupt_cancels_a_run(entry: str, kind: str) -> None:
-    """Ctrl-C ends the whole run: its calls have answers, it has a last event, the code 130."""
+    """Ctrl-C ends the whole run: its calls get results, it has an end event, the code is 130."""
     done = run_program(
         f"""
         import asyncio, os, signal, threading
@@ -1890,7 +1887,7 @@ def test_f11_a_real_interrupt_cancels_a_run(entry: str, kind: str) -> None:
 
 
 class _Book:
-    """A tool that notes in which call it ran, and the agent that has it."""
+    """A tool that records the call ids it ran for, and the agent that uses it."""
 
     def __init__(self, *steps: Any, **options: Any) -> None:
         self.ran: list[str] = []
@@ -1916,16 +1913,16 @@ def _answers(result: Any) -> list[tuple[str, str, Any]]:
 
 
 @pytest.mark.requirement("F41")
-async def test_f41_a_call_that_is_replayed_after_a_restart_is_not_run_again() -> None:
-    """What the conversation holds as answered stays answered, in any process."""
+async def test_f41_a_call_replayed_after_a_restart_is_not_run_again() -> None:
+    """Answered calls of the conversation stay answered, in any process."""
     unique = "call_2c9f1e7ab04d"
     book = _Book(tool_call("book", n=1, call_id=unique), "x")
     first = await Runner.run(book.agent, "Go.")
     state = RunState.from_json(first.to_state().to_json())
-    for given in (state, [*first.to_input_list(), {"role": "user", "content": "?"}]):
+    for resumed in (state, [*first.to_input_list(), {"role": "user", "content": "?"}]):
         calls = [tool_call("book", n=n, call_id=unique) for n in (1, 2)]
         again = _Book(*calls, "x")
-        result = await Runner.run(again.agent, given)
+        result = await Runner.run(again.agent, resumed)
         assert _answers(result)[-2:] == [
             (f"{unique}-2", "ok", "seat 1"),
             (f"{unique}-3", "ok", "seat 2"),
@@ -1934,16 +1931,16 @@ async def test_f41_a_call_that_is_replayed_after_a_restart_is_not_run_again() ->
 
 
 @pytest.mark.requirement("F41")
-async def test_f41_an_id_that_a_server_counts_is_no_replay() -> None:
-    """Some servers begin at 0 in each answer: a poll must see the world as it is now."""
+async def test_f41_a_counted_call_id_is_not_treated_as_a_replay() -> None:
+    """Some servers restart at 0 in each answer: a polling call must run again."""
     book = _Book(*(tool_call("book", n=1, call_id="call_0") for _ in range(3)), "x")
     await Runner.run(book.agent, "Go.")
     assert book.ran == ["call_0", "call_0-2", "call_0-3"]
 
 
 @pytest.mark.requirement("F41")
-async def test_f41_a_call_that_one_answer_holds_twice_is_one_call() -> None:
-    """Nor may its twin wait for an approval of its own, or be refused in its place."""
+async def test_f41_a_call_listed_twice_in_one_answer_is_one_call() -> None:
+    """The duplicate must not wait for its own approval, or be refused instead."""
     call = tool_call("book", n=1, call_id="c")
     book = _Book([call, call], "x")
     result = await Runner.run(book.agent, "Go.")
@@ -1962,8 +1959,8 @@ HARMLESS = [None, {"readOnlyHint": True}, {"idempotentHint": True}]
 
 @pytest.mark.requirement("F42")
 @pytest.mark.parametrize("hints", HARMLESS, ids=["unknown", "read-only", "idempotent"])
-async def test_f42_a_call_that_a_crash_cut_off_is_lost_or_run_once_more(hints: Any) -> None:
-    """Nobody knows whether it took effect; only trusted code can say that it is no matter."""
+async def test_f42_a_call_interrupted_by_a_crash_is_lost_or_repeated(hints: Any) -> None:
+    """It is unknown whether it took effect; only trusted code can allow a repetition."""
     options = {} if hints is None else {"annotations": ToolAnnotations(**hints)}
     book = _Book([tool_call("book", n=1, call_id="c"), tool_call("nope")], **options)
     book.hangs = True
@@ -1973,7 +1970,7 @@ async def test_f42_a_call_that_a_crash_cut_off_is_lost_or_run_once_more(hints: A
     run.cancel()
     async for _ in run.stream_events():
         pass
-    for _ in range(2):  # a state may be taken up again by whoever finds it
+    for _ in range(2):  # any process can resume a state twice
         after = _Book("Done.", **options)
         result = await Runner.run(after.agent, RunState.from_json(text))
         assert result.final_output == "Done."
@@ -1989,7 +1986,7 @@ async def test_f42_a_call_that_a_crash_cut_off_is_lost_or_run_once_more(hints: A
 
 @pytest.mark.requirement("F42")
 async def test_f42_hints_of_a_server_do_not_allow_a_second_call() -> None:
-    """They are hints: a remote side cannot widen what may happen."""
+    """A remote server must not extend what is allowed."""
     book = _Book("Done.", annotations=ToolAnnotations(readOnlyHint=True, idempotentHint=True))
     book.tool._origin = ToolOrigin(kind="mcp", server="far", wire_name="book")
     call = tool_call("book", n=1, call_id="c")
@@ -2006,8 +2003,8 @@ async def test_f42_hints_of_a_server_do_not_allow_a_second_call() -> None:
 
 
 @pytest.mark.requirement("F42")
-def test_f42_a_killed_program_goes_on_from_its_session(tmp_path: Path) -> None:
-    """The log ends in the middle of a call: the next run tells that its outcome is unknown."""
+def test_f42_a_killed_program_resumes_from_its_session(tmp_path: Path) -> None:
+    """The log ends in the middle of a call: the next run reports its outcome as unknown."""
     program = f"""
         import asyncio, json, os, sys
         from pathlib import Path
@@ -2047,12 +2044,12 @@ def test_f42_a_killed_program_goes_on_from_its_session(tmp_path: Path) -> None:
     assert second.stdout.strip() == "['user', 'function_call', 'lost', 'user', 'assistant']"
 
 
-# --- what results say, and what is stored
+# --- results and stored data
 
 
 @pytest.mark.requirement("S18")
-async def test_s18_a_poisoned_result_approves_nothing() -> None:
-    """What a server says is data: the call it talks the model into still waits for a person."""
+async def test_s18_a_prompt_injection_in_a_result_approves_nothing() -> None:
+    """Server output is data: the call that it provokes still waits for approval."""
     deleted: list[str] = []
 
     @needs_approval
@@ -2083,8 +2080,8 @@ async def test_s18_a_poisoned_result_approves_nothing() -> None:
     outputs = [item for item in result.to_input_list() if "output" in item]
     assert [item["server"] for item in outputs] == ["far", "far"]
     assert RunState.from_json(result.to_state().to_json()).standing == {}
-    kept = [item_from_dict(item) for item in outputs]
-    assert [getattr(item, "server", None) for item in kept] == ["far", "far"]
+    artifacts = [item_from_dict(item) for item in outputs]
+    assert [getattr(item, "server", None) for item in artifacts] == ["far", "far"]
 
 
 RESERVED: dict[str, Any] = {
@@ -2110,7 +2107,7 @@ RESERVED: dict[str, Any] = {
 
 @pytest.mark.requirement("S31")
 async def test_s31_reserved_keys_in_a_payload_are_data() -> None:
-    """Whatever a user, a model or a tool says comes back as they said it, as nothing else."""
+    """Payloads of users, models and tools are read back unchanged."""
     text = json.dumps(RESERVED)
 
     @needs_approval
@@ -2154,7 +2151,7 @@ _HARMLESS = {
 
 
 @pytest.mark.requirement("S31", "S32")
-def test_s31_nothing_in_the_package_makes_code_of_data() -> None:
+def test_s31_the_package_never_executes_data() -> None:
     """No pickle, no eval, no unsafe YAML, no shell: formats are plain JSON."""
     package = Path(agents_tools.__file__).parent
     found: list[str] = []
@@ -2180,8 +2177,8 @@ def test_s31_nothing_in_the_package_makes_code_of_data() -> None:
 
 
 @pytest.mark.requirement("S35")
-async def test_s35_what_a_person_saw_is_what_runs_when_the_model_changes() -> None:
-    """A state that goes on with another model keeps the call that was approved."""
+async def test_s35_the_approved_call_runs_when_the_model_changes() -> None:
+    """A state that resumes with another model keeps the approved call."""
     book = _Book(tool_call("book", n=1, call_id="c"), "x")
     tool = needs_approval(book.tool)
     one = Agent("main", tools=[tool], model=book.agent.model)
@@ -2194,11 +2191,11 @@ async def test_s35_what_a_person_saw_is_what_runs_when_the_model_changes() -> No
     assert result.interruptions[0].call_id == "c-2"
 
 
-# --- what a run leaves behind
+# --- sessions and cancellation
 
 
 class _Log:
-    """A session in memory that can be held up or full."""
+    """A session in memory whose writes can block or fail."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -2220,8 +2217,8 @@ class _Log:
 
 
 @pytest.mark.requirement("F42")
-async def test_f42_a_cancel_does_not_tear_what_is_being_kept() -> None:
-    """An answer without its call in the log would break every run after it."""
+async def test_f42_a_cancel_does_not_split_a_session_write() -> None:
+    """An output without its call in the log would break every later run."""
     book, log = _Book(tool_call("book", n=1)), _Log()
     run = Runner.run_streamed(book.agent, "Go.", session=log)
     await log.entered.wait()
@@ -2230,15 +2227,17 @@ async def test_f42_a_cancel_does_not_tear_what_is_being_kept() -> None:
     log.free.set()
     async for _ in run.stream_events():
         pass
-    kept = [event.name for event in log.events if isinstance(event, RunItemStreamEvent)]
-    assert kept == ["tool_called", "tool_output"]
+    artifacts = [event.name for event in log.events if isinstance(event, RunItemStreamEvent)]
+    assert artifacts == ["tool_called", "tool_output"]
     result = await Runner.run(_Book("x").agent, "?", session=log)
     assert result.to_input_list()[:3] == run.to_input_list()
 
 
 @pytest.mark.requirement("F42")
-async def test_f42_a_session_that_fails_gets_nothing_more(caplog: pytest.LogCaptureFixture) -> None:
-    """What it has is whole up to there; no tool runs on a promise that was not kept."""
+async def test_f42_a_session_that_fails_gets_no_further_writes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its content stays consistent; no tool runs after a failed write."""
     book, log = _Book(tool_call("book", n=1)), _Log()
     log.free.set()
     log.error = OSError("disk full")
@@ -2251,8 +2250,8 @@ async def test_f42_a_session_that_fails_gets_nothing_more(caplog: pytest.LogCapt
 
 
 @pytest.mark.requirement("F42")
-async def test_f42_a_run_inside_a_tool_keeps_its_own_conversation() -> None:
-    """Its events carry the path of the call around; its session is about itself alone."""
+async def test_f42_a_run_inside_a_tool_stores_only_its_own_conversation() -> None:
+    """Its events carry the path of the outer call; its session contains only its own events."""
     log = _Log()
     log.free.set()
     model = ScriptedModel(["one", "two"])
@@ -2274,8 +2273,8 @@ async def test_f42_a_run_inside_a_tool_keeps_its_own_conversation() -> None:
 
 
 @pytest.mark.requirement("F40")
-async def test_f40_a_run_that_is_cancelled_before_it_began_ends_its_stream() -> None:
-    """A reader must never wait for a run that will not happen."""
+async def test_f40_a_run_cancelled_before_its_start_ends_its_stream() -> None:
+    """A reader must never wait for a run that will not start."""
     run = Runner.run_streamed(_Book("x").agent, "Go.")
     run.cancel()
     async with asyncio.timeout(1):
@@ -2285,7 +2284,7 @@ async def test_f40_a_run_that_is_cancelled_before_it_began_ends_its_stream() -> 
 
 @pytest.mark.requirement("F40")
 async def test_f40_a_tool_that_cancels_its_own_task_does_not_cancel_the_run() -> None:
-    """Only the run's own caller may end it without an error."""
+    """Only the caller of a run can cancel it."""
 
     @function_tool
     async def stops_itself() -> str:
@@ -2304,7 +2303,7 @@ async def test_f40_a_tool_that_cancels_its_own_task_does_not_cancel_the_run() ->
 
 @pytest.mark.requirement("F41")
 async def test_f41_early_calls_are_recorded_in_the_order_of_the_answer() -> None:
-    """Also in the first turn of a run that goes on, which sorts what was answered before."""
+    """This includes the first turn of a resumed run, which sorts the stored outputs."""
 
     @function_tool(annotations=ToolAnnotations(readOnlyHint=True))
     async def look(context: ToolContext[Any]) -> str:
@@ -2321,8 +2320,8 @@ async def test_f41_early_calls_are_recorded_in_the_order_of_the_answer() -> None
 
 
 @pytest.mark.requirement("F21")
-async def test_f21_an_event_stream_that_inner_runs_name_too_gets_each_event_once() -> None:
-    """An inner run with a configuration of its own is still part of the run around."""
+async def test_f21_an_event_stream_shared_with_inner_runs_gets_each_event_once() -> None:
+    """An inner run with its own configuration is still part of the outer run."""
 
     class Stream:
         def __init__(self) -> None:

@@ -25,8 +25,8 @@ _guardian.forget(child.pid)
 """
 
 
-def test_a_forked_process_lets_go_of_the_guardian_without_a_word() -> None:
-    """It closes the pipe once, as the file object that it is."""
+def test_a_forked_process_closes_its_guardian_pipe_without_output() -> None:
+    """It closes the pipe once, as a file object."""
     done = subprocess.run(  # noqa: S603 - this interpreter
         [sys.executable, "-X", "dev", "-c", PROGRAM],
         capture_output=True,

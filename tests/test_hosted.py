@@ -1,4 +1,4 @@
-"""Hosted tools: what the Responses API is asked for, and what runs on this machine."""
+"""Hosted tools: what is sent to the Responses API, and what runs on this machine."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 class Screen:
-    """A computer that remembers what was done to it."""
+    """A computer that records the actions on it."""
 
     environment = "browser"
     dimensions = (1024, 768)
@@ -99,8 +99,8 @@ EVERY = [
 
 
 @pytest.mark.requirement("A2", "A3", "A4", "A5", "A6", "A7", "A8")
-def test_each_record_is_exported_as_the_responses_api_takes_it() -> None:
-    """The official client's own types must accept what is asked for."""
+def test_each_hosted_tool_is_exported_in_the_form_of_the_responses_api() -> None:
+    """The types of the official client must accept it."""
     adapter: TypeAdapter[Any] = TypeAdapter(ToolParam)
     for tool in EVERY:
         adapter.validate_python(tool.to_responses(), strict=True)
@@ -131,8 +131,8 @@ def test_each_record_is_exported_as_the_responses_api_takes_it() -> None:
     )
 
 
-def test_no_record_lacks_an_option_that_the_responses_api_has() -> None:
-    """Who needs an option must not have to leave the record for a raw dictionary."""
+def test_hosted_tools_have_all_options_of_the_responses_api() -> None:
+    """Otherwise users would have to fall back to raw dictionaries."""
     for record, param in (
         (WebSearchTool, WebSearchToolParam),
         (WebSearchTool, WebSearchPreviewToolParam),
@@ -142,19 +142,19 @@ def test_no_record_lacks_an_option_that_the_responses_api_has() -> None:
         assert set(param.__annotations__) - {"type"} <= options
 
 
-def test_a_record_keeps_what_it_was_given_to_itself() -> None:
-    """A change of the dictionary afterwards, or a log line, must not reach or show a key."""
-    given = {**MCP, "authorization": "SESAME", "headers": {"X-Key": "SESAME"}}
-    tool = HostedMCPTool(given)
-    given["server_label"] = "other"
+def test_a_hosted_tool_copies_its_configuration_and_hides_keys() -> None:
+    """A later change of the dictionary, or a log line, must not reach or show a key."""
+    config = {**MCP, "authorization": "SESAME", "headers": {"X-Key": "SESAME"}}
+    tool = HostedMCPTool(config)
+    config["server_label"] = "other"
     tool.to_responses()["headers"]["X-Key"] = "changed"
     assert tool.to_responses()["server_label"] == tool.name == "git"
     assert tool.to_responses()["headers"] == {"X-Key": "SESAME"}
     assert repr(tool) == "HostedMCPTool('git')"
 
 
-def test_results_of_a_search_are_asked_for_where_they_are_wanted() -> None:
-    """The provider leaves them out of its record unless the request includes them."""
+def test_search_results_are_requested_if_wanted() -> None:
+    """The provider omits them unless the request includes them."""
     assert FileSearchTool(["a"]).include == ()
     wanted = FileSearchTool(["a"], include_search_results=True)
     assert wanted.include == ("file_search_call.results",)
@@ -163,7 +163,7 @@ def test_results_of_a_search_are_asked_for_where_they_are_wanted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "expected_text"),
     [
         (lambda: FileSearchTool([]), "at least one vector store"),
         (lambda: FileSearchTool("store"), "list of the ids"),
@@ -189,16 +189,14 @@ def test_results_of_a_search_are_asked_for_where_they_are_wanted() -> None:
         (lambda: ComputerTool(object()), "has no environment"),
     ],
 )
-def test_a_configuration_that_cannot_work_is_refused_where_it_is_written(
-    make: Any, told: str
-) -> None:
-    """The mistake must be found at construction, not in an answer of the provider."""
-    with pytest.raises(UserError, match=told):
+def test_an_invalid_configuration_is_refused_at_construction(make: Any, expected_text: str) -> None:
+    """Not only in an answer of the provider."""
+    with pytest.raises(UserError, match=expected_text):
         make()
 
 
 @pytest.mark.requirement("A3")
-def test_a_missing_store_is_a_mistake_of_the_call() -> None:
+def test_a_missing_vector_store_is_an_error() -> None:
     """Without stores there is nothing to search, so the argument has no default."""
     with pytest.raises(TypeError, match="vector_store_ids"):
         FileSearchTool()  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
@@ -221,8 +219,8 @@ def look(place: str) -> str:
 
 
 @pytest.mark.requirement("A1", "A2")
-async def test_an_agent_takes_tools_of_all_kinds() -> None:
-    """Hosted tools, functions and agents go into one list, and can be told apart in it."""
+async def test_an_agent_accepts_tools_of_all_kinds() -> None:
+    """Hosted tools, functions and agents share one list, and can be distinguished in it."""
     helper = Agent("Helper", model=ScriptedModel([]))
     model = ScriptedModel(["done"])
     agent = Agent("Driver", tools=[WebSearchTool(), look, helper.as_tool()], model=model)
@@ -237,8 +235,8 @@ async def test_an_agent_takes_tools_of_all_kinds() -> None:
 
 
 @pytest.mark.requirement("A8")
-async def test_a_command_of_the_model_reaches_the_executor_and_its_text_returns() -> None:
-    """The shell is local: only the application's function may run anything."""
+async def test_a_shell_command_reaches_the_executor_and_its_output_returns() -> None:
+    """The shell is local: only the function of the application runs anything."""
     asked: list[ShellRequest] = []
 
     async def run(request: ShellRequest) -> str:
@@ -261,7 +259,7 @@ async def test_a_command_of_the_model_reaches_the_executor_and_its_text_returns(
     )
 
 
-async def test_an_executor_that_fails_is_a_failure_that_the_model_reads() -> None:
+async def test_an_executor_that_raises_is_reported_to_the_model() -> None:
     """A shell is a tool like any other: its exception must not end the run."""
 
     def run(request: ShellRequest) -> str:
@@ -276,8 +274,8 @@ async def test_an_executor_that_fails_is_a_failure_that_the_model_reads() -> Non
 
 
 @pytest.mark.requirement("A4")
-async def test_a_computer_does_what_the_model_asks_and_shows_its_screen() -> None:
-    """Each action must be answered with what the screen shows after it."""
+async def test_a_computer_executes_actions_and_returns_screenshots() -> None:
+    """Each action is answered with a screenshot."""
     screen = Screen()
     call = ToolCallItem(
         call_id="c1",
@@ -297,7 +295,7 @@ async def test_a_computer_does_what_the_model_asks_and_shows_its_screen() -> Non
 
 
 @pytest.mark.parametrize(
-    ("action", "told"),
+    ("action", "expected_text"),
     [
         ('{"type":"click","y":2,"button":"left"}', "x: expected an integer"),
         ('{"type":"click","x":true,"y":2}', "x: expected an integer"),
@@ -307,16 +305,16 @@ async def test_a_computer_does_what_the_model_asks_and_shows_its_screen() -> Non
         ('{"actions":[{"type":"click","x":1,"y":2},{"type":"type"}]}', "text: expected a string"),
     ],
 )
-async def test_an_action_that_is_not_whole_is_not_done(action: str, told: str) -> None:
-    """A missing figure must not move the others into its place, nor leave a batch half done."""
+async def test_an_incomplete_action_is_not_executed(action: str, expected_text: str) -> None:
+    """A missing number must not shift the others, nor leave a batch half done."""
     screen = Screen()
     called = await call_tool(ComputerTool(screen).local, action)
     assert (called.status, screen.done) == ("invalid_args", [])
-    assert told in str(called.output)
+    assert expected_text in str(called.output)
 
 
-async def test_keys_are_held_where_the_computer_can_hold_them() -> None:
-    """A click with a key is another click: without the key it must not happen."""
+async def test_modifier_keys_are_pressed_if_the_computer_supports_them() -> None:
+    """A click without its modifier key is another action, so it must not happen."""
     held: list[Any] = []
 
     class Keyboard(Screen):
@@ -332,14 +330,14 @@ async def test_keys_are_held_where_the_computer_can_hold_them() -> None:
 
 @pytest.mark.parametrize("field", ["env", "timeout_ms", "working_directory", "user"])
 async def test_a_command_with_a_malformed_part_is_not_run(field: str) -> None:
-    """The executor may rely on the types of its request."""
+    """The executor can rely on the types of its request."""
     called = await call_tool(LocalShellTool(_shell).local, {"command": ["ls"], field: [1]})
     assert called.status == "invalid_args"
     assert f"{field}: expected" in str(called.output)
 
 
-async def test_an_action_that_a_computer_lacks_is_told_to_the_model() -> None:
-    """A computer may have no wheel; the model then finds another way."""
+async def test_an_unsupported_action_is_reported_to_the_model() -> None:
+    """A computer can lack a wheel; the model then tries another action."""
     call = ToolCallItem(
         call_id="c1",
         name="computer_use_preview",
@@ -354,10 +352,10 @@ async def test_an_action_that_a_computer_lacks_is_told_to_the_model() -> None:
 
 
 @pytest.mark.parametrize("allowed", [None, False, True])
-async def test_an_action_with_a_safety_check_needs_somebody_who_allows_it(
+async def test_an_action_with_a_safety_check_needs_an_approval(
     allowed: bool | None,
 ) -> None:
-    """What the provider warns of must not be done unseen."""
+    """Actions with a warning of the provider must not run unattended."""
     screen, seen = Screen(), list[SafetyCheck]()
 
     def look(checks: list[SafetyCheck]) -> bool:
@@ -390,7 +388,7 @@ REQUEST = ToolCallItem(
 
 @pytest.mark.requirement("A6")
 @pytest.mark.parametrize(
-    ("decision", "status", "told"),
+    ("decision", "status", "expected_text"),
     [
         (True, "ok", "approve"),
         ({"approve": True}, "ok", "approve"),
@@ -399,9 +397,9 @@ REQUEST = ToolCallItem(
     ],
 )
 async def test_the_application_decides_about_calls_of_a_remote_server(
-    decision: Any, status: str, told: str
+    decision: Any, status: str, expected_text: str
 ) -> None:
-    """A callback must be able to say yes, no, and why."""
+    """A callback can approve, reject, and give a reason."""
     asked: list[MCPApprovalRequest] = []
 
     def decide(request: MCPApprovalRequest) -> Any:
@@ -409,14 +407,14 @@ async def test_the_application_decides_about_calls_of_a_remote_server(
         return decision
 
     (output,) = _outputs(await _answer(HostedMCPTool(MCP, on_approval_request=decide), REQUEST))
-    assert (output.status, output.output) == (status, told)
+    assert (output.status, output.output) == (status, expected_text)
     assert asked == [
         MCPApprovalRequest(server_label="git", name="push", arguments="{}", call_id="r1")
     ]
 
 
-async def test_without_a_callback_a_person_decides_as_about_any_call() -> None:
-    """A request of a remote server must wait in the run's interruptions, and take an answer."""
+async def test_without_a_callback_a_remote_call_waits_for_approval() -> None:
+    """The request is an interruption of the run, and accepts a decision."""
     waiting = await _answer(HostedMCPTool(MCP), REQUEST)
     assert [(item.name, item.call_id) for item in waiting.interruptions] == [("git", "r1")]
     refused = await _answer(

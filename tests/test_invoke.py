@@ -1,4 +1,4 @@
-"""One call of a tool: what it returns, what it raises, and what the model is told."""
+"""Single tool calls: return values, exceptions, and the output for the model."""
 
 from __future__ import annotations
 
@@ -42,9 +42,7 @@ from agents_tools.tool import current_context
 
 
 @pytest.mark.requirement("A24")
-async def test_sync_and_async_functions_are_called_alike() -> None:
-    """Nobody asks what kind of function is behind a tool."""
-
+async def test_sync_and_async_functions_are_called_the_same_way() -> None:
     @function_tool
     async def quick(a: int) -> int:
         return a + 1
@@ -65,7 +63,7 @@ async def test_sync_and_async_functions_are_called_alike() -> None:
 
 @pytest.mark.requirement("A24")
 async def test_a_sync_tool_never_blocks_the_loop() -> None:
-    """While it waits in its thread, the loop goes on."""
+    """It runs in a thread."""
     released = threading.Event()
 
     @function_tool
@@ -91,8 +89,8 @@ async def test_sixty_four_blocking_calls_run_at_once() -> None:
     assert sorted(results) == list(range(64))
 
 
-async def test_context_variables_reach_the_tool_wherever_it_runs() -> None:
-    """Request ids, locales and tracing live in them."""
+async def test_context_variables_reach_the_tool_in_a_thread_and_on_the_loop() -> None:
+    """Request ids, locales and tracing use them."""
     variable = contextvars.ContextVar("variable", default="unset")
     variable.set("set")
 
@@ -110,7 +108,7 @@ async def test_context_variables_reach_the_tool_wherever_it_runs() -> None:
 
 @pytest.mark.requirement("A23", "A72")
 async def test_the_context_carries_the_applications_object() -> None:
-    """A plain wrapper is upgraded to the context of one call, with an id of its own."""
+    """A plain wrapper becomes the context of one call, with its own id."""
     seen: list[ToolContext[Any]] = []
 
     @function_tool
@@ -129,8 +127,8 @@ async def test_the_context_carries_the_applications_object() -> None:
     assert current_context() is None
 
 
-async def test_a_call_inside_a_call_knows_where_it_stands() -> None:
-    """Nesting is by running, not by handing contexts around."""
+async def test_a_nested_call_knows_its_path() -> None:
+    """Nesting follows execution; contexts are not passed explicitly."""
 
     @function_tool
     async def inner() -> list[str]:
@@ -149,7 +147,7 @@ async def test_a_call_inside_a_call_knows_where_it_stands() -> None:
 
 
 @pytest.mark.requirement("A28", "A29", "A30", "A70")
-async def test_a_hand_made_tool_answers_for_its_own_errors() -> None:
+async def test_a_hand_made_tool_raises_its_own_errors() -> None:
     """The documented example, and an exception that is not swallowed."""
 
     class FunctionArgs(BaseModel):
@@ -176,8 +174,8 @@ async def test_a_hand_made_tool_answers_for_its_own_errors() -> None:
         tool("anything")
 
 
-def test_a_tool_made_from_a_schema_gets_only_what_the_schema_allows() -> None:
-    """What was published is enforced, for types and for raw schemas."""
+def test_a_tool_made_from_a_schema_gets_only_valid_arguments() -> None:
+    """For types and for raw schemas."""
 
     class Person(BaseModel):
         name: str
@@ -203,13 +201,13 @@ def test_a_tool_made_from_a_schema_gets_only_what_the_schema_allows() -> None:
 
 @function_tool
 def broken(kind: str) -> str:
-    """Fail in the way that is asked for."""
+    """Fail in the requested way."""
     raise {"value": ValueError("bad value"), "tool": ToolError("try another city")}[kind]
 
 
 @pytest.mark.requirement("A65")
-async def test_the_default_answer_lets_the_model_correct_itself() -> None:
-    """Bad arguments in full, a `ToolError` verbatim, anything else with its type."""
+async def test_the_default_error_message_lets_the_model_correct_itself() -> None:
+    """Invalid arguments in full, a `ToolError` verbatim, anything else with its type."""
     call = broken.on_invoke_tool
     assert await call(None, '{"kind": "value"}') == snapshot(
         "Tool 'broken' failed: ValueError: bad value"
@@ -231,8 +229,8 @@ Invalid arguments for tool 'broken':
 
 @pytest.mark.requirement("A66")
 @pytest.mark.parametrize("asynchronous", [False, True])
-async def test_a_failure_function_of_ones_own_answers(asynchronous: bool) -> None:
-    """It sees the context and the error, and may be sync or async."""
+async def test_a_custom_failure_function_returns_the_answer(asynchronous: bool) -> None:
+    """It gets the context and the error, and can be sync or async."""
     seen: list[Any] = []
 
     def answer(ctx: Any, error: Exception) -> str:
@@ -282,14 +280,14 @@ async def test_without_a_failure_function_the_error_is_raised() -> None:
 
 
 @pytest.mark.requirement("A69")
-async def test_invoke_raises_what_the_tool_raised() -> None:
-    """An application wants the exception, whatever a model would be told."""
+async def test_invoke_raises_the_exception_of_the_tool() -> None:
+    """An application wants the exception, not the message for the model."""
     with pytest.raises(ValueError, match="bad value"):
         await broken.invoke(kind="value")
 
 
-async def test_the_default_can_be_changed_for_all_tools() -> None:
-    """One place for an application's own tone."""
+async def test_the_default_failure_function_can_be_changed_for_all_tools() -> None:
+    """One place for the wording of an application."""
     set_default_tool_error_function(lambda ctx, error: f"sorry: {error}")
     try:
         assert await broken.on_invoke_tool(None, '{"kind": "value"}') == "sorry: bad value"
@@ -322,8 +320,8 @@ RAISES: list[BaseException] = [
 @pytest.mark.requirement("F9", "F10")
 @pytest.mark.parametrize("error", RAISES, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("kind", ["thread", "inline", "async", "policy"])
-async def test_whatever_a_tool_raises_is_its_own_error(error: BaseException, kind: str) -> None:
-    """No tool takes its host down."""
+async def test_any_exception_of_a_tool_is_a_tool_error(error: BaseException, kind: str) -> None:
+    """A tool must not end its host program."""
     from agents_tools.policies import timeout
 
     def sync() -> str:
@@ -362,7 +360,7 @@ async def test_whatever_a_tool_raises_is_its_own_error(error: BaseException, kin
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
-async def test_every_way_to_end_has_a_status(error: Exception, status: str) -> None:
+async def test_every_outcome_has_a_status(error: Exception, status: str) -> None:
     """The caller decides by the status, not by the text."""
 
     @function_tool
@@ -374,8 +372,8 @@ async def test_every_way_to_end_has_a_status(error: Exception, status: str) -> N
     assert (await tool.call(None, "[]")).status == "invalid_args"
 
 
-async def test_cancelling_a_call_passes_and_reaches_the_tool() -> None:
-    """Only the one who cancelled may see it as a cancellation."""
+async def test_cancelling_a_call_reaches_the_tool_and_the_caller() -> None:
+    """Only the cancelling task sees a cancellation."""
     started, cleaned = asyncio.Event(), asyncio.Event()
 
     @function_tool
@@ -395,8 +393,8 @@ async def test_cancelling_a_call_passes_and_reaches_the_tool() -> None:
     assert cleaned.is_set()
 
 
-async def test_a_cancelled_sync_tool_sees_that_nobody_waits() -> None:
-    """It cannot be stopped from outside; it can look."""
+async def test_a_cancelled_sync_tool_can_check_for_cancellation() -> None:
+    """It cannot be stopped from outside."""
     started, seen = threading.Event(), threading.Event()
     loop = asyncio.get_running_loop()
     running = asyncio.Event()
@@ -422,7 +420,7 @@ async def test_a_cancelled_sync_tool_sees_that_nobody_waits() -> None:
 
 @pytest.mark.requirement("S20", "S27")
 async def test_secrets_and_long_messages_do_not_reach_the_model() -> None:
-    """An exception may hold anything."""
+    """An exception can contain anything."""
     register_secret("hunter2-very-secret")
     try:
 
@@ -445,8 +443,8 @@ async def test_secrets_and_long_messages_do_not_reach_the_model() -> None:
     assert len(third) < 600
 
 
-def test_the_default_function_can_be_called_by_ones_own() -> None:
-    """To add a sentence to it."""
+def test_a_custom_failure_function_can_call_the_default_one() -> None:
+    """For example to add a sentence."""
     context = ToolContext[Any](tool_name="tool")
     assert default_tool_error_function(context, OSError("no disk")) == snapshot(
         "Tool 'tool' failed: OSError: no disk"
@@ -486,8 +484,8 @@ async def test_results_reach_the_model_as_text_or_json() -> None:
     assert isinstance(block, ToolOutputFileContent)
 
 
-async def test_a_tool_result_separates_what_the_model_sees() -> None:
-    """Metadata is the application's alone; an error result is an error."""
+async def test_a_tool_result_separates_the_output_from_the_metadata() -> None:
+    """Only the application sees metadata; an error result is an error."""
 
     @function_tool
     def tool(bad: bool = False) -> Any:
@@ -500,7 +498,7 @@ async def test_a_tool_result_separates_what_the_model_sees() -> None:
 
 @pytest.mark.requirement("F20")
 async def test_a_result_without_a_json_form_is_an_error_that_names_the_type() -> None:
-    """It must not take the run down, nor show an address in memory."""
+    """It must not end the run, nor show a memory address."""
 
     @function_tool
     def tool() -> Any:
@@ -512,8 +510,8 @@ async def test_a_result_without_a_json_form_is_an_error_that_names_the_type() ->
 
 
 @pytest.mark.requirement("S29")
-async def test_a_huge_result_is_cut_and_its_rest_kept() -> None:
-    """The model gets 256 Ki characters, whoever watches gets the rest."""
+async def test_a_huge_result_is_truncated_and_the_full_text_emitted() -> None:
+    """The model gets 256 Ki characters, subscribers get the rest as an artifact."""
 
     @function_tool
     def tool() -> str:
@@ -557,8 +555,8 @@ async def test_invoke_sync_works_inside_a_running_loop_and_inside_tools() -> Non
     assert await outer.invoke(a=2) == 3
 
 
-def test_arguments_are_given_once() -> None:
-    """Text and names at once could only contradict each other."""
+def test_arguments_cannot_be_passed_both_as_text_and_by_name() -> None:
+    """They could contradict each other."""
 
     @function_tool
     def tool(arguments: int = 0, context: int = 0) -> list[int]:
@@ -573,7 +571,7 @@ def test_arguments_are_given_once() -> None:
     assert tool.invoke_sync({"arguments": 1, "context": 2}) == [1, 2]
 
 
-def test_a_tool_is_the_function_it_wraps_for_whoever_calls_it() -> None:
+def test_calling_a_tool_calls_the_wrapped_function() -> None:
     """Unit tests of a tool need nothing of this library."""
 
     def add(a: int, b: int = 2) -> int:
@@ -588,8 +586,8 @@ def test_a_tool_is_the_function_it_wraps_for_whoever_calls_it() -> None:
     assert inspect.signature(tool) == inspect.signature(add)
 
 
-def test_a_tool_never_changes() -> None:
-    """Whoever holds one can rely on it; `with_` gives another."""
+def test_a_tool_is_immutable() -> None:
+    """`with_` returns a changed copy."""
 
     @function_tool(metadata={"a": 1})
     def tool(x: int) -> int:
@@ -608,8 +606,8 @@ def test_a_tool_never_changes() -> None:
     assert len({tool, tool, other}) == 2
 
 
-async def test_start_and_end_can_be_left_to_somebody_else() -> None:
-    """A copy without them says what the body says, and nothing else; the tool itself is as it was."""
+async def test_a_copy_can_leave_start_and_end_events_to_its_caller() -> None:
+    """The copy emits only the events of the body; the original tool is unchanged."""
 
     @function_tool
     def tool(ctx: ToolContext[Any]) -> str:
@@ -617,13 +615,13 @@ async def test_start_and_end_can_be_left_to_somebody_else() -> None:
         return "ok"
 
     for bracketing, expected in ((False, 1), (True, 3), (None, 3)):
-        heard: list[Any] = []
+        emitted: list[Any] = []
         copy = tool.with_(enable_bracketing=bracketing)
-        assert (await copy.call(ToolContext(emit=heard.append), "{}")).output == "ok"
-        assert len(heard) == expected
+        assert (await copy.call(ToolContext(emit=emitted.append), "{}")).output == "ok"
+        assert len(emitted) == expected
 
 
-def test_what_cannot_be_decorated_is_refused() -> None:
+def test_an_object_that_cannot_be_decorated_is_refused() -> None:
     """At the declaration, with the remedy."""
 
     @function_tool
@@ -636,7 +634,7 @@ def test_what_cannot_be_decorated_is_refused() -> None:
 
 
 async def test_a_tool_that_is_not_built_yet_can_be_called_from_many_threads() -> None:
-    """Building twice at once is harmless."""
+    """Building it twice at once is harmless."""
 
     class Row(TypedDict):
         a: int
@@ -672,28 +670,28 @@ async def test_a_thousand_concurrent_calls_do_not_mix() -> None:
 
 
 @pytest.mark.requirement("F6")
-async def test_a_blocked_loop_is_reported_with_its_place() -> None:
-    """Nothing can interrupt it, but somebody should be told where it stands."""
+async def test_a_blocked_loop_is_reported_with_its_stack() -> None:
+    """The tool cannot be interrupted, but the report locates it."""
     reports: list[Any] = []
-    told = threading.Event()
+    reported = threading.Event()
 
     def report(blocked: Any) -> None:
         reports.append(blocked)
-        told.set()
+        reported.set()
 
     @function_tool
     async def blocks() -> str:
-        assert told.wait(5)
+        assert reported.wait(5)
         return "done"
 
     async with watch_loop(0.05, report=report):
         await blocks.invoke()
     assert len(reports) == 1
-    assert "told.wait(5)" in reports[0].stack
+    assert "reported.wait(5)" in reports[0].stack
 
 
 def run_script(text: str, *, timeout: float = 15) -> subprocess.CompletedProcess[str]:
-    """Run a program of its own, for what ends a process."""
+    """Run a program in its own process."""
     return subprocess.run(  # noqa: S603 - our own interpreter and text
         [sys.executable, "-c", textwrap.dedent(text)],
         capture_output=True,
@@ -705,7 +703,7 @@ def run_script(text: str, *, timeout: float = 15) -> subprocess.CompletedProcess
 
 @pytest.mark.requirement("F11")
 def test_ctrl_c_during_a_tool_ends_the_program_as_usual() -> None:
-    """A genuine Ctrl-C is nobody's tool error."""
+    """A real Ctrl-C is not a tool error."""
     result = run_script(
         """
         import asyncio, os, signal
@@ -728,7 +726,7 @@ def test_ctrl_c_during_a_tool_ends_the_program_as_usual() -> None:
 
 @pytest.mark.requirement("F8")
 def test_the_program_ends_although_a_sync_tool_hangs() -> None:
-    """An abandoned thread must not hold the interpreter back."""
+    """An abandoned thread must not keep the interpreter alive."""
     result = run_script(
         """
         import asyncio, threading
@@ -749,8 +747,8 @@ def test_the_program_ends_although_a_sync_tool_hangs() -> None:
     assert result.stderr == ""
 
 
-async def test_nothing_is_left_behind_by_many_calls() -> None:
-    """No task, no thread beyond the pool, and no object that waits for a collector."""
+async def test_many_calls_leave_no_tasks_threads_or_garbage() -> None:
+    """No task, no thread beyond the pool, and no object that needs the garbage collector."""
 
     @function_tool
     async def tool(a: int) -> int:
@@ -768,8 +766,8 @@ async def test_nothing_is_left_behind_by_many_calls() -> None:
     assert after[0] - before[0] < 100
 
 
-def test_annotations_of_another_kind_are_refused_where_they_are_given() -> None:
-    """A dictionary would be found out only when the tool is exported."""
+def test_annotations_of_a_wrong_type_are_refused_at_the_declaration() -> None:
+    """A dictionary would otherwise only fail at the export."""
     wrong: Any = {"readOnlyHint": True}
     with pytest.raises(
         UserError, match=r"Tool 'look': option annotations= expects ToolAnnotations.*got {"

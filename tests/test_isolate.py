@@ -42,7 +42,7 @@ async def isolated(
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[ProcessBackend]:
-    """Give workers that have been started once for all tests that need nothing of their own."""
+    """Return one set of workers for all tests that need no settings of their own."""
     backend = ProcessBackend("tests.isolated_tools", workers=2)
     yield backend
     asyncio.run(backend.aclose())
@@ -61,7 +61,7 @@ async def pid_in(folder: Path, name: str = "pid") -> int:
     return int((folder / name).read_text())
 
 
-# --- what works as it did
+# --- unchanged behaviour
 
 
 async def test_the_function_runs_in_another_process_and_its_value_comes_back() -> None:
@@ -71,39 +71,39 @@ async def test_the_function_runs_in_another_process_and_its_value_comes_back() -
         assert await tool.invoke() == first
 
 
-async def test_events_of_a_stream_and_of_calls_inside_have_their_place_here(
+async def test_events_of_streams_and_nested_calls_keep_their_path(
     shared: ProcessBackend,
 ) -> None:
-    """They travel under the ids of this call, those of inner calls below it."""
-    heard: list[Event] = []
-    context = ToolContext(tool_call_id="c", emit=heard.append)
+    """They have the id of this call; those of nested calls are below it."""
+    emitted: list[Event] = []
+    context = ToolContext(tool_call_id="c", emit=emitted.append)
     outcome = await run_on(shared)(tools.count).call(context, '{"to": 3}')
     assert outcome.value == "counted to 3"
-    assert [(one.type, one.path) for one in heard] == [
+    assert [(one.type, one.path) for one in emitted] == [
         ("tool_stream_start_event", ("c",)),
         *[("notify_stream_event", ("c",))] * 3,
         ("tool_stream_end_event", ("c",)),
     ]
-    assert [one.seq for one in heard] == [0, 1, 2, 3, 4]
-    heard.clear()
-    context = ToolContext(tool_call_id="c", emit=heard.append)
+    assert [one.seq for one in emitted] == [0, 1, 2, 3, 4]
+    emitted.clear()
+    context = ToolContext(tool_call_id="c", emit=emitted.append)
     assert (await run_on(shared)(tools.nested).call(context, '{"a": 1}')).value == 2
-    inner = [one for one in heard if len(one.path) == 2]
+    inner = [one for one in emitted if len(one.path) == 2]
     assert [one.tool_name for one in inner] == ["add", "add"]
     assert {one.path[0] for one in inner} == {"c"}
 
 
-async def test_a_stream_can_be_watched_as_any_other(shared: ProcessBackend) -> None:
+async def test_a_stream_of_an_isolated_tool_can_be_read(shared: ProcessBackend) -> None:
     async with run_on(shared)(tools.count).stream(to=500) as stream:
-        said = [event async for event in stream if event.type == "notify_stream_event"]
-    assert [event.data for event in said] == [str(n) for n in range(500)]
+        printed = [event async for event in stream if event.type == "notify_stream_event"]
+    assert [event.data for event in printed] == [str(n) for n in range(500)]
     assert stream.result == "counted to 500"
 
 
-async def test_a_tool_sees_its_call_and_is_told_that_the_application_stays_here(
+async def test_a_tool_has_its_call_but_not_the_context_object(
     shared: ProcessBackend,
 ) -> None:
-    """The context object cannot travel; its use names the remedy."""
+    """The context object is not sent to the worker; the error on access names the remedy."""
     tool = run_on(shared)(tools.read_context)
     context = ToolContext({"database": 1}, tool_call_id="c", run_id="r")
     key = context.idempotency_key
@@ -115,8 +115,8 @@ async def test_a_tool_sees_its_call_and_is_told_that_the_application_stays_here(
     assert "Pass the values that the tool needs as arguments" in str(outcome.output)
 
 
-async def test_policies_stay_here_wherever_they_are_written(tmp_path: Path) -> None:
-    """They run once, in this process: the worker runs the bare function."""
+async def test_policies_run_in_this_process_in_any_order(tmp_path: Path) -> None:
+    """They run once: the worker runs the bare function."""
     log = tmp_path / "log"
     async with isolated(policies.retry(3, backoff=0, on=ConnectionError)(tools.fail)) as tool:
         assert await tool.invoke(message="no", log=str(log)) == "third time lucky"
@@ -127,8 +127,8 @@ async def test_policies_stay_here_wherever_they_are_written(tmp_path: Path) -> N
         assert "isolate" in repr(renamed)
 
 
-async def test_class_based_tools_run_there_as_well() -> None:
-    """A worker finds them by name; what the model reads is the same."""
+async def test_class_based_tools_run_in_workers() -> None:
+    """A worker finds them by name; the output for the model is the same."""
     there = "tests.isolated_tools:CLASS_BASED"
     async with ProcessBackend(there, workers=1) as backend:
         tool = run_on(backend)(tools.CLASS_BASED)  # type: ignore[type-var]
@@ -138,7 +138,7 @@ async def test_class_based_tools_run_there_as_well() -> None:
 
 
 async def test_a_tool_works_from_several_event_loops_and_threads() -> None:
-    """The workers belong to no event loop."""
+    """Workers are not bound to an event loop."""
     async with isolated(tools.add, workers=2) as tool:
         assert await asyncio.to_thread(tool.invoke_sync, a=1, b=2) == 3
         results = await asyncio.gather(
@@ -148,23 +148,23 @@ async def test_a_tool_works_from_several_event_loops_and_threads() -> None:
     assert results == [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 0, 2, 4, 6]
 
 
-async def test_what_a_tool_prints_does_not_get_into_its_answers(
+async def test_printed_text_does_not_mix_with_results(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """Standard output is the worker's own; it goes where errors of this process go."""
-    said: list[str] = []
+    """It goes to the standard error of this process."""
+    printed: list[str] = []
     async with isolated(tools.shout) as tool:
         assert await tool.invoke(text="hello") == "shouted"
-        await comes(lambda: said.append(capfd.readouterr().err) or len("".join(said)) >= 18)
-    assert "".join(said) == "hello\n" * 3
+        await comes(lambda: printed.append(capfd.readouterr().err) or len("".join(printed)) >= 18)
+    assert "".join(printed) == "hello\n" * 3
 
 
-# --- what could not be stopped before
+# --- tools that must be killed
 
 
 @pytest.mark.requirement("F7", "F6")
 async def test_a_loop_that_holds_the_interpreter_is_killed_at_the_deadline(tmp_path: Path) -> None:
-    """The answer is on time, this process goes on meanwhile, and the worker is replaced."""
+    """The result is on time, this process is not blocked, and the worker is replaced."""
     ticks = 0
     async with isolated(policies.timeout(1.5)(tools.hold_the_interpreter)) as tool:
         call = asyncio.create_task(tool.call(None, json.dumps({"folder": str(tmp_path)})))
@@ -183,7 +183,7 @@ async def test_a_loop_that_holds_the_interpreter_is_killed_at_the_deadline(tmp_p
     ("how", "why"), [("exit", "exit code 3"), ("segfault", "signal 11, SIGSEGV")]
 )
 async def test_a_worker_that_dies_loses_its_call_and_is_replaced(how: str, why: str) -> None:
-    """Whether the call took effect is not known, and the next one works."""
+    """It is unknown whether the call took effect; the next call works."""
     async with ProcessBackend(tools.ALL, workers=1) as backend:
         outcome = await run_on(backend)(tools.leave).call(None, json.dumps({"how": how}))
         assert outcome.status == "lost"
@@ -193,15 +193,15 @@ async def test_a_worker_that_dies_loses_its_call_and_is_replaced(how: str, why: 
         assert (await backend.health()).workers == 1
 
 
-async def test_a_polite_exit_is_an_ordinary_failure(shared: ProcessBackend) -> None:
+async def test_sys_exit_is_an_ordinary_tool_error(shared: ProcessBackend) -> None:
     outcome = await run_on(shared)(tools.leave).call(None, '{"how": "bye"}')
     assert outcome.status == "tool_error"
     assert "SystemExit" in str(outcome.output)
 
 
 @pytest.mark.requirement("F13")
-async def test_memory_has_an_end() -> None:
-    """A tool that takes too much fails, and its worker is replaced."""
+async def test_the_memory_limit_is_enforced() -> None:
+    """A tool that allocates too much fails, and its worker is replaced."""
     async with isolated(tools.allocate, memory=1 << 30) as tool:
         outcome = await tool.call(None, json.dumps({"size": 1 << 31}))
         assert outcome.status == "tool_error"
@@ -223,8 +223,8 @@ async def test_a_cancelled_call_frees_its_worker(which: str, tmp_path: Path) -> 
         assert (after == pid) is (tmp_path / "cleaned").exists() is (which == "wait")
 
 
-async def test_all_that_a_tool_has_started_ends_with_its_worker(tmp_path: Path) -> None:
-    """A daemon in a session of its own as well."""
+async def test_processes_started_by_a_tool_end_with_its_worker(tmp_path: Path) -> None:
+    """Including a daemon in its own session."""
     async with isolated(policies.timeout(1.5)(tools.daemonize)) as tool:
         outcome = await tool.call(None, json.dumps({"folder": str(tmp_path)}))
         assert outcome.status == "timeout"
@@ -240,16 +240,16 @@ async def test_a_worker_that_was_killed_between_calls_is_replaced() -> None:
         assert (await tool.invoke())["pid"] != first
 
 
-async def test_a_worker_is_replaced_when_it_has_done_its_share() -> None:
+async def test_a_worker_is_replaced_after_its_maximum_number_of_calls() -> None:
     async with isolated(tools.whoami, max_calls=2) as tool:
         pids = [(await tool.invoke())["pid"] for _ in range(4)]
     assert len(set(pids)) == 2
 
 
-async def test_a_result_that_is_too_large_is_a_failure_that_says_so(
+async def test_a_result_that_is_too_large_is_reported_as_a_failure(
     shared: ProcessBackend,
 ) -> None:
-    """One message has at most 64 MiB; the worker lives on."""
+    """One message has at most 64 MiB; the worker survives."""
     tool = run_on(shared)(tools.huge)
     outcome = await tool.call(None, json.dumps({"size": 65 << 20}))
     assert outcome.status == "tool_error"
@@ -257,12 +257,12 @@ async def test_a_result_that_is_too_large_is_a_failure_that_says_so(
     assert await tool.invoke(size=3) == "xxx"
 
 
-# --- what a worker gets of this process
+# --- what a worker inherits from this process
 
 
 @pytest.mark.requirement("S22")
-async def test_a_worker_has_none_of_our_descriptors(tmp_path: Path) -> None:
-    """Not even those that say that they may be inherited."""
+async def test_a_worker_inherits_no_file_descriptors(tmp_path: Path) -> None:
+    """Not even inheritable ones."""
     with (tmp_path / "secret").open("w") as file:
         os.set_inheritable(file.fileno(), True)
         async with isolated(tools.look_around) as tool:
@@ -273,8 +273,8 @@ async def test_a_worker_has_none_of_our_descriptors(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("S21")
-async def test_a_worker_has_few_of_our_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of every user, and what it was given."""
+async def test_a_worker_inherits_few_environment_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The usual ones of a user, and those that are passed explicitly."""
     monkeypatch.setenv("API_KEY", "secret")
     monkeypatch.setenv("LANG", "C.UTF-8")
     async with isolated(tools.look_around, environment={"MODE": "test"}) as tool:
@@ -285,14 +285,14 @@ async def test_a_worker_has_few_of_our_variables(monkeypatch: pytest.MonkeyPatch
     assert (seen["MODE"], seen["LANG"]) == ("test", "C.UTF-8")
 
 
-async def test_a_worker_imports_from_where_this_process_does() -> None:
+async def test_a_worker_uses_the_import_path_of_this_process() -> None:
     async with isolated(tools.look_around) as tool:
         seen = await tool.invoke()
     assert seen["cwd"] == str(Path.cwd())
     assert [one for one in sys.path if one] == [one for one in seen["path"] if one in sys.path]
 
 
-# --- what cannot work
+# --- tools that cannot be isolated
 
 
 class Holder:
@@ -308,8 +308,8 @@ first_shadowed = shadowed
 globals()["shadowed"] = len
 
 
-def test_what_no_worker_can_import_is_refused_when_it_is_declared() -> None:
-    """The error names the function, its place and the remedy."""
+def test_a_function_that_workers_cannot_import_is_refused_at_the_declaration() -> None:
+    """The error names the function, its location and the remedy."""
 
     def local(x: int) -> int:
         return x
@@ -328,13 +328,13 @@ def test_what_no_worker_can_import_is_refused_when_it_is_declared() -> None:
         isolate()(tools.add.__wrapped__)  # type: ignore[type-var]
 
 
-async def test_a_name_that_stands_for_something_else_is_told() -> None:
+async def test_a_name_that_refers_to_another_object_is_reported() -> None:
     tool = isolate()(function_tool(first_shadowed))
     with pytest.raises(UserError, match="something else"):
         await tool.invoke(x=1)
 
 
-async def test_a_module_that_cannot_be_imported_is_told() -> None:
+async def test_a_module_that_cannot_be_imported_is_reported() -> None:
     for target, message in (
         ("tests.no_such_module", "No module named"),
         ("tests.isolated_tools:no_such_name", "has no 'no_such_name'"),
@@ -387,22 +387,22 @@ def run_program(folder: Path, body: str) -> subprocess.Popen[str]:
     )
 
 
-async def test_functions_of_the_program_itself_are_found(tmp_path: Path) -> None:
-    """A worker imports the program; what it does stands below its `if __name__`."""
+async def test_functions_of_the_main_program_are_found(tmp_path: Path) -> None:
+    """A worker imports the program, whose main code is below `if __name__`."""
     body = 'if __name__ == "__main__":\n    print(whoami.invoke_sync() != os.getpid())\n'
     with run_program(tmp_path, body) as program:
         out, err = program.communicate(timeout=50)
     assert (out, err) == ("True\n", "")
 
 
-async def test_a_program_that_calls_tools_while_it_is_imported_is_told(tmp_path: Path) -> None:
-    """It would start workers of workers for ever."""
+async def test_a_program_that_calls_tools_at_import_is_refused(tmp_path: Path) -> None:
+    """It would start workers of workers without end."""
     with run_program(tmp_path, "whoami.invoke_sync()") as program:
         _, err = program.communicate(timeout=50)
     assert 'below `if __name__ == "__main__":`' in err
 
 
-def test_a_function_that_was_typed_in_is_refused() -> None:
+def test_a_function_from_an_interactive_session_is_refused() -> None:
     program = "from tests.isolated_tools import *\nfrom agents_tools.policies import *\n"
     program += "def f(x: int) -> int: return x\nisolate()(function_tool(f))"
     done = subprocess.run(  # noqa: S603 - this interpreter
@@ -414,7 +414,7 @@ def test_a_function_that_was_typed_in_is_refused() -> None:
 @pytest.mark.requirement("F8")
 @pytest.mark.parametrize("how", ["it ends", "kill -9"])
 async def test_no_worker_outlives_its_program(how: str, tmp_path: Path) -> None:
-    """Not even one whose interpreter is held, and the program does not wait for it."""
+    """Not even one with a blocked interpreter, and the program does not wait for it."""
     body = 'if __name__ == "__main__":\n'
     body += "    threading.Thread(target=hang.invoke_sync, daemon=True).start()\n"
     body += "    sys.stdin.readline()\n"

@@ -1,4 +1,4 @@
-"""What programs read out of the items of a run."""
+"""ItemHelpers: reading texts and input lists from run items."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ async def ran() -> Any:
     return await Runner.run(Agent("Adder", tools=[add], model=model), "1 + 2?")
 
 
-async def test_the_texts_of_a_run_are_read_without_what_its_tools_said() -> None:
-    """Calls and their outputs are items as well, and no text for a reader."""
+async def test_message_texts_exclude_tool_outputs() -> None:
+    """Calls and their outputs are items as well, but not text for a reader."""
     result = await ran()
     messages = [item for item in result.new_items if isinstance(item, MessageOutputItem)]
     assert [ItemHelpers.text_message_output(item) for item in messages] == ["First, ", "3."]
@@ -32,8 +32,8 @@ async def test_the_texts_of_a_run_are_read_without_what_its_tools_said() -> None
     assert ItemHelpers.text_message_outputs([]) == ""
 
 
-async def test_an_input_is_given_as_the_list_it_stands_for() -> None:
-    """A text, and what a run ended with, go on as the input of the next one."""
+async def test_an_input_is_converted_to_a_list_of_items() -> None:
+    """A text, or the items of a run, can be the input of the next run."""
     [one] = ItemHelpers.input_to_new_input_list("1 + 2?")
     assert (one["role"], one["content"]) == ("user", "1 + 2?")
     history = (await ran()).to_input_list()

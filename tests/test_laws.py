@@ -1,4 +1,4 @@
-"""The check of the laws of events."""
+"""check_events: the rules of event streams."""
 
 from __future__ import annotations
 
@@ -28,43 +28,43 @@ from agents_tools.events.base import stamp
 from agents_tools.testing import EventLawError, check_events
 
 
-def said(*events: tuple[Event, str]) -> list[Event]:
-    """Stamp events, each given with its path, in this order."""
+def stamped(*events: tuple[Event, str]) -> list[Event]:
+    """Stamp events with their paths, in this order."""
     numbers = count()
     return [stamp(event, origin(path), next(numbers)) for event, path in events]
 
 
 def origin(path: str) -> Origin:
-    """Make the origin of a call from its path; the tool is called like the call."""
+    """Return the origin of a call from its path; the tool has the name of the call."""
     parts = tuple(path.split("/")) if path else ()
     return Origin(f"tool_{parts[-1]}" if parts else None, parts[-1] if parts else None, parts)
 
 
 def start(path: str) -> tuple[Event, str]:
-    """Make the start of a call."""
+    """Return the start event of a call."""
     return ToolStreamStartEvent({}), path
 
 
 def end(path: str) -> tuple[Event, str]:
-    """Make the end of a call."""
+    """Return the end event of a call."""
     return ToolStreamEndEvent("ok", 0.5), path
 
 
 def line(path: str, text: str = "hello") -> tuple[Event, str]:
-    """Make something a call says."""
+    """Return a display event of a call."""
     return NotifyStreamEvent(text), path
 
 
 def broken(events: list[Event], *, brackets: bool = True) -> EventLawError:
-    """Check events that break a law."""
+    """Return the error for events that break a law."""
     with pytest.raises(EventLawError) as caught:
         check_events(events, brackets=brackets)
     return caught.value
 
 
-def test_a_lawful_run_passes() -> None:
-    """Nested and parallel calls, items, attempts and gaps are all part of ordinary runs."""
-    events = said(
+def test_a_valid_run_passes() -> None:
+    """Nested and parallel calls, items, attempts and gaps are all valid."""
+    events = stamped(
         (RunStartedEvent("run", "agent"), ""),
         (RawResponseStreamEvent({"delta": "x"}), ""),
         (RunItemStreamEvent("tool_called", {"call_id": "a"}), ""),
@@ -87,19 +87,18 @@ def test_a_lawful_run_passes() -> None:
     check_events(events)
 
 
-def test_no_events_are_lawful() -> None:
-    """A tool that hides its brackets and says nothing leaves nothing behind."""
+def test_no_events_are_valid() -> None:
+    """A tool with hidden brackets can emit nothing at all."""
     check_events([])
 
 
 def test_any_iterable_is_read() -> None:
     """Events often come from a generator."""
-    check_events(iter(said(start("a"), end("a"))))
+    check_events(iter(stamped(start("a"), end("a"))))
 
 
-def test_the_error_says_which_law_which_event_and_why() -> None:
-    """Whoever reads the failure of a test needs no debugger."""
-    events = said(start("a"), end("a"), line("a", "late"))
+def test_the_error_names_the_law_the_event_and_the_reason() -> None:
+    events = stamped(start("a"), end("a"), line("a", "late"))
     error = broken(events)
     assert isinstance(error, AssertionError)
     assert (error.index, error.event) == (2, events[2])
@@ -112,47 +111,49 @@ def test_the_error_says_which_law_which_event_and_why() -> None:
 @pytest.mark.parametrize(
     ("events", "law", "index"),
     [
-        pytest.param(said(start("a")), "every call that starts also ends", None, id="no end"),
-        pytest.param(said(end("a")), "every call on a path was started before", 0, id="no start"),
-        pytest.param(said(start("a"), start("a")), "a call starts once", 1, id="two starts"),
+        pytest.param(stamped(start("a")), "every call that starts also ends", None, id="no end"),
         pytest.param(
-            said(start("a"), end("a"), end("a")),
+            stamped(end("a")), "every call on a path was started before", 0, id="no start"
+        ),
+        pytest.param(stamped(start("a"), start("a")), "a call starts once", 1, id="two starts"),
+        pytest.param(
+            stamped(start("a"), end("a"), end("a")),
             "no event of a call comes after its end",
             2,
             id="two ends",
         ),
         pytest.param(
-            said(start("a"), end("a"), start("a")),
+            stamped(start("a"), end("a"), start("a")),
             "no event of a call comes after its end",
             2,
             id="started again",
         ),
         pytest.param(
-            said(start("a"), end("a"), line("a/b")),
+            stamped(start("a"), end("a"), line("a/b")),
             "no event of a call comes after its end",
             2,
             id="child after the end of its parent",
         ),
         pytest.param(
-            said(start("a"), start("a/b"), end("a"), end("a/b")),
+            stamped(start("a"), start("a/b"), end("a"), end("a/b")),
             "a call ends before its parent call",
             2,
             id="parent ends first",
         ),
         pytest.param(
-            said(line("a"), start("a"), end("a")),
+            stamped(line("a"), start("a"), end("a")),
             "every call on a path was started before",
             0,
-            id="said before the start",
+            id="event before the start",
         ),
         pytest.param(
-            said(start("a/b"), end("a/b")),
+            stamped(start("a/b"), end("a/b")),
             "every call on a path was started before",
             0,
             id="parent not started",
         ),
         pytest.param(
-            said((ToolStreamStartEvent({}), "")),
+            stamped((ToolStreamStartEvent({}), "")),
             "every call has an id on its path",
             0,
             id="start without a path",
@@ -193,14 +194,14 @@ def test_the_error_says_which_law_which_event_and_why() -> None:
     ],
 )
 def test_each_law_is_checked(events: list[Event], law: str, index: int | None) -> None:
-    """A checker that lets one of these pass would hide it in every run it guards."""
+    """A checker that accepts one of these would hide the bug in every run."""
     error = broken(events)
     assert (error.law, error.index) == (law, index)
 
 
-def test_the_voice_of_a_call_is_its_own() -> None:
-    """A display event with another call's id, or another tool's name, is shown in a wrong place."""
-    events = said(start("a"), line("a"), end("a"))
+def test_events_must_carry_the_id_and_tool_of_their_call() -> None:
+    """A UI would otherwise show them in a wrong place."""
+    events = stamped(start("a"), line("a"), end("a"))
     events[1] = events[1].replace(origin=Origin("tool_a", "b", ("a",)))
     assert broken(events).law == "the path of an event ends with the id of its call"
     events[1] = events[1].replace(origin=Origin("other", "a", ("a",)))
@@ -208,7 +209,7 @@ def test_the_voice_of_a_call_is_its_own() -> None:
 
 
 def test_display_events_are_never_durable() -> None:
-    """What is durable becomes history; a model must not read what was meant for a screen."""
+    """Durable events become history, which the model reads."""
 
     class Confused(Event):
         type = "confused_event"
@@ -221,12 +222,12 @@ def test_display_events_are_never_durable() -> None:
         durable: ClassVar[bool] = True
 
     for event in (Confused("x"), DurableNote("x")):
-        assert broken(said((event, ""))).law == "events for display are not durable"
+        assert broken(stamped((event, ""))).law == "what is for display is not durable"
 
 
-def test_calls_with_hidden_brackets_may_speak() -> None:
-    """`enable_bracketing=False` takes start and end away, and nothing else."""
-    events = said(line("a"), line("a/b"), (ActionEvent("K", {}), "a"), start("c"), end("c"))
+def test_calls_with_hidden_brackets_can_emit_events() -> None:
+    """`enable_bracketing=False` only removes start and end."""
+    events = stamped(line("a"), line("a/b"), (ActionEvent("K", {}), "a"), start("c"), end("c"))
     check_events(events, brackets=False)
     assert broken(events).law == "every call on a path was started before"
 
@@ -234,12 +235,12 @@ def test_calls_with_hidden_brackets_may_speak() -> None:
 @pytest.mark.parametrize(
     ("events", "law"),
     [
-        (said(start("a")), "every call that starts also ends"),
-        (said(end("a")), "every call that ends was started"),
-        (said(start("a"), end("a"), line("a")), "no event of a call comes after its end"),
-        (said(line("x"), start("x/a"), start("x/a")), "a call starts once"),
+        (stamped(start("a")), "every call that starts also ends"),
+        (stamped(end("a")), "every call that ends was started"),
+        (stamped(start("a"), end("a"), line("a")), "no event of a call comes after its end"),
+        (stamped(line("x"), start("x/a"), start("x/a")), "a call starts once"),
     ],
 )
-def test_hidden_brackets_excuse_nothing_else(events: list[Event], law: str) -> None:
-    """Calls that show a start are held to it, hidden ones beside them or not."""
+def test_hidden_brackets_do_not_relax_other_laws(events: list[Event], law: str) -> None:
+    """Calls with a start event are still checked."""
     assert broken(events, brackets=False).law == law

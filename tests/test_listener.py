@@ -1,4 +1,4 @@
-"""What stands around every HTTP listener: who comes in, with how much, and what refusals say."""
+"""HTTP security of every listener: Host and Origin checks, tokens, limits and refusals."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ from agents_tools.server.http_security import (
     current_principal,
 )
 
-PATIENCE = 5.0
-TOKEN = "canary-7f3a9c-canary-7f3a9c"  # noqa: S105 - opens nothing
-OWN = "127.0.0.1:8000"
-SOON = 0.05
-"""Seconds after which a body is late, where nothing more of it comes."""
+TEST_TIMEOUT = 5.0
+TOKEN = "canary-7f3a9c-canary-7f3a9c"  # noqa: S105 - not a real secret
+OWN_HOST = "127.0.0.1:8000"
+SHORT_TIMEOUT = 0.05
+"""A short body timeout, in seconds."""
 
 Message = MutableMapping[str, Any]
 
 
-# --- the door, without a socket
+# --- the secured app, without a socket
 
 
 @dataclass
 class Reply:
-    """What came back."""
+    """The recorded response."""
 
     status: int = 0
     headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytes = b""
-    parts: list[str] = field(default_factory=list)
+    body_parts: list[str] = field(default_factory=list)
 
     def header(self, name: str) -> str | None:
         values = [value for key, value in self.headers if key == name]
@@ -61,7 +61,7 @@ class Reply:
         return json.loads(self.body)["error"]["message"]
 
     async def send(self, message: Message) -> None:
-        self.parts.append(message["type"])
+        self.body_parts.append(message["type"])
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self.headers = [(key.decode(), value.decode()) for key, value in message["headers"]]
@@ -69,8 +69,8 @@ class Reply:
             self.body += message.get("body", b"")
 
 
-class Inner:
-    """An app that reads the whole body, and tells what it has seen."""
+class RecordingApp:
+    """An app that reads the whole body and records each request."""
 
     def __init__(self) -> None:
         self.bodies: list[bytes] = []
@@ -112,8 +112,8 @@ def http_scope(
     }
 
 
-def parts(*bodies: bytes) -> Callable[[], Any]:
-    """Give the parts of a body one by one; then the client is gone."""
+def body_parts(*bodies: bytes) -> Callable[[], Any]:
+    """Send the parts of a body one by one, then disconnect."""
     messages = [
         {"type": "http.request", "body": body, "more_body": more}
         for body, more in zip(bodies, [True] * (len(bodies) - 1) + [False], strict=True)
@@ -125,8 +125,8 @@ def parts(*bodies: bytes) -> Callable[[], Any]:
     return receive
 
 
-def silent(*bodies: bytes) -> Callable[[], Any]:
-    """Give parts of a body and then nothing, with more to come."""
+def stalled_body(*bodies: bytes) -> Callable[[], Any]:
+    """Send parts of a body and then nothing, with more announced."""
     messages = [{"type": "http.request", "body": body, "more_body": True} for body in bodies]
 
     async def receive() -> Message:
@@ -137,26 +137,26 @@ def silent(*bodies: bytes) -> Callable[[], Any]:
     return receive
 
 
-async def knock(
+async def send_request(
     app: Any,
     *headers: tuple[str, str],
-    host: str | None = OWN,
+    host: str | None = OWN_HOST,
     kind: str | None = "application/json",
     bearer: str | None = None,
     receive: Any = None,
     **request: Any,
 ) -> Reply:
-    """Make one request and give the answer."""
-    given = [*headers]
+    """Make one request and return the response."""
+    all_headers = [*headers]
     if host is not None:
-        given.append(("host", host))
+        all_headers.append(("host", host))
     if kind is not None:
-        given.append(("content-type", kind))
+        all_headers.append(("content-type", kind))
     if bearer is not None:
-        given.append(("authorization", f"Bearer {bearer}"))
+        all_headers.append(("authorization", f"Bearer {bearer}"))
     reply = Reply()
-    async with asyncio.timeout(PATIENCE):
-        await app(http_scope(given, **request), receive or parts(b"{}"), reply.send)
+    async with asyncio.timeout(TEST_TIMEOUT):
+        await app(http_scope(all_headers, **request), receive or body_parts(b"{}"), reply.send)
     return reply
 
 
@@ -204,36 +204,40 @@ ORIGINS = {
 @pytest.mark.parametrize("bind", ["127.0.0.1", "::1", "0.0.0.0"])  # noqa: S104
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("origin", ORIGINS)
-async def test_only_own_names_and_own_pages_come_in(bind: str, host: str, origin: str) -> None:
-    """Whatever is listened on, a web page with a name of its own cannot reach the tools."""
-    inner = Inner()
+async def test_only_the_servers_own_hosts_and_origins_are_accepted(
+    bind: str, host: str, origin: str
+) -> None:
+    """A web page of another origin cannot reach the tools, whatever address is bound."""
+    inner = RecordingApp()
     app = SecuredApp(inner, host=bind)
     host_value, host_good = HOSTS[host]
     origin_value, origin_good = ORIGINS[origin]
     headers = [] if origin_value is None else [("origin", origin_value)]
-    reply = await knock(app, *headers, host=host_value)
+    reply = await send_request(app, *headers, host=host_value)
     assert reply.status == (421 if not host_good else 200 if origin_good else 403)
     assert bool(inner.bodies) == (host_good and origin_good)
     assert reply.header("access-control-allow-origin") is None
 
 
 @pytest.mark.requirement("S1")
-@pytest.mark.parametrize("hosts", [(OWN, OWN), (OWN, "evil.com"), ("evil.com", OWN)])
+@pytest.mark.parametrize(
+    "hosts", [(OWN_HOST, OWN_HOST), (OWN_HOST, "evil.com"), ("evil.com", OWN_HOST)]
+)
 async def test_two_hosts_are_refused(hosts: tuple[str, str]) -> None:
-    """Two parties could each believe another one of them."""
-    reply = await knock(SecuredApp(Inner()), ("host", hosts[0]), host=hosts[1])
+    """Two programs could each trust a different one of them."""
+    reply = await send_request(SecuredApp(RecordingApp()), ("host", hosts[0]), host=hosts[1])
     assert reply.status == 421
     assert repr(hosts[0]) in reply.message
 
 
 @pytest.mark.requirement("S1")
 async def test_two_origins_are_refused() -> None:
-    """A good origin does not cover for another one."""
+    """A valid origin does not excuse an invalid one."""
     good = ("origin", "https://app.example.com")
-    app = SecuredApp(Inner(), allowed_origins=["https://app.example.com"])
-    assert (await knock(app, good, ("origin", "https://evil.com"))).status == 403
-    assert (await knock(app, good, good)).status == 403
-    assert (await knock(app, good)).status == 200
+    app = SecuredApp(RecordingApp(), allowed_origins=["https://app.example.com"])
+    assert (await send_request(app, good, ("origin", "https://evil.com"))).status == 403
+    assert (await send_request(app, good, good)).status == 403
+    assert (await send_request(app, good)).status == 200
 
 
 @pytest.mark.requirement("S1")
@@ -243,12 +247,12 @@ async def test_two_origins_are_refused() -> None:
     st.text(st.characters(max_codepoint=255), max_size=12),
 )
 @example("127.0.0.1", "\n", "")
-def test_a_good_name_with_anything_behind_it_is_refused(good: str, mark: str, tail: str) -> None:
-    """Nothing that a resolver or another parser could cut elsewhere gets in."""
-    app = SecuredApp(Inner(), allowed_hosts=["tools.example.com"])
-    assert asyncio.run(knock(app, host=good + mark + tail)).status == 421
+def test_a_valid_name_with_any_suffix_is_refused(good: str, mark: str, tail: str) -> None:
+    """A resolver or another parser could split such a name differently."""
+    app = SecuredApp(RecordingApp(), allowed_hosts=["tools.example.com"])
+    assert asyncio.run(send_request(app, host=good + mark + tail)).status == 421
     origin = ("origin", f"http://{good}{mark}{tail}")
-    assert asyncio.run(knock(app, origin)).status == 403
+    assert asyncio.run(send_request(app, origin)).status == 403
 
 
 @pytest.mark.requirement("S2")
@@ -279,8 +283,8 @@ def test_a_good_name_with_anything_behind_it_is_refused(good: str, mark: str, ta
     ],
 )
 async def test_hosts_can_be_allowed(allowed: str, host: str, passes: bool) -> None:
-    """A server behind a proxy or in a cluster has a name, and says so in one setting."""
-    reply = await knock(SecuredApp(Inner(), allowed_hosts=[allowed]), host=host)
+    """A server behind a proxy or in a cluster is reached by another name."""
+    reply = await send_request(SecuredApp(RecordingApp(), allowed_hosts=[allowed]), host=host)
     assert reply.status == (200 if passes else 421)
 
 
@@ -289,7 +293,7 @@ async def test_hosts_can_be_allowed(allowed: str, host: str, passes: bool) -> No
 )
 def test_a_host_that_could_never_match_is_an_error(wrong: str) -> None:
     with pytest.raises(UserValueError, match=re.escape(repr(wrong))):
-        SecuredApp(Inner(), allowed_hosts=[wrong])
+        SecuredApp(RecordingApp(), allowed_hosts=[wrong])
 
 
 @pytest.mark.requirement("S1")
@@ -297,26 +301,26 @@ def test_a_host_that_could_never_match_is_an_error(wrong: str) -> None:
     "wrong", ["*", "null", "example.com", "https://*.example.com", "https://example.com/app", ""]
 )
 def test_an_origin_that_could_never_match_is_an_error(wrong: str) -> None:
-    """`null` can come from anywhere, hence nothing lets it in."""
+    """Any sandboxed page sends `null`, hence it cannot be allowed."""
     with pytest.raises(UserValueError, match=re.escape(repr(wrong))):
-        SecuredApp(Inner(), allowed_origins=[wrong])
+        SecuredApp(RecordingApp(), allowed_origins=[wrong])
 
 
 @pytest.mark.parametrize("setting", ["allowed_hosts", "allowed_origins", "required_scopes"])
-def test_one_text_is_no_list_of_texts(setting: str) -> None:
-    """A text taken for a list would allow its letters."""
+def test_a_string_instead_of_a_list_of_strings_is_refused(setting: str) -> None:
+    """Iterating over the string would allow its characters."""
     options: dict[str, Any] = {setting: "https://example.com"}
     with pytest.raises(UserTypeError, match=rf"{setting}= is a string: expected a list"):
-        SecuredApp(Inner(), **options)
+        SecuredApp(RecordingApp(), **options)
 
 
 @pytest.mark.requirement("S1")
-async def test_pages_of_this_machine_may_not_call_a_public_name() -> None:
-    """What runs on the machine of a visitor is no part of a server elsewhere."""
-    app = SecuredApp(Inner(), allowed_hosts=["tools.example.com"])
+async def test_localhost_pages_cannot_call_a_public_host() -> None:
+    """A page on a visitor's machine does not belong to a server elsewhere."""
+    app = SecuredApp(RecordingApp(), allowed_hosts=["tools.example.com"])
     page = ("origin", "http://localhost:3000")
-    assert (await knock(app, page, host="tools.example.com")).status == 403
-    assert (await knock(app, page)).status == 200
+    assert (await send_request(app, page, host="tools.example.com")).status == 403
+    assert (await send_request(app, page)).status == 200
 
 
 @pytest.mark.parametrize(
@@ -334,18 +338,20 @@ async def test_pages_of_this_machine_may_not_call_a_public_name() -> None:
     ],
 )
 async def test_origins_can_be_allowed(allowed: str, origin: str, passes: bool) -> None:
-    reply = await knock(SecuredApp(Inner(), allowed_origins=[allowed]), ("origin", origin))
+    reply = await send_request(
+        SecuredApp(RecordingApp(), allowed_origins=[allowed]), ("origin", origin)
+    )
     assert reply.status == (200 if passes else 403)
     assert reply.header("access-control-allow-origin") == (origin if passes else None)
 
 
-# --- S2: what refusals say
+# --- S2: messages of refusals
 
 
 @pytest.mark.requirement("S2")
-async def test_a_refused_host_is_named_with_its_remedy(caplog: pytest.LogCaptureFixture) -> None:
-    """A bare 421 once cost the users of another library days."""
-    reply = await knock(SecuredApp(Inner(), host="10.0.0.5"), host="tools.svc:8000")
+async def test_a_refused_host_is_reported_with_a_remedy(caplog: pytest.LogCaptureFixture) -> None:
+    """A bare 421 is hard to diagnose."""
+    reply = await send_request(SecuredApp(RecordingApp(), host="10.0.0.5"), host="tools.svc:8000")
     assert json.loads(reply.body) == {
         "error": {
             "status": 421,
@@ -368,7 +374,7 @@ async def test_a_refused_host_is_named_with_its_remedy(caplog: pytest.LogCapture
 
 @pytest.mark.requirement("S2")
 @pytest.mark.parametrize(
-    ("origins", "told"),
+    ("origins", "expected_message"),
     [
         (
             ["https://app.example.com"],
@@ -393,32 +399,36 @@ async def test_a_refused_host_is_named_with_its_remedy(caplog: pytest.LogCapture
         ),
     ],
 )
-async def test_a_refused_origin_is_named_with_its_remedy(
-    origins: list[str], told: str, caplog: pytest.LogCaptureFixture
+async def test_a_refused_origin_is_reported_with_a_remedy(
+    origins: list[str], expected_message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """In the body and in the log, also where `null` cannot be allowed at all."""
-    reply = await knock(SecuredApp(Inner()), *[("origin", origin) for origin in origins])
-    assert reply.message == told
-    assert caplog.messages == [f"A request to the listener on 127.0.0.1 was refused (403): {told}"]
+    """The body and the log explain it, also for `null`, which cannot be allowed."""
+    reply = await send_request(
+        SecuredApp(RecordingApp()), *[("origin", origin) for origin in origins]
+    )
+    assert reply.message == expected_message
+    assert caplog.messages == [
+        f"A request to the listener on 127.0.0.1 was refused (403): {expected_message}"
+    ]
 
 
 @pytest.mark.requirement("S2")
-async def test_a_missing_host_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    """This one has no setting."""
-    reply = await knock(SecuredApp(Inner()), host=None)
+async def test_a_missing_host_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    """No setting allows a missing header."""
+    reply = await send_request(SecuredApp(RecordingApp()), host=None)
     assert reply.message == "The Host header is wrong: expected one, got none."
     assert reply.message in caplog.text
 
 
 @pytest.mark.requirement("S2")
 @pytest.mark.parametrize("name", ["host", "origin", "content-type", "content-length"])
-async def test_a_header_cannot_forge_the_log(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    """What is quoted is short, on one line, and every character of it can be seen."""
+async def test_a_header_cannot_forge_log_lines(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Quoted values are short, on one line, and printable."""
     value = "evil\x1b[31m\r\nWARNING all is well\x00\x9b" + "x" * 5_000
     options: dict[str, Any] = {"host": value} if name == "host" else {}
     options |= {"kind": value} if name == "content-type" else {}
     headers = [(name, value)] if name in {"origin", "content-length"} else []
-    reply = await knock(SecuredApp(Inner()), *headers, **options)
+    reply = await send_request(SecuredApp(RecordingApp()), *headers, **options)
     assert reply.status in {400, 403, 415, 421}
     (record,) = caplog.messages
     assert record.isprintable()
@@ -452,9 +462,9 @@ async def test_a_header_cannot_forge_the_log(name: str, caplog: pytest.LogCaptur
 )
 @pytest.mark.parametrize("method", ["POST", "post"])
 async def test_only_json_can_be_posted(kind: str | None, passes: bool, method: str) -> None:
-    """Forms of other sites are sent without asking, JSON is not."""
-    inner = Inner()
-    reply = await knock(SecuredApp(inner), kind=kind, method=method)
+    """Browsers send forms across origins without a preflight, but not JSON."""
+    inner = RecordingApp()
+    reply = await send_request(SecuredApp(inner), kind=kind, method=method)
     assert reply.status == (200 if passes else 415)
     assert bool(inner.bodies) is passes
     if not passes:
@@ -463,24 +473,25 @@ async def test_only_json_can_be_posted(kind: str | None, passes: bool, method: s
 
 @pytest.mark.requirement("S4")
 @given(st.text(st.characters(max_codepoint=255), max_size=40))
-def test_no_other_content_type_passes(kind: str) -> None:
-    """Whatever is written there."""
-    status = asyncio.run(knock(SecuredApp(Inner()), kind=kind)).status
+def test_only_the_json_content_type_passes(kind: str) -> None:
+    status = asyncio.run(send_request(SecuredApp(RecordingApp()), kind=kind)).status
     named = kind.partition(";")[0].strip().lower()
     assert status == (200 if named == "application/json" else 415)
 
 
 @pytest.mark.requirement("S4")
 async def test_two_content_types_are_refused() -> None:
-    """The app might look at the other one."""
-    reply = await knock(SecuredApp(Inner()), ("content-type", "text/plain"))
+    """The app could read the other one."""
+    reply = await send_request(SecuredApp(RecordingApp()), ("content-type", "text/plain"))
     assert reply.status == 415
     assert "'text/plain, application/json'" in reply.message
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-async def test_what_has_no_body_needs_no_content_type(method: str) -> None:
-    reply = await knock(SecuredApp(Inner()), kind=None, method=method, receive=parts(b""))
+async def test_a_request_without_a_body_needs_no_content_type(method: str) -> None:
+    reply = await send_request(
+        SecuredApp(RecordingApp()), kind=None, method=method, receive=body_parts(b"")
+    )
     assert reply.status == 200
 
 
@@ -506,17 +517,19 @@ SMALL = ListenerLimits(max_body=10)
         ("\xb2", 400),
     ],
 )
-async def test_the_told_length_is_checked_before_anything_is_read(length: str, status: int) -> None:
-    inner = Inner()
-    reply = await knock(SecuredApp(inner, limits=SMALL), ("content-length", length))
+async def test_the_content_length_is_checked_before_the_body_is_read(
+    length: str, status: int
+) -> None:
+    inner = RecordingApp()
+    reply = await send_request(SecuredApp(inner, limits=SMALL), ("content-length", length))
     assert reply.status == status
     assert len(inner.scopes) == (status == 200)
 
 
 async def test_two_lengths_are_refused() -> None:
-    """What stands before the server could have taken the other one (request smuggling)."""
+    """A proxy could have used the other one (request smuggling)."""
     lengths = [("content-length", "2"), ("content-length", "2")]
-    reply = await knock(SecuredApp(Inner()), *lengths)
+    reply = await send_request(SecuredApp(RecordingApp()), *lengths)
     assert (reply.status, reply.message) == (
         400,
         "The Content-Length is invalid: expected one number, got '2, 2'.",
@@ -524,40 +537,42 @@ async def test_two_lengths_are_refused() -> None:
 
 
 @pytest.mark.parametrize("body", [(b"x" * 11,), (b"x" * 5, b"x" * 5, b"x"), (b"x" * 6, b"x" * 6)])
-async def test_a_body_is_counted_while_it_comes(body: tuple[bytes, ...]) -> None:
-    """Where no length is told, or a wrong one."""
-    inner = Inner()
-    reply = await knock(SecuredApp(inner, limits=SMALL), receive=parts(*body))
+async def test_a_body_is_counted_while_it_arrives(body: tuple[bytes, ...]) -> None:
+    """The Content-Length can be missing or wrong."""
+    inner = RecordingApp()
+    reply = await send_request(SecuredApp(inner, limits=SMALL), receive=body_parts(*body))
     assert reply.status == 413
     assert reply.message == "The body is too large: expected at most 10 bytes (max_body=)."
     assert inner.bodies == []
-    reply = await knock(SecuredApp(inner, limits=SMALL), receive=parts(b"x" * 5, b"x" * 5))
+    reply = await send_request(
+        SecuredApp(inner, limits=SMALL), receive=body_parts(b"x" * 5, b"x" * 5)
+    )
     assert (reply.status, inner.bodies) == (200, [b"x" * 10])
 
 
-async def test_a_body_that_stops_coming_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
-    """Else a few clients that send nothing would hold every place."""
-    app = SecuredApp(Inner(), limits=ListenerLimits(body_timeout=SOON))
-    reply = await knock(app, receive=silent(b"{"))
+async def test_a_stalled_body_times_out(caplog: pytest.LogCaptureFixture) -> None:
+    """Otherwise a few silent clients would occupy all request slots."""
+    app = SecuredApp(RecordingApp(), limits=ListenerLimits(body_timeout=SHORT_TIMEOUT))
+    reply = await send_request(app, receive=stalled_body(b"{"))
     assert (reply.status, reply.header("connection")) == (408, "close")
     assert reply.message == "The body did not arrive within 0.05 s (body_timeout=)."
     assert reply.message in caplog.text
-    assert (await knock(app)).status == 200
+    assert (await send_request(app)).status == 200
 
 
-async def test_a_body_that_drips_is_given_up() -> None:
-    """The time is that of the whole body, not of each of its parts."""
+async def test_a_dripping_body_times_out() -> None:
+    """The timeout covers the whole body, not each part."""
 
     async def drip() -> Message:
         await asyncio.sleep(0)
         return {"type": "http.request", "body": b"", "more_body": True}
 
-    app = SecuredApp(Inner(), limits=ListenerLimits(body_timeout=SOON))
-    assert (await knock(app, receive=drip)).status == 408
+    app = SecuredApp(RecordingApp(), limits=ListenerLimits(body_timeout=SHORT_TIMEOUT))
+    assert (await send_request(app, receive=drip)).status == 408
 
 
-async def test_the_wait_for_a_client_to_leave_has_no_limit() -> None:
-    """A stream of events watches for that while it runs, long after the body has come."""
+async def test_waiting_for_a_disconnect_has_no_timeout() -> None:
+    """An event stream waits for a disconnect while it runs, long after the body has arrived."""
     waited = asyncio.Event()
     gone = asyncio.Event()
     messages = [{"type": "http.request", "body": b"{}"}]
@@ -576,8 +591,8 @@ async def test_the_wait_for_a_client_to_leave_has_no_limit() -> None:
 
     # The limit has run out before the wait begins: it would end at the first turn of the loop.
     app = SecuredApp(stream, limits=ListenerLimits(body_timeout=1e-9))
-    task = asyncio.create_task(knock(app, receive=receive))
-    async with asyncio.timeout(PATIENCE):
+    task = asyncio.create_task(send_request(app, receive=receive))
+    async with asyncio.timeout(TEST_TIMEOUT):
         await waited.wait()
         for _ in range(10):
             await asyncio.sleep(0)
@@ -585,11 +600,11 @@ async def test_the_wait_for_a_client_to_leave_has_no_limit() -> None:
         assert (await task).status == 200
 
 
-async def test_a_timeout_of_the_server_is_no_late_body() -> None:
+async def test_a_timeout_error_of_the_server_is_not_reported_as_a_late_body() -> None:
     async def receive() -> Message:
         raise TimeoutError
 
-    assert (await knock(SecuredApp(Inner()), receive=receive)).status == 500
+    assert (await send_request(SecuredApp(RecordingApp()), receive=receive)).status == 500
 
 
 async def _swallowing(scope: Any, receive: Any, send: Any) -> None:
@@ -620,40 +635,40 @@ async def _insisting(scope: Any, receive: Any, send: Any) -> None:
 
 @pytest.mark.parametrize("app", [_swallowing, _grouping, _translating, _insisting])
 @pytest.mark.parametrize("status", [413, 408])
-async def test_a_refusal_in_the_body_is_told_whatever_the_app_makes_of_it(
+async def test_a_refused_body_is_reported_however_the_app_handles_the_error(
     app: Any, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The app of the MCP SDK, for one, answers 500 to any exception while it reads."""
-    bodies = {413: parts(b"x" * 5, b"x" * 6), 408: silent(b"x")}
-    limits = ListenerLimits(max_body=10, body_timeout=SOON)
-    reply = await knock(SecuredApp(app, limits=limits), receive=bodies[status])
+    """The app of the MCP SDK answers 500 to any exception while it reads."""
+    bodies = {413: body_parts(b"x" * 5, b"x" * 6), 408: stalled_body(b"x")}
+    limits = ListenerLimits(max_body=10, body_timeout=SHORT_TIMEOUT)
+    reply = await send_request(SecuredApp(app, limits=limits), receive=bodies[status])
     assert reply.status == status
-    assert reply.parts == ["http.response.start", "http.response.body"]
+    assert reply.body_parts == ["http.response.start", "http.response.body"]
     assert json.loads(reply.body)["error"]["status"] == status
     assert len(caplog.messages) == 1
 
 
-async def test_nothing_more_of_a_refused_body_is_given_out() -> None:
-    """An app that reads on would else take what is left for the whole."""
-    read_on: list[bytes] = []
+async def test_a_refused_body_cannot_be_read_further() -> None:
+    """An app that keeps reading would take the rest for the whole body."""
+    read_after_refusal: list[bytes] = []
 
     async def insisting(scope: Any, receive: Any, send: Any) -> None:
         with contextlib.suppress(Exception):
             await read(receive)
-        read_on.append(await read(receive))
+        read_after_refusal.append(await read(receive))
 
-    late = [silent(), parts(b"{}")]
+    late = [stalled_body(), body_parts(b"{}")]
 
     async def receive() -> Message:
         return await late.pop(0)()
 
-    app = SecuredApp(insisting, limits=ListenerLimits(body_timeout=SOON))
-    assert (await knock(app, receive=receive)).status == 408
-    assert read_on == []
+    app = SecuredApp(insisting, limits=ListenerLimits(body_timeout=SHORT_TIMEOUT))
+    assert (await send_request(app, receive=receive)).status == 408
+    assert read_after_refusal == []
 
 
-async def test_a_refusal_behind_the_start_of_an_answer_leaves_it_unfinished() -> None:
-    """The server around it then cuts the connection: the client sees that something is missing."""
+async def test_a_refusal_after_the_response_start_leaves_the_response_unfinished() -> None:
+    """The server then closes the connection, so the client notices the missing end."""
 
     async def early(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -661,12 +676,12 @@ async def test_a_refusal_behind_the_start_of_an_answer_leaves_it_unfinished() ->
             await read(receive)
         await send({"type": "http.response.body", "body": b"all is well"})
 
-    reply = await knock(SecuredApp(early, limits=SMALL), receive=parts(b"x" * 11))
-    assert reply.parts == ["http.response.start"]
+    reply = await send_request(SecuredApp(early, limits=SMALL), receive=body_parts(b"x" * 11))
+    assert reply.body_parts == ["http.response.start"]
 
 
 class Gate:
-    """An app that says when it is entered, and stays until it is let go."""
+    """An app that signals each request and blocks until it is opened."""
 
     def __init__(self) -> None:
         self.entered = asyncio.Semaphore(0)
@@ -682,17 +697,17 @@ class Gate:
 
 
 @pytest.mark.parametrize("way", ["end", "fault", "cancel"])
-async def test_requests_beyond_the_limit_are_sent_away_until_one_ends(way: str) -> None:
-    """A place is given back on every way out."""
+async def test_requests_beyond_the_concurrency_limit_get_503_until_one_ends(way: str) -> None:
+    """A slot is released on success, error and cancellation."""
     gate = Gate()
     app = SecuredApp(gate, limits=ListenerLimits(max_concurrency=2))
-    async with asyncio.timeout(PATIENCE):
-        for _ in range(3):  # a place that is lost would be missed in the next round
+    async with asyncio.timeout(TEST_TIMEOUT):
+        for _ in range(3):  # a leaked slot would show in the next round
             gate.opened.clear()
-            tasks = [asyncio.create_task(knock(app)) for _ in range(2)]
+            tasks = [asyncio.create_task(send_request(app)) for _ in range(2)]
             for _ in tasks:
                 await gate.entered.acquire()
-            reply = await knock(app)
+            reply = await send_request(app)
             assert (reply.status, reply.header("retry-after")) == (503, "1")
             assert reply.message.startswith("The server is busy: 2 requests are being handled")
             gate.fault = ValueError("no") if way == "fault" else None
@@ -702,24 +717,26 @@ async def test_requests_beyond_the_limit_are_sent_away_until_one_ends(way: str) 
             gate.opened.set()
             ended = await asyncio.gather(*tasks, return_exceptions=True)
             assert len(ended) == 2
-            assert (await knock(app)).status == (500 if way == "fault" else 200)
+            assert (await send_request(app)).status == (500 if way == "fault" else 200)
             await gate.entered.acquire()
 
 
-async def test_refused_requests_hold_no_place() -> None:
-    """However many come that have no token, the wrong type or too much to say."""
-    app = SecuredApp(Inner(), auth=TOKEN, limits=ListenerLimits(max_concurrency=1, max_body=10))
+async def test_refused_requests_do_not_occupy_a_slot() -> None:
+    """Clients without a token or with an invalid body cannot block others."""
+    app = SecuredApp(
+        RecordingApp(), auth=TOKEN, limits=ListenerLimits(max_concurrency=1, max_body=10)
+    )
     for _ in range(3):
-        assert (await knock(app)).status == 401
-        assert (await knock(app, kind="text/plain", bearer=TOKEN)).status == 415
-        assert (await knock(app, receive=parts(b"x" * 11), bearer=TOKEN)).status == 413
-        assert (await knock(app, host="evil.com", bearer=TOKEN)).status == 421
-    assert (await knock(app, bearer=TOKEN)).status == 200
+        assert (await send_request(app)).status == 401
+        assert (await send_request(app, kind="text/plain", bearer=TOKEN)).status == 415
+        assert (await send_request(app, receive=body_parts(b"x" * 11), bearer=TOKEN)).status == 413
+        assert (await send_request(app, host="evil.com", bearer=TOKEN)).status == 421
+    assert (await send_request(app, bearer=TOKEN)).status == 200
 
 
 @pytest.mark.parametrize("name", ["max_body", "max_concurrency", "body_timeout"])
 @pytest.mark.parametrize("value", [0, -1, float("nan"), True, "5", None])
-def test_a_limit_is_a_number_above_zero(name: str, value: Any) -> None:
+def test_a_limit_must_be_a_number_above_zero(name: str, value: Any) -> None:
     options: dict[str, Any] = {name: value}
     with pytest.raises(UserValueError, match=rf"{name}= is invalid: expected a number above 0"):
         ListenerLimits(**options)
@@ -729,8 +746,8 @@ def test_a_limit_is_a_number_above_zero(name: str, value: Any) -> None:
 
 
 @dataclass
-class Known:
-    """What a verifier knows of a token; as the `AccessToken` of the MCP SDK."""
+class TokenInfo:
+    """What a verifier returns for a token, like the `AccessToken` of the MCP SDK."""
 
     client_id: str = "tester"
     scopes: Any = ("read",)
@@ -740,7 +757,7 @@ class Known:
 
 
 class Verifier:
-    """Knows some tokens, asynchronously."""
+    """An asynchronous token verifier with fixed tokens."""
 
     def __init__(self, **known: Any) -> None:
         self.known = {name.replace("_", "-"): value for name, value in known.items()}
@@ -755,7 +772,7 @@ class Verifier:
 
 
 class SyncVerifier(Verifier):
-    """Knows them without waiting."""
+    """The same verifier with a synchronous method."""
 
     def verify_token(self, token: str) -> Any:  # type: ignore[override]
         self.asked.append(token)
@@ -764,8 +781,8 @@ class SyncVerifier(Verifier):
 
 @pytest.mark.requirement("S1")
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.168.0.5", "example.com", "127.0.0.1.x"])  # noqa: S104
-def test_listening_for_others_needs_auth(host: str) -> None:
-    """The error says which setting it is about and what else can be done."""
+def test_listening_beyond_loopback_needs_auth(host: str) -> None:
+    """The error names the setting and the alternative."""
     with pytest.raises(UserError) as caught:
         check_binding(host, auth=None, setting="ui_token")
     assert str(caught.value) == (
@@ -799,11 +816,11 @@ def test_listening_on_loopback_needs_no_auth(host: str) -> None:
         [f"Bearer {TOKEN}", "Basic x"],
     ],
 )
-async def test_without_a_token_nothing_is_reached(authorization: list[str]) -> None:
-    """No header, a broken one or two of them: 401, and how to do it."""
-    inner = Inner()
+async def test_a_request_without_a_valid_token_header_gets_401(authorization: list[str]) -> None:
+    """A missing, malformed or repeated header."""
+    inner = RecordingApp()
     headers = [("authorization", value) for value in authorization]
-    reply = await knock(SecuredApp(inner, auth=TOKEN), *headers)
+    reply = await send_request(SecuredApp(inner, auth=TOKEN), *headers)
     assert (reply.status, reply.header("www-authenticate")) == (401, "Bearer")
     assert reply.message == (
         "A bearer token is missing. Send the header 'Authorization: Bearer ...' once."
@@ -813,21 +830,20 @@ async def test_without_a_token_nothing_is_reached(authorization: list[str]) -> N
 
 @pytest.mark.requirement("S3")
 @pytest.mark.parametrize("name", ["token", "access_token", "authorization", "key"])
-async def test_a_token_in_the_address_is_not_taken(name: str) -> None:
-    """Addresses stand in logs and histories."""
-    app = SecuredApp(Inner(), auth=TOKEN)
-    assert (await knock(app, query=f"{name}={TOKEN}")).status == 401
-    assert (await knock(app, path=f"/mcp/{TOKEN}")).status == 401
-    assert (await knock(app, ("cookie", f"{name}={TOKEN}"))).status == 401
+async def test_a_token_in_the_url_is_not_accepted(name: str) -> None:
+    """URLs end up in logs and browser histories."""
+    app = SecuredApp(RecordingApp(), auth=TOKEN)
+    assert (await send_request(app, query=f"{name}={TOKEN}")).status == 401
+    assert (await send_request(app, path=f"/mcp/{TOKEN}")).status == 401
+    assert (await send_request(app, ("cookie", f"{name}={TOKEN}"))).status == 401
 
 
 @pytest.mark.requirement("S3")
 @pytest.mark.parametrize(
     "token", [TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "x" * len(TOKEN), "x", "undefined"]
 )
-async def test_another_token_is_told_to_be_wrong(token: str) -> None:
-    """Only the very token opens; the refusal says that another one was shown."""
-    reply = await knock(SecuredApp(Inner(), auth=TOKEN), bearer=token)
+async def test_a_wrong_token_is_reported_as_invalid(token: str) -> None:
+    reply = await send_request(SecuredApp(RecordingApp(), auth=TOKEN), bearer=token)
     assert (reply.status, reply.message) == (
         401,
         "The bearer token is invalid or has expired.",
@@ -836,15 +852,15 @@ async def test_another_token_is_told_to_be_wrong(token: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "Bearer "])
-async def test_the_token_lets_in(scheme: str) -> None:
-    inner = Inner()
+async def test_the_right_token_is_accepted(scheme: str) -> None:
+    inner = RecordingApp()
     app = SecuredApp(inner, auth=TOKEN)
-    assert (await knock(app, ("authorization", f"{scheme} {TOKEN}"))).status == 200
+    assert (await send_request(app, ("authorization", f"{scheme} {TOKEN}"))).status == 200
     assert inner.principals == [Principal(client_id="token", token=TOKEN)]
 
 
 @pytest.mark.parametrize(
-    ("auth", "told"),
+    ("auth", "expected_message"),
     [
         ("", "at least 16 characters, got 0"),
         ("fifteen-letters", "at least 16 characters, got 15"),
@@ -855,28 +871,28 @@ async def test_the_token_lets_in(scheme: str) -> None:
         (object(), "got object"),
     ],
 )
-def test_auth_that_cannot_work_is_an_error(auth: Any, told: str) -> None:
+def test_an_unusable_auth_setting_is_an_error(auth: Any, expected_message: str) -> None:
     """A short token can be guessed, and one with a line end can never be sent."""
-    with pytest.raises(UserError, match=told) as caught:
-        SecuredApp(Inner(), auth=auth)
+    with pytest.raises(UserError, match=expected_message) as caught:
+        SecuredApp(RecordingApp(), auth=auth)
     assert TOKEN not in str(caught.value)
 
 
 @pytest.mark.parametrize("auth", [None, TOKEN])
 def test_scopes_need_a_verifier(auth: str | None) -> None:
-    """Else they would be asked for and never looked at."""
+    """Without one, the required scopes would never be checked."""
     with pytest.raises(UserError, match="required_scopes= needs a verifier as auth="):
-        SecuredApp(Inner(), auth=auth, required_scopes=["read"])
+        SecuredApp(RecordingApp(), auth=auth, required_scopes=["read"])
 
 
 @pytest.mark.requirement("S23")
 @pytest.mark.parametrize("kind", [Verifier, SyncVerifier])
-async def test_a_verifier_says_who_calls(kind: type[Verifier]) -> None:
-    """The app finds it in the scope and in the context, the latter during the request."""
-    known = Known(scopes=["read", "write"])
+async def test_a_verifier_identifies_the_caller(kind: type[Verifier]) -> None:
+    """The app finds the principal in the scope and, during the request, in the context."""
+    known = TokenInfo(scopes=["read", "write"])
     good = "good"
-    inner = Inner()
-    reply = await knock(SecuredApp(inner, auth=kind(good=known)), bearer=good)
+    inner = RecordingApp()
+    reply = await send_request(SecuredApp(inner, auth=kind(good=known)), bearer=good)
     expected = Principal(
         client_id="tester", scopes=("read", "write"), subject="ada", token=good, claims=known
     )
@@ -885,37 +901,37 @@ async def test_a_verifier_says_who_calls(kind: type[Verifier]) -> None:
     assert current_principal() is None
 
 
-async def test_a_token_verifier_of_the_mcp_sdk_fits() -> None:
+async def test_a_token_verifier_of_the_mcp_sdk_is_accepted() -> None:
     provider = pytest.importorskip("mcp.server.auth.provider")
     token = provider.AccessToken(
         token=TOKEN, client_id="c1", scopes=["a"], expires_at=int(time.time()) + 60
     )
-    inner = Inner()
+    inner = RecordingApp()
     app = SecuredApp(inner, auth=Verifier(**{TOKEN: token}), required_scopes=["a"])
-    assert (await knock(app, bearer=TOKEN)).status == 200
+    assert (await send_request(app, bearer=TOKEN)).status == 200
     (principal,) = inner.principals
     assert principal is not None
     assert (principal.client_id, principal.scopes) == ("c1", ("a",))
 
 
-async def test_the_state_of_the_server_is_kept_and_not_changed() -> None:
-    inner = Inner()
+async def test_the_state_of_the_server_is_passed_on_unchanged() -> None:
+    inner = RecordingApp()
     scope = http_scope(
         [
-            ("host", OWN),
+            ("host", OWN_HOST),
             ("content-type", "application/json"),
             ("authorization", f"Bearer {TOKEN}"),
         ]
     )
     scope["state"] = {"db": 1}
-    await SecuredApp(inner, auth=TOKEN)(scope, parts(b""), Reply().send)
+    await SecuredApp(inner, auth=TOKEN)(scope, body_parts(b""), Reply().send)
     assert inner.scopes[0]["state"]["db"] == 1
     assert scope["state"] == {"db": 1}
 
 
 @pytest.mark.requirement("S23")
 async def test_each_request_has_its_own_principal() -> None:
-    """Two at once are not taken for each other, also where one waits for the other."""
+    """Concurrent requests do not share it."""
     seen: dict[str, Principal | None] = {}
     both = asyncio.Barrier(2)
 
@@ -924,9 +940,9 @@ async def test_each_request_has_its_own_principal() -> None:
         seen[scope["path"]] = current_principal()
         await answer(send)
 
-    guarded = SecuredApp(app, auth=Verifier(a=Known("one"), b=Known("two")))
+    guarded = SecuredApp(app, auth=Verifier(a=TokenInfo("one"), b=TokenInfo("two")))
     await asyncio.gather(
-        knock(guarded, bearer="a", path="/a"), knock(guarded, bearer="b", path="/b")
+        send_request(guarded, bearer="a", path="/a"), send_request(guarded, bearer="b", path="/b")
     )
     assert {path: who and who.client_id for path, who in seen.items()} == {
         "/a": "one",
@@ -935,8 +951,8 @@ async def test_each_request_has_its_own_principal() -> None:
 
 
 @pytest.mark.requirement("S23")
-def test_a_principal_does_not_show_its_token() -> None:
-    """It is in what tools get as their context, and that is printed."""
+def test_the_repr_of_a_principal_does_not_show_its_token() -> None:
+    """Tools get the principal in their context, which is often printed."""
     who = Principal(client_id="c", subject="s", token=TOKEN, claims={"token": TOKEN})
     assert repr(who) == "Principal(client_id='c', scopes=(), subject='s')"
     assert str(who) == repr(who)
@@ -961,9 +977,11 @@ NOW = time.time()
     ],
     ids=["none", "later", "whole", "date", "past", "zero", "nan", "past-date", "text"],
 )
-async def test_an_old_token_is_not_taken(expires: Any, status: int) -> None:
-    """Nor is one of which it cannot be said how old it is."""
-    reply = await knock(SecuredApp(Inner(), auth=Verifier(t=Known(expires_at=expires))), bearer="t")
+async def test_an_expired_token_is_not_accepted(expires: Any, status: int) -> None:
+    """An unreadable expiry time is an error of the verifier."""
+    reply = await send_request(
+        SecuredApp(RecordingApp(), auth=Verifier(t=TokenInfo(expires_at=expires))), bearer="t"
+    )
     assert reply.status == status
     if status == 401:
         assert reply.header("www-authenticate") == 'Bearer error="invalid_token"'
@@ -981,20 +999,24 @@ async def test_an_old_token_is_not_taken(expires: Any, status: int) -> None:
         ("", 401),
     ],
 )
-async def test_a_token_for_another_server_is_not_taken(resource: str | None, status: int) -> None:
-    """What was given for one server opens no other."""
-    auth = Verifier(t=Known(resource=resource))
-    app = SecuredApp(Inner(), auth=auth, resource="https://tools.example.com/mcp")
-    assert (await knock(app, bearer="t")).status == status
+async def test_a_token_for_another_server_is_not_accepted(
+    resource: str | None, status: int
+) -> None:
+    auth = Verifier(t=TokenInfo(resource=resource))
+    app = SecuredApp(RecordingApp(), auth=auth, resource="https://tools.example.com/mcp")
+    assert (await send_request(app, bearer="t")).status == status
 
 
 @pytest.mark.parametrize("scopes", [("read",), "read", [], None, "", "tools:admin-not"])
-async def test_a_token_without_the_scopes_is_told_which(scopes: Any) -> None:
-    auth = Verifier(t=Known(scopes=scopes))
+async def test_missing_scopes_are_listed_in_the_refusal(scopes: Any) -> None:
+    auth = Verifier(t=TokenInfo(scopes=scopes))
     app = SecuredApp(
-        Inner(), auth=auth, required_scopes=["tools:read", "tools:admin"], metadata_url="https://m"
+        RecordingApp(),
+        auth=auth,
+        required_scopes=["tools:read", "tools:admin"],
+        metadata_url="https://m",
     )
-    reply = await knock(app, bearer="t")
+    reply = await send_request(app, bearer="t")
     assert reply.status == 403
     assert reply.message == "The token lacks required scopes: tools:read, tools:admin."
     assert reply.header("www-authenticate") == (
@@ -1004,70 +1026,72 @@ async def test_a_token_without_the_scopes_is_told_which(scopes: Any) -> None:
 
 
 @pytest.mark.parametrize("scopes", [["write", "read", "all"], "read write", {"read", "write"}])
-async def test_a_token_with_the_scopes_lets_in(scopes: Any) -> None:
-    """Some verifiers give them as one text, as they stand in a token."""
+async def test_a_token_with_the_required_scopes_is_accepted(scopes: Any) -> None:
+    """Some verifiers return the scopes as one string, as they stand in a token."""
     app = SecuredApp(
-        Inner(), auth=Verifier(t=Known(scopes=scopes)), required_scopes=["read", "write"]
+        RecordingApp(), auth=Verifier(t=TokenInfo(scopes=scopes)), required_scopes=["read", "write"]
     )
-    assert (await knock(app, bearer="t")).status == 200
+    assert (await send_request(app, bearer="t")).status == 200
 
 
-async def test_clients_learn_where_tokens_come_from() -> None:
-    """RFC 9728: without a token and with a wrong one."""
-    app = SecuredApp(Inner(), auth=Verifier(), metadata_url="https://x/.well-known/o")
-    told = 'resource_metadata="https://x/.well-known/o"'
-    assert (await knock(app)).header("www-authenticate") == f"Bearer {told}"
-    reply = await knock(app, bearer="wrong")
-    assert reply.header("www-authenticate") == f'Bearer error="invalid_token", {told}'
+async def test_a_401_points_to_the_resource_metadata() -> None:
+    """RFC 9728, both without a token and with a wrong one."""
+    app = SecuredApp(RecordingApp(), auth=Verifier(), metadata_url="https://x/.well-known/o")
+    metadata = 'resource_metadata="https://x/.well-known/o"'
+    assert (await send_request(app)).header("www-authenticate") == f"Bearer {metadata}"
+    reply = await send_request(app, bearer="wrong")
+    assert reply.header("www-authenticate") == f'Bearer error="invalid_token", {metadata}'
 
 
 @pytest.mark.parametrize("found", [None, False])
-async def test_a_verifier_can_say_no(found: Any) -> None:
-    assert (await knock(SecuredApp(Inner(), auth=Verifier(t=found)), bearer="t")).status == 401
+async def test_a_verifier_can_refuse_a_token(found: Any) -> None:
+    assert (
+        await send_request(SecuredApp(RecordingApp(), auth=Verifier(t=found)), bearer="t")
+    ).status == 401
 
 
 @pytest.mark.requirement("S25")
-async def test_a_broken_verifier_lets_nobody_in(caplog: pytest.LogCaptureFixture) -> None:
-    """And says nothing of what broke, but where to find it."""
-    inner = Inner()
+async def test_a_verifier_that_raises_admits_no_request(caplog: pytest.LogCaptureFixture) -> None:
+    """The response hides the error, the log has it."""
+    inner = RecordingApp()
     app = SecuredApp(inner, auth=Verifier(t=ConnectionError("db-7 is down")))
-    reply = await knock(app, bearer="t")
+    reply = await send_request(app, bearer="t")
     assert reply.status == 500
     assert b"db-7" not in reply.body
     assert "db-7 is down" in caplog.text
     assert inner.scopes == []
 
 
-async def test_some_paths_can_be_open() -> None:
+async def test_paths_can_be_exempt_from_auth() -> None:
     """Host and Origin are checked there as well."""
     verifier = Verifier()
-    app = SecuredApp(Inner(), auth=verifier, protect=lambda path: path != "/healthz")
+    app = SecuredApp(RecordingApp(), auth=verifier, protect=lambda path: path != "/healthz")
     get: dict[str, Any] = {"method": "GET", "kind": None}
-    assert (await knock(app, path="/healthz", **get)).status == 200
-    assert (await knock(app, path="/healthz/", **get)).status == 401
-    assert (await knock(app, path="/mcp", **get)).status == 401
-    assert (await knock(app, path="/healthz", host="evil.com", **get)).status == 421
+    assert (await send_request(app, path="/healthz", **get)).status == 200
+    assert (await send_request(app, path="/healthz/", **get)).status == 401
+    assert (await send_request(app, path="/mcp", **get)).status == 401
+    assert (await send_request(app, path="/healthz", host="evil.com", **get)).status == 421
     assert verifier.asked == []
 
 
-async def test_open_paths_are_those_within_a_mount() -> None:
-    """An application that mounts the listener says so in `root_path`, and nothing more is open."""
-    inner = Inner()
+async def test_exempt_paths_are_relative_to_the_mount() -> None:
+    """A mounting application sets `root_path`; no other path becomes open."""
+    inner = RecordingApp()
     guarded = SecuredApp(inner, auth=TOKEN, protect=lambda path: path != "/healthz")
 
     async def mounted(scope: Any, receive: Any, send: Any) -> None:
         await guarded({**scope, "root_path": "/tools"}, receive, send)
 
     get: dict[str, Any] = {"method": "GET", "kind": None}
-    assert (await knock(mounted, path="/tools/healthz", **get)).status == 200
-    assert (await knock(mounted, path="/tools/mcp", **get)).status == 401
-    assert (await knock(mounted, path="/tools", **get)).status == 401
-    assert (await knock(guarded, path="/tools/healthz", **get)).status == 401
+    assert (await send_request(mounted, path="/tools/healthz", **get)).status == 200
+    assert (await send_request(mounted, path="/tools/mcp", **get)).status == 401
+    assert (await send_request(mounted, path="/tools", **get)).status == 401
+    assert (await send_request(guarded, path="/tools/healthz", **get)).status == 401
 
 
 @pytest.mark.requirement("S23")
-async def test_a_token_never_shows(caplog: pytest.LogCaptureFixture) -> None:
-    """No log and no answer holds it, right or wrong, whatever fails and whoever quotes it."""
+async def test_a_token_never_appears_in_logs_or_responses(caplog: pytest.LogCaptureFixture) -> None:
+    """Valid or not, whatever fails, and whichever code quotes it."""
     caplog.set_level(logging.DEBUG)
 
     async def quoting(scope: Any, receive: Any, send: Any) -> None:
@@ -1077,16 +1101,16 @@ async def test_a_token_never_shows(caplog: pytest.LogCaptureFixture) -> None:
         async def verify_token(self, token: str) -> Any:
             raise ValueError(f"cannot read {token}\x1b[2J")
 
-    short = Known(scopes=[])
-    old = Known(expires_at=1)
+    short = TokenInfo(scopes=[])
+    old = TokenInfo(expires_at=1)
     apps: list[Any] = [
-        SecuredApp(Inner(), auth=TOKEN),
-        SecuredApp(Inner(), auth="another-" + "x" * 20),
+        SecuredApp(RecordingApp(), auth=TOKEN),
+        SecuredApp(RecordingApp(), auth="another-" + "x" * 20),
         SecuredApp(quoting, auth=TOKEN),
-        SecuredApp(Inner(), auth=Quoting()),
-        SecuredApp(Inner(), auth=Verifier()),
-        SecuredApp(Inner(), auth=Verifier(**{TOKEN: short}), required_scopes=["a"]),
-        SecuredApp(Inner(), auth=Verifier(**{TOKEN: old})),
+        SecuredApp(RecordingApp(), auth=Quoting()),
+        SecuredApp(RecordingApp(), auth=Verifier()),
+        SecuredApp(RecordingApp(), auth=Verifier(**{TOKEN: short}), required_scopes=["a"]),
+        SecuredApp(RecordingApp(), auth=Verifier(**{TOKEN: old})),
     ]
     ways: list[dict[str, Any]] = [
         {"bearer": TOKEN},
@@ -1095,7 +1119,7 @@ async def test_a_token_never_shows(caplog: pytest.LogCaptureFixture) -> None:
         {"bearer": f"{TOKEN} {TOKEN}"},
         {"query": f"token={TOKEN}"},
     ]
-    replies = [await knock(app, **way) for app, way in itertools.product(apps, ways)]
+    replies = [await send_request(app, **way) for app, way in itertools.product(apps, ways)]
     assert {reply.status for reply in replies} == {200, 401, 403, 415, 421, 500}
     for reply in replies:
         assert TOKEN not in reply.body.decode()
@@ -1106,18 +1130,18 @@ async def test_a_token_never_shows(caplog: pytest.LogCaptureFixture) -> None:
     assert all(record.exc_info is None for record in caplog.records)
 
 
-# --- web pages that may call
+# --- allowed web pages
 
 
 PAGE = "https://app.example.com"
 
 
-async def test_a_preflight_is_answered_for_allowed_pages() -> None:
-    """A browser asks before it sends JSON or a token; that question itself has no token."""
-    inner = Inner()
+async def test_a_preflight_of_an_allowed_origin_is_answered() -> None:
+    """Browsers send the preflight without a token."""
+    inner = RecordingApp()
     app = SecuredApp(inner, auth=TOKEN, allowed_origins=[PAGE])
     asking = ("access-control-request-method", "POST")
-    reply = await knock(app, ("origin", PAGE), asking, method="OPTIONS", kind=None)
+    reply = await send_request(app, ("origin", PAGE), asking, method="OPTIONS", kind=None)
     assert (reply.status, reply.body, inner.scopes) == (204, b"", [])
     assert reply.headers == [
         ("access-control-allow-methods", "GET, POST, DELETE"),
@@ -1142,16 +1166,18 @@ async def test_a_preflight_is_answered_for_allowed_pages() -> None:
     ("origin", "status"),
     [("https://evil.com", 403), ("null", 403), ("http://localhost:3000", 401), (None, 401)],
 )
-async def test_a_preflight_of_others_is_not_answered(origin: str | None, status: int) -> None:
+async def test_a_preflight_of_another_origin_is_not_answered(
+    origin: str | None, status: int
+) -> None:
     headers = [] if origin is None else [("origin", origin)]
-    app = SecuredApp(Inner(), auth=TOKEN, allowed_origins=[PAGE])
-    reply = await knock(app, *headers, method="OPTIONS", kind=None)
+    app = SecuredApp(RecordingApp(), auth=TOKEN, allowed_origins=[PAGE])
+    reply = await send_request(app, *headers, method="OPTIONS", kind=None)
     assert reply.status == status
     assert not [name for name, _ in reply.headers if name.startswith("access-control")]
 
 
-async def test_allowed_pages_can_read_answers_and_refusals() -> None:
-    """The exact origin, never `*`, also where the app says otherwise."""
+async def test_allowed_origins_can_read_responses_and_refusals() -> None:
+    """The exact origin, never `*`, also where the app sets another value."""
 
     async def open_to_all(scope: Any, receive: Any, send: Any) -> None:
         if scope["path"] == "/broken":
@@ -1161,10 +1187,10 @@ async def test_allowed_pages_can_read_answers_and_refusals() -> None:
     app = SecuredApp(open_to_all, auth=TOKEN, allowed_origins=[PAGE])
     page = ("origin", PAGE)
     replies = [
-        await knock(app, page, bearer=TOKEN),
-        await knock(app, page),
-        await knock(app, page, bearer=TOKEN, kind="text/plain"),
-        await knock(app, page, bearer=TOKEN, path="/broken"),
+        await send_request(app, page, bearer=TOKEN),
+        await send_request(app, page),
+        await send_request(app, page, bearer=TOKEN, kind="text/plain"),
+        await send_request(app, page, bearer=TOKEN, path="/broken"),
     ]
     assert [reply.status for reply in replies] == [200, 401, 415, 500]
     for reply in replies:
@@ -1174,18 +1200,18 @@ async def test_allowed_pages_can_read_answers_and_refusals() -> None:
     assert replies[0].header("mcp-session-id") == "s"
 
 
-# --- faults and other kinds of connection
+# --- errors and other kinds of connection
 
 
 @pytest.mark.requirement("S25")
-async def test_a_fault_of_the_app_is_told_by_its_number(caplog: pytest.LogCaptureFixture) -> None:
-    """The client gets no traceback; the log has it, under the same number."""
+async def test_an_app_error_is_reported_by_its_id(caplog: pytest.LogCaptureFixture) -> None:
+    """The client gets no traceback; the log has it under the same id."""
 
     async def broken(scope: Any, receive: Any, send: Any) -> None:
         raise KeyError("secret-place")
 
     app = SecuredApp(broken)
-    reply = await knock(app)
+    reply = await send_request(app)
     error = json.loads(reply.body)["error"]
     assert reply.status == 500
     assert error == {
@@ -1196,34 +1222,34 @@ async def test_a_fault_of_the_app_is_told_by_its_number(caplog: pytest.LogCaptur
     (record,) = caplog.messages
     assert record.startswith(f"A request failed (error {error['id']}).\nTraceback (most recent")
     assert record.rstrip().endswith("KeyError: 'secret-place'")
-    assert (await knock(app)).status == 500
+    assert (await send_request(app)).status == 500
 
 
 @pytest.mark.requirement("S25")
-async def test_a_fault_behind_the_start_of_an_answer_is_logged(
+async def test_an_app_error_after_the_response_start_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The answer cannot be taken back, and nothing is added to it."""
+    """The response cannot be withdrawn, and nothing is added to it."""
 
     async def broken(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"[1,", "more_body": True})
         raise KeyError("secret-place")
 
-    reply = await knock(SecuredApp(broken))
+    reply = await send_request(SecuredApp(broken))
     assert (reply.status, reply.body) == (200, b"[1,")
     assert "secret-place" in caplog.text
 
 
 async def test_websockets_are_closed() -> None:
-    """Nothing served here speaks them, and browsers open them to anywhere."""
+    """No endpoint uses them, and browsers open them across origins."""
     sent: list[Message] = []
 
     async def send(message: Message) -> None:
         sent.append(message)
 
-    inner = Inner()
-    await SecuredApp(inner)({"type": "websocket", "headers": []}, parts(b""), send)
+    inner = RecordingApp()
+    await SecuredApp(inner)({"type": "websocket", "headers": []}, body_parts(b""), send)
     assert (sent, inner.scopes) == ([{"type": "websocket.close", "code": 1008}], [])
 
 
@@ -1233,12 +1259,12 @@ async def test_the_lifespan_reaches_the_app() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         seen.append(scope["type"])
 
-    await SecuredApp(app, auth=TOKEN)({"type": "lifespan"}, parts(b""), Reply().send)
+    await SecuredApp(app, auth=TOKEN)({"type": "lifespan"}, body_parts(b""), Reply().send)
     assert seen == ["lifespan"]
 
 
-def test_the_module_is_light() -> None:
-    """It is loaded before anything is served, and asks for no web framework."""
+def test_importing_the_module_loads_no_web_framework() -> None:
+    """The module is imported before anything is served."""
     heavy = {"asyncio", "starlette", "httpx", "pydantic", "mcp", "uvicorn", "anyio"}
     program = "import sys, agents_tools.server.http_security; print(*sys.modules)"
     run = subprocess.run(  # noqa: S603 - its own interpreter
@@ -1264,15 +1290,15 @@ async def served(app: Any, host: str = "127.0.0.1") -> AsyncGenerator[int]:
     server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve(sockets=[sock]))
     try:
-        async with asyncio.timeout(2 * PATIENCE):  # the socket takes connections from the start
+        async with asyncio.timeout(2 * TEST_TIMEOUT):  # the socket takes connections from the start
             yield sock.getsockname()[1]
     finally:
         server.should_exit = True
-        await asyncio.wait_for(task, 2 * PATIENCE)
+        await asyncio.wait_for(task, 2 * TEST_TIMEOUT)
         sock.close()
 
 
-async def _no_lifespan(scope: Any, receive: Any, send: Any) -> None:
+async def _sized_reply(scope: Any, receive: Any, send: Any) -> None:
     if scope["type"] == "lifespan":
         while (await receive())["type"] != "lifespan.shutdown":
             await send({"type": "lifespan.startup.complete"})
@@ -1287,9 +1313,9 @@ async def _no_lifespan(scope: Any, receive: Any, send: Any) -> None:
     ("bind", "reached"),
     [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]"), ("0.0.0.0", "localhost")],  # noqa: S104
 )
-async def test_a_real_client_meets_the_same_rules(bind: str, reached: str) -> None:
-    """The rules hold over a connection, on every kind of address."""
-    app = SecuredApp(_no_lifespan, host=bind, auth=TOKEN, allowed_origins=[PAGE])
+async def test_the_rules_apply_over_a_real_connection(bind: str, reached: str) -> None:
+    """On every kind of address."""
+    app = SecuredApp(_sized_reply, host=bind, auth=TOKEN, allowed_origins=[PAGE])
     bearer = {"authorization": f"Bearer {TOKEN}"}
     async with served(app, bind) as port, httpx.AsyncClient(trust_env=False) as client:
         url = f"http://{reached}:{port}/mcp"
@@ -1309,14 +1335,14 @@ async def test_a_real_client_meets_the_same_rules(bind: str, reached: str) -> No
         assert reply.headers["access-control-allow-origin"] == PAGE
 
 
-async def test_a_real_client_that_sends_too_much_is_told() -> None:
-    """Both where it tells the length and where it sends chunks."""
+async def test_a_real_client_that_sends_too_much_gets_413() -> None:
+    """With a Content-Length and with chunks."""
 
     async def chunks() -> AsyncGenerator[bytes]:
         for _ in range(64):
             yield b"x" * 4_096
 
-    app = SecuredApp(_no_lifespan, limits=ListenerLimits(max_body=10_000))
+    app = SecuredApp(_sized_reply, limits=ListenerLimits(max_body=10_000))
     json_type = {"content-type": "application/json"}
     async with served(app) as port, httpx.AsyncClient(trust_env=False) as client:
         url = f"http://127.0.0.1:{port}/"
@@ -1328,27 +1354,27 @@ async def test_a_real_client_that_sends_too_much_is_told() -> None:
         assert (reply.status_code, reply.headers["x-size"]) == (200, "10000")
 
 
-async def test_a_real_client_that_stops_sending_is_told_and_left() -> None:
-    app = SecuredApp(_no_lifespan, limits=ListenerLimits(body_timeout=SOON))
+async def test_a_real_client_that_stops_sending_gets_408_and_is_disconnected() -> None:
+    app = SecuredApp(_sized_reply, limits=ListenerLimits(body_timeout=SHORT_TIMEOUT))
     async with served(app) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(
             b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
             b"content-length: 100\r\n\r\n{"
         )
-        told = await reader.read()  # to the end: the connection is closed as well
+        response = await reader.read()  # to the end: the connection is closed as well
         writer.close()
         await writer.wait_closed()
-    assert told.startswith(b"HTTP/1.1 408 ")
-    assert b"body_timeout=" in told
+    assert response.startswith(b"HTTP/1.1 408 ")
+    assert b"body_timeout=" in response
 
 
-async def test_real_clients_beyond_the_limit_are_sent_away() -> None:
+async def test_real_clients_beyond_the_concurrency_limit_get_503() -> None:
     gate = Gate()
     app = SecuredApp(gate, limits=ListenerLimits(max_concurrency=1))
 
     async def with_lifespan(scope: Any, receive: Any, send: Any) -> None:
-        await (_no_lifespan if scope["type"] == "lifespan" else app)(scope, receive, send)
+        await (_sized_reply if scope["type"] == "lifespan" else app)(scope, receive, send)
 
     async with served(with_lifespan) as port, httpx.AsyncClient(trust_env=False) as client:
         url = f"http://127.0.0.1:{port}/"

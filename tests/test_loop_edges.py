@@ -1,4 +1,4 @@
-"""Runs at the edges: calls begun early that no answer holds, ends within ends, ends that fail."""
+"""Edge cases of runs: early calls, cancellation, inner runs, sessions and failing ends."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WITHIN = 45.0
 """Seconds that anything here may take at most."""
 
 
-class Written:
+class ScriptModel:
     """A model whose answers are functions of the request."""
 
     provider = None
@@ -54,8 +54,8 @@ class Written:
         return ModelResponse(items=items)
 
 
-class Endless:
-    """A harmless tool that runs until it is cancelled, and notes that it was."""
+class BlockingTool:
+    """A read-only tool that runs until it is cancelled, and records the cancellation."""
 
     def __init__(self, *, slow_to_leave: bool = False) -> None:
         self.entered = asyncio.Event()
@@ -80,9 +80,9 @@ class Endless:
         self.tool = look
 
 
-async def test_a_call_begun_early_ends_with_an_answer_that_does_not_hold_it() -> None:
-    """The answer is the last of the turn: nothing of it runs on while the model is asked again."""
-    tool = Endless()
+async def test_an_early_call_missing_from_the_answer_is_cancelled() -> None:
+    """It must not run on while the model is asked again."""
+    tool = BlockingTool()
     seen: list[bool] = []
 
     async def first(request: ModelRequest) -> list[Any]:
@@ -96,15 +96,15 @@ async def test_a_call_begun_early_ends_with_an_answer_that_does_not_hold_it() ->
         seen.append(tool.over)
         return [MessageOutputItem(text='{"response": 4}')]
 
-    agent = Agent("A", model=Written(first, second), tools=[tool.tool], output_type=int)
+    agent = Agent("A", model=ScriptModel(first, second), tools=[tool.tool], output_type=int)
     async with asyncio.timeout(WITHIN):
         result = await Runner.run(agent, "go", run_config=RunConfig(start_calls_early=True))
     assert (result.final_output, seen) == (4, [True])
 
 
-async def test_a_call_begun_early_ends_with_the_run() -> None:
-    """A hook that fails on the answer ends the run: nothing may run on without one."""
-    tool = Endless()
+async def test_an_early_call_ends_with_the_run() -> None:
+    """A hook that fails on the answer ends the run, and no call outlives it."""
+    tool = BlockingTool()
 
     async def first(request: ModelRequest) -> list[Any]:
         assert request.on_call is not None
@@ -118,55 +118,55 @@ async def test_a_call_begun_early_ends_with_the_run() -> None:
             raise RuntimeError("the hook failed")
 
     call = tool_call("look", call_id="c1")
-    agent = Agent("A", model=Written(first), tools=[tool.tool])
+    agent = Agent("A", model=ScriptModel(first), tools=[tool.tool])
     config = RunConfig(start_calls_early=True)
     with pytest.raises(RuntimeError, match="the hook failed"):
         await asyncio.wait_for(Runner.run(agent, "go", run_config=config, hooks=Fails()), WITHIN)
     assert tool.over
 
 
-async def test_a_model_is_told_the_form_of_the_output() -> None:
-    """Providers write by it; an agent without one gets plain text."""
-    told: list[Any] = []
+async def test_a_model_request_contains_the_output_schema() -> None:
+    """Providers use it for structured output; without a type the output is plain text."""
+    collected: list[Any] = []
 
     async def answer(request: ModelRequest) -> list[Any]:
-        told.append(request.output)
+        collected.append(request.output)
         return [MessageOutputItem(text='{"response": 4}')]
 
-    await Runner.run(Agent("A", model=Written(answer)), "go")
-    await Runner.run(Agent("A", model=Written(answer), output_type=int), "go")
-    assert told[0] is None
-    assert told[1].schema["properties"]["response"]["type"] == "integer"
+    await Runner.run(Agent("A", model=ScriptModel(answer)), "go")
+    await Runner.run(Agent("A", model=ScriptModel(answer), output_type=int), "go")
+    assert collected[0] is None
+    assert collected[1].schema["properties"]["response"]["type"] == "integer"
 
 
-async def test_what_a_run_was_given_is_said_with_who_said_it() -> None:
-    """Only what the user wrote comes from the user: an interface shows it on the other side."""
-    given = [
+async def test_input_messages_are_emitted_with_their_source() -> None:
+    """Only user messages have the source USER: a UI shows them on the other side."""
+    messages = [
         {"role": "system", "content": "Be short."},
         {"role": "user", "content": "Hello"},
         {"role": "developer", "content": "Be kind."},
     ]
-    result = Runner.run_streamed(Agent("A", model=ScriptedModel(["Hi"])), given)
+    result = Runner.run_streamed(Agent("A", model=ScriptedModel(["Hi"])), messages)
     events = [event async for event in result.stream_events()]
-    said = [event for event in events if isinstance(event, MessageEvent)]
-    assert [(event.role, event.source) for event in said] == [
+    message_events = [event for event in events if isinstance(event, MessageEvent)]
+    assert [(event.role, event.source) for event in message_events] == [
         ("system", EventSource.AGENT),
         ("user", EventSource.USER),
         ("system", EventSource.AGENT),
     ]
-    assert all(event.timestamp > 0 for event in said)
+    assert all(event.timestamp > 0 for event in message_events)
 
 
-async def test_a_run_that_is_cancelled_while_it_ends_says_its_end() -> None:
-    """Whoever watches waits for the last event; a second wish to stop must not take it away."""
-    tool = Endless(slow_to_leave=True)
+async def test_a_run_cancelled_while_ending_emits_its_end_event() -> None:
+    """Subscribers wait for the last event; a second cancel must not remove it."""
+    tool = BlockingTool(slow_to_leave=True)
 
     async def first(request: ModelRequest) -> list[Any]:
         assert request.on_call is not None
         request.on_call(tool_call("look", call_id="c1"))
         return await asyncio.Event().wait()  # pyright: ignore[reportReturnType]
 
-    agent = Agent("A", model=Written(first), tools=[tool.tool])
+    agent = Agent("A", model=ScriptModel(first), tools=[tool.tool])
     result = Runner.run_streamed(agent, "go", run_config=RunConfig(start_calls_early=True))
     events: list[Any] = []
 
@@ -188,13 +188,13 @@ async def test_a_run_that_is_cancelled_while_it_ends_says_its_end() -> None:
 
 
 @pytest.mark.parametrize("outer", [None, 60.0])
-async def test_an_inner_run_has_an_end_of_its_own(outer: float | None) -> None:
-    """A time limit for an agent that is a tool counts beside that of the run around it."""
+async def test_an_inner_run_has_its_own_timeout(outer: float | None) -> None:
+    """The timeout of an agent used as a tool applies in addition to that of the outer run."""
 
     async def never(request: ModelRequest) -> list[Any]:
         return await asyncio.Event().wait()  # pyright: ignore[reportReturnType]
 
-    inner = Agent("Inner", model=Written(never))
+    inner = Agent("Inner", model=ScriptModel(never))
     tool = inner.as_tool(
         tool_name="ask", tool_description="Ask.", run_config=RunConfig(timeout=0.05)
     )
@@ -208,25 +208,27 @@ async def test_an_inner_run_has_an_end_of_its_own(outer: float | None) -> None:
     assert result.final_output == "over"
 
 
-async def test_an_inner_run_ends_with_the_one_around_it() -> None:
-    """It has no limit of its own: the outer one's error is told, once."""
+async def test_an_inner_run_ends_with_the_outer_run() -> None:
+    """Without its own timeout, only the error of the outer run is reported, once."""
 
     async def never(request: ModelRequest) -> list[Any]:
         return await asyncio.Event().wait()  # pyright: ignore[reportReturnType]
 
-    tool = Agent("Inner", model=Written(never)).as_tool(tool_name="ask", tool_description="Ask.")
+    tool = Agent("Inner", model=ScriptModel(never)).as_tool(
+        tool_name="ask", tool_description="Ask."
+    )
     outer = Agent("Outer", model=ScriptedModel([tool_call("ask", input="x")]), tools=[tool])
     with pytest.raises(RunTimeoutError, match=r"'Outer' took longer than 0\.1 s"):
         await asyncio.wait_for(Runner.run(outer, "go", run_config=RunConfig(timeout=0.1)), WITHIN)
 
 
-class Keeps:
-    """A session that keeps what it gets when it is let, or fails."""
+class BlockingSession:
+    """A session whose writes block until they are allowed, or fail."""
 
     def __init__(self, *, fails: bool = False) -> None:
-        self.kept: list[Event] = []
+        self.stored: list[Event] = []
         self.began = asyncio.Event()
-        self.may = asyncio.Event()
+        self.allowed = asyncio.Event()
         self.fails = fails
 
     def read(self) -> list[Event]:
@@ -234,15 +236,15 @@ class Keeps:
 
     async def append(self, events: Sequence[Event], /) -> None:
         self.began.set()
-        await self.may.wait()
+        await self.allowed.wait()
         if self.fails:
             raise OSError("the disk is full")
-        self.kept.extend(events)
+        self.stored.extend(events)
 
 
-async def test_a_cancelled_run_ends_when_what_was_being_kept_is_kept() -> None:
-    """What the session has begun to keep comes to its end first: the next run reads it."""
-    session = Keeps()
+async def test_a_cancelled_run_waits_for_a_session_write_in_progress() -> None:
+    """The next run reads it."""
+    session = BlockingSession()
     running = asyncio.ensure_future(
         Runner.run(Agent("A", model=ScriptedModel(["Hi"])), "go", session=session)
     )
@@ -252,26 +254,28 @@ async def test_a_cancelled_run_ends_when_what_was_being_kept_is_kept() -> None:
         for _ in range(20):
             await asyncio.sleep(0)
         assert not running.done()
-        session.may.set()
+        session.allowed.set()
         await asyncio.wait([running])
     assert running.cancelled()
-    assert [type(event).__name__ for event in session.kept[:2]] == [
+    assert [type(event).__name__ for event in session.stored[:2]] == [
         "MessageEvent",
         "RunItemStreamEvent",
     ]
 
 
-async def test_what_a_session_did_not_keep_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    """A cancelled run can raise nothing more: that its session is not whole is in the log."""
-    session = Keeps(fails=True)
-    session.may.set()
+async def test_a_failed_session_write_of_a_cancelled_run_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A cancelled run can no longer raise another error."""
+    session = BlockingSession(fails=True)
+    session.allowed.set()
     asked = asyncio.Event()
 
     async def never(request: ModelRequest) -> list[Any]:
         asked.set()
         return await asyncio.Event().wait()  # pyright: ignore[reportReturnType]
 
-    agent = Agent("A", model=Written(never))
+    agent = Agent("A", model=ScriptModel(never))
     running = asyncio.ensure_future(Runner.run(agent, "go", session=session))
     async with asyncio.timeout(WITHIN):
         await asked.wait()
@@ -287,8 +291,8 @@ def weigh(of: str) -> dict[str, int]:
     return {of: 3}
 
 
-async def test_what_a_tool_returned_is_the_output_where_a_run_stops_at_it() -> None:
-    """The value itself, and not the text that a model would read."""
+async def test_the_tool_value_is_the_output_of_a_run_that_stops_at_it() -> None:
+    """The value itself, not the text for the model."""
     agent = Agent(
         "A",
         model=ScriptedModel([tool_call("weigh", of="tea")]),
@@ -299,8 +303,8 @@ async def test_what_a_tool_returned_is_the_output_where_a_run_stops_at_it() -> N
     assert result.final_output == {"tea": 3}
 
 
-async def test_a_decision_after_the_tools_sees_values_and_refusals() -> None:
-    """What cannot be run has the text for the model as its value, and says that it failed."""
+async def test_a_tool_use_behavior_function_sees_values_and_refusals() -> None:
+    """A refused call has the text for the model as its value, and is marked as failed."""
     seen: list[Any] = []
 
     def decide(context: Any, results: list[FunctionToolResult]) -> ToolsToFinalOutputResult:
@@ -320,8 +324,8 @@ async def test_a_decision_after_the_tools_sees_values_and_refusals() -> None:
 
 
 @pytest.mark.parametrize(("length", "times"), [(15, 2), (16, 1)])
-async def test_a_call_that_comes_again_is_answered_again(length: int, times: int) -> None:
-    """An id that is long enough is no number that starts anew: the call is the one of before."""
+async def test_a_repeated_call_id_gets_the_stored_answer(length: int, times: int) -> None:
+    """A long id is not a restarting counter, so the call is the same one."""
     ran: list[str] = []
 
     @function_tool
@@ -338,8 +342,8 @@ async def test_a_call_that_comes_again_is_answered_again(length: int, times: int
     assert len(ran) == times
 
 
-async def test_a_call_without_an_id_waits_for_the_whole_answer() -> None:
-    """It could not be found again in the answer, and would be made twice."""
+async def test_a_call_without_an_id_does_not_start_early() -> None:
+    """It could not be found again in the answer, and would run twice."""
     ran: list[str] = []
     before: list[int] = []
 
@@ -361,17 +365,17 @@ async def test_a_call_without_an_id_waits_for_the_whole_answer() -> None:
     async def second(request: ModelRequest) -> list[Any]:
         return [MessageOutputItem(text="over")]
 
-    agent = Agent("A", model=Written(first, second), tools=[look])
+    agent = Agent("A", model=ScriptModel(first, second), tools=[look])
     config = RunConfig(start_calls_early=True)
     await asyncio.wait_for(Runner.run(agent, "go", run_config=config), WITHIN)
     assert (before, len(ran)) == ([0], 1)
 
 
 @pytest.mark.parametrize("later", [False, True])
-async def test_a_model_reads_what_its_session_holds(later: bool) -> None:
-    """Before what the run was given; a session may read at once, or take its time."""
+async def test_a_model_reads_the_session_before_the_input(later: bool) -> None:
+    """A session can read synchronously or asynchronously."""
 
-    class Holds(Keeps):
+    class Holds(BlockingSession):
         def read(self) -> Any:
             events = [MessageEvent("before", role="user"), MessageEvent("yes?", role="assistant")]
             return self.slowly(events) if later else events
@@ -387,18 +391,18 @@ async def test_a_model_reads_what_its_session_holds(later: bool) -> None:
         return [MessageOutputItem(text="over")]
 
     session = Holds()
-    session.may.set()
+    session.allowed.set()
     await asyncio.wait_for(
-        Runner.run(Agent("A", model=Written(answer)), "now", session=session), WITHIN
+        Runner.run(Agent("A", model=ScriptModel(answer)), "now", session=session), WITHIN
     )
     texts = [item.to_dict()["content"] for item in seen]
     assert [texts[0], texts[2]] == ["before", "now"]
     assert "yes?" in str(texts[1])
-    assert "before" not in str([event.to_dict() for event in session.kept])
+    assert "before" not in str([event.to_dict() for event in session.stored])
 
 
-async def test_a_call_begun_early_is_made_once() -> None:
-    """The answer that holds it takes it over: it is not made again when its turn comes."""
+async def test_an_early_call_runs_once() -> None:
+    """The answer that contains the call takes over the running one."""
     ran: list[Any] = []
     entered = asyncio.Event()
     may_end = asyncio.Event()
@@ -423,14 +427,14 @@ async def test_a_call_begun_early_is_made_once() -> None:
     async def second(request: ModelRequest) -> list[Any]:
         return [MessageOutputItem(text="over")]
 
-    agent = Agent("A", model=Written(first, second), tools=[look])
+    agent = Agent("A", model=ScriptModel(first, second), tools=[look])
     config = RunConfig(start_calls_early=True)
     await asyncio.wait_for(Runner.run(agent, "go", run_config=config), WITHIN)
     assert ran == ["c1"]
 
 
-async def test_a_tool_sees_what_the_run_has_used() -> None:
-    """It may stop by itself before the budget does it."""
+async def test_a_tool_sees_the_usage_of_the_run() -> None:
+    """It can stop before the budget is spent."""
     used: list[Usage | None] = []
 
     @function_tool
@@ -443,11 +447,11 @@ async def test_a_tool_sees_what_the_run_has_used() -> None:
     assert used[0] is result.usage
 
 
-# --- what is known of calls
+# --- call state
 
 
-async def test_a_tool_sees_in_its_cleanup_that_nobody_waits() -> None:
-    """The run is over for all its calls at once, before the first of them is told."""
+async def test_a_tool_sees_in_its_cleanup_that_the_run_was_cancelled() -> None:
+    """All calls of the run are marked before the first of them is cancelled."""
     seen: list[bool] = []
     entered = asyncio.Event()
 
@@ -471,13 +475,13 @@ async def test_a_tool_sees_in_its_cleanup_that_nobody_waits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("needed", "approved", "said"),
+    ("needed", "approved", "granted"),
     [(True, True, 1), (True, False, 0), (False, True, 0)],
 )
-async def test_only_what_a_person_has_granted_is_said_to_be_granted(
-    needed: bool, approved: bool, said: int
+async def test_only_an_approved_call_emits_tool_approval_granted(
+    needed: bool, approved: bool, granted: int
 ) -> None:
-    """Neither a call that nobody had to decide about, nor one that was refused."""
+    """Not a call without approval, nor a refused one."""
 
     @function_tool
     async def send() -> str:
@@ -489,28 +493,28 @@ async def test_only_what_a_person_has_granted_is_said_to_be_granted(
     run = Runner.run_streamed(agent, "go", run_config=config)
     events = [event async for event in run.stream_events()]
     names = [event.name for event in events if isinstance(event, RunItemStreamEvent)]
-    assert names.count("tool_approval_granted") == said
+    assert names.count("tool_approval_granted") == granted
     [output] = [item for item in run.new_items if isinstance(item, ToolCallOutputItem)]
     assert output.status == ("ok" if approved or not needed else "denied")
 
 
-async def test_a_call_that_was_cut_off_has_no_last_word_where_its_run_can_go_on(
+async def test_an_interrupted_call_of_a_resumable_run_gets_no_output(
     tmp_path: Path,
 ) -> None:
-    """Otherwise two answers to one call would be told: that it was cancelled, and that it is lost."""
-    tool = Endless()
-    told: list[str] = []
+    """Otherwise one call would get two answers: that it was cancelled, and that it is lost."""
+    tool = BlockingTool()
+    collected: list[str] = []
 
     async with contextlib.aclosing(LocalDurableStore(tmp_path / "runs.db")) as store:
-        for kept in (RunConfig(), RunConfig(durable=store)):
-            told.clear()
+        for config in (RunConfig(), RunConfig(durable=store)):
+            collected.clear()
             tool.entered.clear()
             agent = Agent("A", model=ScriptedModel([tool_call("look")]), tools=[tool.tool])
-            run = Runner.run_streamed(agent, "go", run_config=kept)
+            run = Runner.run_streamed(agent, "go", run_config=config)
 
             def note(event: Any) -> None:
                 if isinstance(event, RunItemStreamEvent) and event.name == "tool_output":
-                    told.append(event.item["status"])
+                    collected.append(event.item["status"])
 
             async def listen(run: Any = run, note: Any = note) -> None:
                 async for event in run.stream_events():
@@ -520,13 +524,13 @@ async def test_a_call_that_was_cut_off_has_no_last_word_where_its_run_can_go_on(
             await asyncio.wait_for(tool.entered.wait(), WITHIN)
             run.cancel()
             await asyncio.wait({listening}, timeout=WITHIN)
-            assert told == ([] if kept.durable is not None else ["cancelled"])
+            assert collected == ([] if config.durable is not None else ["cancelled"])
 
 
-async def test_what_a_server_says_of_its_tools_lets_nothing_run_early_or_twice(
+async def test_annotations_of_a_server_do_not_allow_early_or_repeated_calls(
     tmp_path: Path,
 ) -> None:
-    """Only trusted code can say that a second call does no harm."""
+    """Only trusted code can state that a second call does no harm."""
     small = Small(small_tool("hang", annotations={"readOnlyHint": True, "idempotentHint": True}))
     early: list[list[str]] = []
 
@@ -549,7 +553,7 @@ async def test_what_a_server_says_of_its_tools_lets_nothing_run_early_or_twice(
         MCPToolManager() as manager,
     ):
         await manager.add_server("box", server=small.server)
-        agent = Agent("A", model=Written(first, second), tools=manager.get_tools())
+        agent = Agent("A", model=ScriptModel(first, second), tools=manager.get_tools())
         config = RunConfig(durable=store, start_calls_early=True)
         run = asyncio.ensure_future(Runner.run(agent, "go", run_id="r", run_config=config))
         await small.began.wait()
@@ -561,7 +565,7 @@ async def test_what_a_server_says_of_its_tools_lets_nothing_run_early_or_twice(
 
 
 async def test_a_hook_reads_the_arguments_before_the_tool_runs() -> None:
-    """It may count or refuse by them."""
+    """It can count or refuse calls by their arguments."""
     seen: list[Any] = []
 
     @function_tool
@@ -581,8 +585,8 @@ async def test_a_hook_reads_the_arguments_before_the_tool_runs() -> None:
     assert seen == [("weigh", {"what": "tea"}), ("weigh", "ok")]
 
 
-async def test_a_call_that_is_over_before_the_answer_has_its_output_told() -> None:
-    """In its place, after the call: who shows the run sees both."""
+async def test_an_early_call_that_ends_before_the_answer_emits_its_output() -> None:
+    """After the call item, so that a UI shows both."""
     looked = asyncio.Event()
 
     @function_tool(annotations=ToolAnnotations(readOnlyHint=True))
@@ -603,7 +607,7 @@ async def test_a_call_that_is_over_before_the_answer_has_its_output_told() -> No
     async def second(request: ModelRequest) -> list[Any]:
         return [MessageOutputItem(text="over")]
 
-    agent = Agent("A", model=Written(first, second), tools=[look])
+    agent = Agent("A", model=ScriptModel(first, second), tools=[look])
     run = Runner.run_streamed(agent, "go", run_config=RunConfig(start_calls_early=True))
     async with asyncio.timeout(WITHIN):
         names = [

@@ -1,4 +1,4 @@
-"""What a run costs, counted rather than timed."""
+"""The cost of a run, counted instead of timed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def add(a: int, b: int) -> str:
 
 
 async def _counted(tools: list[Any], turns: int) -> Counter[str]:
-    """Count the calls that a run makes in each file of the package, itself warm."""
+    """Count the function calls of a warm run in each file of the package."""
     entered: Counter[str] = Counter()
 
     def enter(frame: FrameType, event: str, arg: object) -> None:
@@ -52,20 +52,20 @@ async def entered_by_a_small_run() -> Counter[str]:
 
 
 async def test_a_run_of_two_turns_enters_few_files_and_makes_few_calls() -> None:
-    """Each hop is read by whoever debugs a run, and paid by every run."""
+    """Each call is a cost of every run and a step when debugging."""
     entered = await entered_by_a_small_run()
     assert len(entered) <= 26, sorted(Path(file).name for file in entered)
     assert entered.total() <= 200
 
 
-async def test_each_turn_makes_as_many_calls_as_the_one_before() -> None:
-    """A long run must not grow slower with its history."""
+async def test_each_turn_makes_as_many_calls_as_the_previous_one() -> None:
+    """A long run must not get slower with its history."""
     few, more, most = [(await _counted([add], turns)).total() for turns in (10, 20, 30)]
     assert more - few == most - more
 
 
-async def test_a_thousand_tools_cost_a_turn_nothing() -> None:
-    """What an agent is offered must be prepared once, not once a turn."""
+async def test_a_thousand_tools_do_not_slow_down_a_turn() -> None:
+    """The tool list must be prepared once, not once per turn."""
     many = [add, *(add.with_(name=f"add_{number}") for number in range(999))]
     alone = (await _counted([add], 20)).total() - (await _counted([add], 10)).total()
     among = (await _counted(many, 20)).total() - (await _counted(many, 10)).total()

@@ -1,1 +1,1 @@
-"""Tests of the policies, one file for each thing that they do."""
+"""Tests of the policies, one file per topic."""

@@ -1,4 +1,4 @@
-"""Further attempts, the key they share, and the rate at which calls start."""
+"""Retries, idempotency keys, and rate limits."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from agents_tools.policies._limit import _RateLimit
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.tool import ToolOrigin
 
-# --- the key of a call
+# --- idempotency keys
 
 
-def keeping(keys: list[str], failures: int = 0) -> FunctionTool[..., Any]:
-    """Give a tool that notes the key of each attempt."""
+def tool_recording_keys(keys: list[str], failures: int = 0) -> FunctionTool[..., Any]:
+    """Return a tool that records the key of each attempt."""
 
     @function_tool
     async def pay(ctx: ToolContext[Any], amount: int) -> str:
@@ -40,8 +40,8 @@ def keeping(keys: list[str], failures: int = 0) -> FunctionTool[..., Any]:
     return pay
 
 
-async def test_a_call_may_be_repeated_very_often() -> None:
-    """The pause does not double without end, and the last failure is the tool's own."""
+async def test_a_call_can_be_retried_very_often() -> None:
+    """The backoff stays bounded, and the last error is that of the tool."""
     tries = 0
 
     @retry(1_100, backoff=0.0)
@@ -56,18 +56,18 @@ async def test_a_call_may_be_repeated_very_often() -> None:
     assert tries == 1_100
 
 
-async def test_all_attempts_of_a_call_have_one_key() -> None:
-    """A service that knows such keys then does the thing once."""
+async def test_all_attempts_of_a_call_share_one_key() -> None:
+    """A service that supports such keys executes the call once."""
     keys: list[str] = []
-    await retry(3, backoff=0)(keeping(keys, failures=2)).invoke(amount=1)
+    await retry(3, backoff=0)(tool_recording_keys(keys, failures=2)).invoke(amount=1)
     assert len(keys) == 3
     assert len(set(keys)) == 1
 
 
-async def test_no_two_calls_have_one_key() -> None:
-    """Not even equal calls, and not those of another process whose ids are counted alike."""
+async def test_different_calls_have_different_keys() -> None:
+    """Not even equal calls, nor calls of other processes with equal call ids."""
     keys: list[str] = []
-    tool = keeping(keys)
+    tool = tool_recording_keys(keys)
     for _ in range(2):
         await tool.invoke(amount=1)
         await tool.call(ToolContext(tool_call_id="call_0"), '{"amount": 1}')
@@ -76,35 +76,35 @@ async def test_no_two_calls_have_one_key() -> None:
 
 
 @pytest.mark.requirement("F42")
-async def test_in_a_run_the_key_is_made_of_the_run_and_the_call() -> None:
-    """A run that goes on elsewhere has the same ids, so what it does again has the same key."""
+async def test_in_a_run_the_key_depends_on_the_run_and_call_ids() -> None:
+    """A resumed run has the same ids, so a repeated call has the same key."""
     keys: list[str] = []
     model = ScriptedModel(
         [[tool_call("pay", amount=1, call_id="call_a"), tool_call("pay", amount=1)], "done"]
     )
-    result = await Runner.run(Agent("Helper", tools=[keeping(keys)], model=model), "hi")
+    result = await Runner.run(Agent("Helper", tools=[tool_recording_keys(keys)], model=model), "hi")
     assert f"{result.run_id}:call_a" in keys
     assert len(set(keys)) == 2
 
 
-async def test_the_long_id_of_a_foreign_framework_is_the_key() -> None:
-    """It is taken to be of no other call, so a framework that resumes gets the same key."""
+async def test_a_long_call_id_of_another_framework_is_the_key() -> None:
+    """Such an id is unique, so a framework that resumes gets the same key."""
     keys: list[str] = []
     for _ in range(2):
         context = ToolContext[Any](tool_call_id="call_0123456789abcdef")
-        await keeping(keys).call(context, '{"amount": 1}')
+        await tool_recording_keys(keys).call(context, '{"amount": 1}')
     assert keys == ["call_0123456789abcdef"] * 2
 
 
-async def test_a_key_may_be_handed_over() -> None:
-    """By whoever has the call made on another machine."""
+async def test_a_key_can_be_passed_in() -> None:
+    """By a caller that runs the call on another machine."""
     keys: list[str] = []
-    await keeping(keys).call(ToolContext(idempotency_key="order-7"), '{"amount": 1}')
+    await tool_recording_keys(keys).call(ToolContext(idempotency_key="order-7"), '{"amount": 1}')
     assert keys == ["order-7"]
 
 
-async def test_calls_inside_a_call_have_keys_of_their_own() -> None:
-    """The same ones when the outer call is tried again, whatever comes first."""
+async def test_nested_calls_have_their_own_keys() -> None:
+    """They stay the same when the outer call is retried, in any order."""
     keys: list[str] = []
     tries = 0
 
@@ -120,29 +120,29 @@ async def test_calls_inside_a_call_have_keys_of_their_own() -> None:
             raise ConnectionError
         return "done"
 
-    pay = keeping(keys)
+    pay = tool_recording_keys(keys)
     await shop.invoke()
     assert len(set(keys[:3])) == 3
     assert set(keys[:3]) == set(keys[3:])
 
 
-async def test_a_run_inside_a_call_has_the_keys_of_that_call() -> None:
-    """The id of the inner run is another one each time; what stays is the call that it is in."""
+async def test_keys_in_a_nested_run_depend_on_the_outer_call() -> None:
+    """The id of the inner run changes each time, the call around it does not."""
     keys: list[str] = []
     inner = ScriptedModel([tool_call("pay", amount=1, call_id="inner"), "paid"])
-    helper = Agent("Payer", tools=[keeping(keys)], model=inner)
+    helper = Agent("Payer", tools=[tool_recording_keys(keys)], model=inner)
     outer = ScriptedModel([tool_call("payer", input="pay", call_id="outer"), "done"])
     agent = Agent("Helper", tools=[helper.as_tool("payer", "Pays.")], model=outer)
     result = await Runner.run(agent, "hi")
     assert keys == [f"{result.run_id}:outer/inner"]
 
 
-# --- what may be repeated
+# --- which calls may be retried
 
 
 @pytest.mark.requirement("F42")
-async def test_two_runs_inside_one_call_have_keys_of_their_own() -> None:
-    """Models count their calls anew in each run; and a second attempt finds the keys again."""
+async def test_two_runs_inside_one_call_have_different_keys() -> None:
+    """Models restart their call ids in each run; a second attempt gets the same keys again."""
     keys: list[str] = []
 
     @retry(2, on=ConnectionError, backoff=0)
@@ -150,7 +150,7 @@ async def test_two_runs_inside_one_call_have_keys_of_their_own() -> None:
     async def pay_both(ctx: ToolContext[Any]) -> str:
         for _ in range(2):
             model = ScriptedModel([tool_call("pay", amount=1, call_id="call_1"), "done"])
-            await Runner.run(Agent("Helper", tools=[keeping(keys)], model=model), "pay")
+            await Runner.run(Agent("Helper", tools=[tool_recording_keys(keys)], model=model), "pay")
         if ctx.attempt == 1:
             raise ConnectionError
         return "paid"
@@ -163,7 +163,7 @@ async def test_two_runs_inside_one_call_have_keys_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("annotations", "given", "tries"),
+    ("annotations", "idempotent", "tries"),
     [
         (None, None, 1),
         (ToolAnnotations(), None, 1),
@@ -174,13 +174,13 @@ async def test_two_runs_inside_one_call_have_keys_of_their_own() -> None:
     ],
 )
 @pytest.mark.parametrize("error", [ToolTimeoutError("late"), ToolLostError("gone")])
-async def test_what_may_have_taken_effect_is_repeated_only_for_idempotent_tools(
-    annotations: ToolAnnotations | None, given: bool | None, tries: int, error: Exception
+async def test_a_call_that_may_have_taken_effect_is_retried_only_if_idempotent(
+    annotations: ToolAnnotations | None, idempotent: bool | None, tries: int, error: Exception
 ) -> None:
-    """What trusted code says about the tool counts, unless the policy says something else."""
+    """Annotations by trusted code count, unless the policy overrides them."""
     done = 0
 
-    @retry(2, on=type(error), backoff=0, idempotent=given)
+    @retry(2, on=type(error), backoff=0, idempotent=idempotent)
     @function_tool(annotations=annotations)
     async def act() -> str:
         nonlocal done
@@ -191,8 +191,8 @@ async def test_what_may_have_taken_effect_is_repeated_only_for_idempotent_tools(
     assert done == tries
 
 
-async def test_what_a_server_says_about_its_tool_allows_no_repetition() -> None:
-    """Annotations from elsewhere are hints."""
+async def test_annotations_of_a_server_do_not_allow_retries() -> None:
+    """Annotations of a remote server are hints."""
     done = 0
 
     async def act(context: Any, args_json: str) -> str:
@@ -211,8 +211,8 @@ async def test_what_a_server_says_about_its_tool_allows_no_repetition() -> None:
     assert done == 1
 
 
-async def test_a_tool_made_by_hand_is_repeated() -> None:
-    """It reads its arguments itself: what is no `ModelBehaviorError` comes from its work."""
+async def test_a_hand_made_tool_is_retried() -> None:
+    """It parses its own arguments, so any error but `ModelBehaviorError` comes from its work."""
     done = 0
 
     async def act(context: Any, args_json: str) -> str:
@@ -226,8 +226,8 @@ async def test_a_tool_made_by_hand_is_repeated() -> None:
     assert await retry(3, backoff=0)(tool).on_invoke_tool(None, "{}") == "done"
 
 
-async def test_retry_timeout_and_key_go_together() -> None:
-    """Each attempt has its own deadline, all have one key, and the outcome says how many."""
+async def test_retry_timeout_and_key_work_together() -> None:
+    """Each attempt has its own deadline, all share one key, and the outcome has the count."""
     keys: list[str] = []
 
     @retry(3, backoff=0, idempotent=True)
@@ -245,8 +245,8 @@ async def test_retry_timeout_and_key_go_together() -> None:
     assert len(set(keys)) == 1
 
 
-async def test_a_budget_bounds_the_further_attempts_of_a_run() -> None:
-    """A service in trouble is not asked twice as much; another run has a budget of its own."""
+async def test_a_budget_limits_the_retries_of_a_run() -> None:
+    """It protects a failing service; another run has its own budget."""
     done = 0
 
     @retry(3, backoff=0, budget=0.1)
@@ -265,8 +265,8 @@ async def test_a_budget_bounds_the_further_attempts_of_a_run() -> None:
 
 
 @pytest.mark.parametrize("options", [{"budget": 0}, {"attempts": 0}])
-def test_a_retry_that_cannot_work_is_refused(options: dict[str, Any]) -> None:
-    """When it is written."""
+def test_invalid_retry_options_are_refused(options: dict[str, Any]) -> None:
+    """At construction."""
     with pytest.raises(UserError, match=r"retry\("):
         retry(**options)
 
@@ -275,7 +275,7 @@ def test_a_retry_that_cannot_work_is_refused(options: dict[str, Any]) -> None:
 
 
 def test_calls_are_spaced_and_a_burst_starts_at_once() -> None:
-    """After a pause, but never more than that."""
+    """After a pause a burst is allowed, but never more."""
     pace = _RateLimit(per_second=10, burst=3)
     starts = [pace.take(100.0, may_wait=True) for _ in range(5)]
     assert starts == pytest.approx([100.0, 100.0, 100.0, 100.1, 100.2])
@@ -284,8 +284,8 @@ def test_calls_are_spaced_and_a_burst_starts_at_once() -> None:
     assert [even.take(5.0, may_wait=True) for _ in range(3)] == pytest.approx([5.0, 5.1, 5.2])
 
 
-def test_times_that_nobody_wants_any_more_are_given_to_others() -> None:
-    """Cancelled calls do not slow down those that come later, nor make them come together."""
+def test_start_times_of_cancelled_calls_are_reused() -> None:
+    """Cancelled calls neither delay later calls nor let them start together."""
     pace = _RateLimit(per_second=1, burst=1)
     starts = [pace.take(10.0, may_wait=True) for _ in range(5)]
     for start in starts[1:]:
@@ -301,10 +301,8 @@ def test_times_that_nobody_wants_any_more_are_given_to_others() -> None:
         st.tuples(st.sampled_from(["come", "come", "go"]), st.integers(0, 8)), max_size=60
     ),
 )
-def test_there_are_never_more_starts_than_the_pace_allows(
-    burst: int, steps: list[tuple[str, int]]
-) -> None:
-    """Whoever comes, and whoever gives up while it waits."""
+def test_the_rate_is_never_exceeded(burst: int, steps: list[tuple[str, int]]) -> None:
+    """With any sequence of arrivals and cancellations."""
     pace = _RateLimit(4, burst)
     now = 100.0
     waiting: list[float] = []
@@ -326,8 +324,8 @@ def test_there_are_never_more_starts_than_the_pace_allows(
             assert count <= burst + 4 * (other - one) + 1e-6
 
 
-async def test_a_burst_is_let_through_and_the_rest_is_overloaded() -> None:
-    """With no place to wait in."""
+async def test_a_burst_passes_and_further_calls_are_overloaded() -> None:
+    """Without a queue."""
     release = asyncio.Event()
 
     @limit(per_second=0.001, burst=3, queue=0)
@@ -342,8 +340,8 @@ async def test_a_burst_is_let_through_and_the_rest_is_overloaded() -> None:
     assert [(await call).status for call in calls] == ["ok"] * 3 + ["overloaded"] * 2
 
 
-async def test_a_cancelled_call_gives_its_time_back() -> None:
-    """The next one does not wait behind nobody."""
+async def test_a_cancelled_call_releases_its_start_time() -> None:
+    """The next call must not wait for a cancelled one."""
 
     @limit(per_second=0.001, queue=1)
     @function_tool
@@ -375,7 +373,7 @@ async def test_a_cancelled_call_gives_its_time_back() -> None:
         {"calls": 0.5},
     ],
 )
-def test_a_limit_that_cannot_work_is_refused(options: dict[str, Any]) -> None:
-    """When it is written: a burst needs a rate, and nothing can be called half a time."""
+def test_invalid_limit_options_are_refused(options: dict[str, Any]) -> None:
+    """At construction: a burst needs a rate, and counts are whole numbers."""
     with pytest.raises(UserError, match=r"limit\("):
         limit(**options)

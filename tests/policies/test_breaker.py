@@ -1,4 +1,4 @@
-"""A service that is out of order is left alone until it answers again."""
+"""Circuit breaker: a failing service is not called until it works again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 class Service:
-    """A tool of a service that fails as it is told."""
+    """A tool of a service with an adjustable error."""
 
     def __init__(self, **options: Any) -> None:
         self.error: BaseException | None = ConnectionError("refused")
@@ -65,8 +65,8 @@ class Service:
             assert await self.ask() != "ok"
 
 
-async def test_after_failures_in_a_row_calls_are_answered_at_once(clock: Clock) -> None:
-    """The service is left alone, and the model is told what to do."""
+async def test_consecutive_failures_open_the_circuit(clock: Clock) -> None:
+    """The service gets no calls, and the model reads what to do."""
     service = Service()
     async with listen() as events:
         await service.fail(3)
@@ -82,8 +82,8 @@ async def test_after_failures_in_a_row_calls_are_answered_at_once(clock: Clock) 
     assert [event.level for event in warnings] == ["warning"]
 
 
-async def test_one_call_tries_whether_it_works_again(clock: Clock) -> None:
-    """And if it does, all are let through."""
+async def test_one_call_probes_the_service_and_closes_the_circuit(clock: Clock) -> None:
+    """After a success, all calls pass."""
     service = Service()
     await service.fail(3)
     clock.now += 30
@@ -91,7 +91,7 @@ async def test_one_call_tries_whether_it_works_again(clock: Clock) -> None:
     assert [await service.ask() for _ in range(3)] == ["ok"] * 3
 
 
-async def test_if_the_one_fails_all_wait_once_more(clock: Clock) -> None:
+async def test_a_failed_probe_opens_the_circuit_again(clock: Clock) -> None:
     """One failure is enough then."""
     service = Service()
     await service.fail(3)
@@ -102,8 +102,8 @@ async def test_if_the_one_fails_all_wait_once_more(clock: Clock) -> None:
     assert await service.ask() == "ok"
 
 
-async def test_only_one_tries_though_many_come_at_once(clock: Clock) -> None:
-    """A service that is just coming back is not run over."""
+async def test_only_one_of_many_concurrent_calls_is_the_probe(clock: Clock) -> None:
+    """A recovering service must not be flooded."""
     service = Service()
     await service.fail(3)
     clock.now += 30
@@ -115,8 +115,8 @@ async def test_only_one_tries_though_many_come_at_once(clock: Clock) -> None:
     assert service.calls == 4
 
 
-async def test_one_that_is_cancelled_while_it_tries_lets_another_try(clock: Clock) -> None:
-    """Otherwise nobody ever would."""
+async def test_a_cancelled_probe_lets_another_call_probe(clock: Clock) -> None:
+    """Otherwise the circuit would stay open forever."""
     service = Service()
     await service.fail(3)
     clock.now += 30
@@ -131,8 +131,8 @@ async def test_one_that_is_cancelled_while_it_tries_lets_another_try(clock: Cloc
     assert await service.ask() == "ok"
 
 
-async def test_one_that_hangs_while_it_tries_does_not_keep_the_others_away(clock: Clock) -> None:
-    """After as long again, another one tries."""
+async def test_a_hanging_probe_does_not_block_other_probes(clock: Clock) -> None:
+    """After another reset time, the next call probes."""
     service = Service()
     await service.fail(3)
     clock.now += 30
@@ -150,8 +150,8 @@ async def test_one_that_hangs_while_it_tries_does_not_keep_the_others_away(clock
     assert await hanging == "ok"
 
 
-async def test_late_results_of_an_earlier_time_do_not_count(clock: Clock) -> None:
-    """A call that was under way when the service broke says nothing about it now."""
+async def test_late_results_from_before_the_opening_do_not_count(clock: Clock) -> None:
+    """A call that started before the failure says nothing about the current state."""
     service = Service()
     service.hold, service.error = asyncio.Event(), None
     late_success = asyncio.create_task(service.ask())
@@ -175,16 +175,16 @@ async def test_late_results_of_an_earlier_time_do_not_count(clock: Clock) -> Non
 @pytest.mark.parametrize(
     "error", [ValueError("no such page"), ToolDeniedError("no"), ToolOverloadedError("full")]
 )
-async def test_other_errors_do_not_open_it(error: Exception) -> None:
-    """A tool's own `ValueError` is an answer; a refusal says nothing."""
+async def test_other_errors_do_not_open_the_circuit(error: Exception) -> None:
+    """A `ValueError` of the tool is an answer; a refusal proves nothing."""
     service = Service()
     service.error = error
     await service.fail(10)
     assert service.calls == 10
 
 
-async def test_an_answer_in_between_starts_the_count_anew() -> None:
-    """Only failures in a row count, and an error of the tool itself is an answer."""
+async def test_a_success_resets_the_failure_count() -> None:
+    """Only consecutive failures count, and an error of the tool itself is an answer."""
     service = Service()
     for answer in (None, ValueError("no such page")):
         await service.fail(2)
@@ -198,7 +198,7 @@ async def test_an_answer_in_between_starts_the_count_anew() -> None:
 @pytest.mark.parametrize(
     "error", [TimeoutError(), ToolTimeoutError("late"), ToolLostError("gone"), BrokenPipeError()]
 )
-async def test_faults_of_the_infrastructure_open_it(error: Exception) -> None:
+async def test_infrastructure_errors_open_the_circuit(error: Exception) -> None:
     """Lost connections, timeouts and lost calls."""
     service = Service()
     service.error = error
@@ -207,8 +207,8 @@ async def test_faults_of_the_infrastructure_open_it(error: Exception) -> None:
     assert service.calls == 3
 
 
-async def test_bad_arguments_say_nothing_about_the_service() -> None:
-    """They never got there."""
+async def test_invalid_arguments_do_not_count() -> None:
+    """They never reach the service."""
     service = Service(on=Exception)
     for _ in range(5):
         assert (await service.tool.call(None, '{"question": 1}')).status == "invalid_args"
@@ -216,7 +216,7 @@ async def test_bad_arguments_say_nothing_about_the_service() -> None:
     assert await service.ask() == "ok"
 
 
-async def test_what_opens_it_can_be_said() -> None:
+async def test_the_counted_errors_can_be_configured() -> None:
     """By classes, or by a function of the error."""
     service = Service(on=lambda error: "503" in str(error))
     service.error = RuntimeError("404")
@@ -226,8 +226,8 @@ async def test_what_opens_it_can_be_said() -> None:
     assert await service.ask() == "overloaded"
 
 
-async def test_tools_of_one_service_share_it() -> None:
-    """What one of them finds out holds for the other."""
+async def test_tools_of_one_service_can_share_a_breaker() -> None:
+    """A failure of one tool also counts for the other."""
     shared = circuit_breaker(1)
 
     @shared
@@ -244,8 +244,8 @@ async def test_tools_of_one_service_share_it() -> None:
     assert (await other.call(None, "{}")).status == "overloaded"
 
 
-async def test_a_call_that_tries_may_use_the_service_inside(clock: Clock) -> None:
-    """It is part of the try."""
+async def test_a_probe_can_call_the_service_in_nested_calls(clock: Clock) -> None:
+    """They are part of the probe."""
     shared = circuit_breaker(1, reset_after=5)
     broken = True
 
@@ -267,8 +267,8 @@ async def test_a_call_that_tries_may_use_the_service_inside(clock: Clock) -> Non
     assert await outer.invoke() == "fine"
 
 
-async def test_retries_stop_at_it() -> None:
-    """Each attempt counts, and none goes to a service that is out of order."""
+async def test_retries_stop_at_an_open_circuit() -> None:
+    """Each attempt counts, and none reaches a failing service."""
     service = Service()
     service.tool = retry(10, backoff=0)(service.tool)
     outcome = await service.tool.call(None, "{}")
@@ -278,7 +278,7 @@ async def test_retries_stop_at_it() -> None:
 @pytest.mark.parametrize(
     ("arguments", "options"), [((0,), {}), ((1,), {"reset_after": 0}), ((1,), {"on": "all"})]
 )
-def test_a_breaker_that_cannot_work_is_refused(arguments: Any, options: dict[str, Any]) -> None:
-    """When it is written."""
+def test_invalid_breaker_options_are_refused(arguments: Any, options: dict[str, Any]) -> None:
+    """At construction."""
     with pytest.raises(UserError, match="circuit_breaker"):
         circuit_breaker(*arguments, **options)

@@ -1,4 +1,4 @@
-"""Equal calls share a result: what is kept, for whom, and what happens at the same time."""
+"""Result cache: keys, scope, expiry and concurrent calls."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from agents_tools.testing import ScriptedModel, tool_call
 
 
 @pytest.fixture(autouse=True)
-def _leave_no_flight() -> Iterator[None]:
+def _no_call_stays_in_flight() -> Iterator[None]:
     yield
     assert not _InFlight._leaders
     assert not _InFlight._waits
 
 
-def counted(**options: Any) -> tuple[Any, list[str]]:
-    """Give a cached tool and the list of what it was really called with."""
+def recording_tool(**options: Any) -> tuple[Any, list[str]]:
+    """Return a cached tool and the list of its real executions."""
     runs: list[str] = []
 
     @cache(**options)
@@ -45,8 +45,8 @@ def counted(**options: Any) -> tuple[Any, list[str]]:
 
 
 async def test_an_equal_call_gets_the_result_of_the_first() -> None:
-    """However its arguments are written."""
-    tool, runs = counted()
+    """The formatting of the JSON does not matter."""
+    tool, runs = recording_tool()
     assert await tool.invoke(word="a", limit=2) == "a!"
     outcome = await tool.call(None, ' { "limit" : 2, "word": "\\u0061" } ')
     assert (outcome.status, outcome.output, outcome.value) == ("ok", "a!", "a!")
@@ -54,9 +54,9 @@ async def test_an_equal_call_gets_the_result_of_the_first() -> None:
     assert runs == ["a 2"]
 
 
-async def test_what_was_run_is_not_marked() -> None:
-    """Only a call that got another's result says so."""
-    tool, _ = counted()
+async def test_an_executed_call_is_not_marked_as_a_hit() -> None:
+    """Only a call with a cached result has the metadata."""
+    tool, _ = recording_tool()
     assert (await tool.call(None, '{"word": "a"}')).metadata is None
 
 
@@ -64,17 +64,17 @@ async def test_what_was_run_is_not_marked() -> None:
     "arguments",
     ['{"word": 1}', '{"word": "a", "word": "a"}', '{"word": "a"', "[]", '{"word": "a", "more": 1}'],
 )
-async def test_bad_arguments_are_never_answered_from_the_cache(arguments: str) -> None:
-    """Not even where they would be equal to good ones when read carelessly."""
-    tool, runs = counted()
+async def test_invalid_arguments_are_never_answered_from_the_cache(arguments: str) -> None:
+    """Even if a lenient parser would read them as valid ones."""
+    tool, runs = recording_tool()
     await tool.invoke(word="a")
     for _ in range(2):
         assert (await tool.call(None, arguments)).status == "invalid_args"
     assert runs == ["a 1"]
 
 
-async def test_errors_are_never_kept() -> None:
-    """Neither what the tool raises, nor a result that reports a failure."""
+async def test_errors_are_never_cached() -> None:
+    """Neither exceptions, nor results that report a failure."""
     tries = 0
 
     @cache()
@@ -95,50 +95,50 @@ async def test_errors_are_never_kept() -> None:
         assert second.metadata is None
 
 
-async def test_results_are_kept_for_one_run() -> None:
-    """Another run may be that of another person."""
-    tool, runs = counted()
+async def test_results_are_cached_per_run() -> None:
+    """Another run can belong to another user."""
+    tool, runs = recording_tool()
     for _ in range(2):
         model = ScriptedModel([tool_call("look_up", word="a"), tool_call("look_up", word="a"), "."])
         await Runner.run(Agent("Helper", tools=[tool], model=model), "hi")
     assert runs == ["a 1", "a 1"]
 
 
-async def test_outside_a_run_results_are_kept_for_one_application_context() -> None:
-    """Two requests of a server with contexts of their own do not see each other's results."""
+async def test_outside_a_run_results_are_cached_per_application_context() -> None:
+    """Requests of a server with different contexts do not share results."""
 
     class Person:
         pass
 
-    tool, runs = counted()
+    tool, runs = recording_tool()
     anna, bob = Person(), Person()
     for person in (anna, bob, anna, bob, None, None):
         await tool.call(RunContextWrapper(person), '{"word": "a"}')
     assert len(runs) == 3
 
 
-async def test_a_new_object_in_the_place_of_an_old_one_finds_nothing() -> None:
-    """Python gives the number of an object that is gone to the next one."""
+async def test_a_new_context_with_a_reused_id_finds_no_results() -> None:
+    """Python reuses the `id` of a deleted object."""
 
     class Person:
         pass
 
-    tool, runs = counted()
+    tool, runs = recording_tool()
     for _ in range(50):
         await tool.call(RunContextWrapper(Person()), '{"word": "a"}')
     assert len(runs) == 50
 
 
-async def test_shared_results_are_for_all() -> None:
-    """Where the result does not depend on who asks."""
-    tool, runs = counted(shared=True)
+async def test_shared_results_are_visible_to_all_callers() -> None:
+    """For results that do not depend on the caller."""
+    tool, runs = recording_tool(shared=True)
     for context in (object(), {"a": 1}, None):
         await tool.call(RunContextWrapper(context), '{"word": "a"}')
     assert len(runs) == 1
 
 
-async def test_each_tool_and_each_instance_has_results_of_its_own() -> None:
-    """Equal arguments mean something else there."""
+async def test_each_tool_and_each_instance_has_its_own_results() -> None:
+    """Equal arguments have another meaning there."""
     once = cache(shared=True)
 
     class Shelf:
@@ -162,11 +162,11 @@ async def test_each_tool_and_each_instance_has_results_of_its_own() -> None:
         assert await blue.read.invoke(page=1) == "blue 1"
 
 
-async def test_a_result_is_good_for_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After that the tool is run once more."""
+async def test_a_result_expires_after_its_ttl(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the tool runs again."""
     now = 100.0
     monkeypatch.setattr("agents_tools.policies._cache.time.monotonic", lambda: now)
-    tool, runs = counted(ttl=10)
+    tool, runs = recording_tool(ttl=10)
     await tool.invoke(word="a")
     now = 109.9
     await tool.invoke(word="a")
@@ -176,31 +176,31 @@ async def test_a_result_is_good_for_its_time(monkeypatch: pytest.MonkeyPatch) ->
     assert len(runs) == 2
 
 
-async def test_the_least_recently_used_result_gives_way() -> None:
+async def test_the_least_recently_used_result_is_evicted() -> None:
     """Memory is bounded, whatever a model asks for."""
-    tool, runs = counted(max_entries=2)
+    tool, runs = recording_tool(max_entries=2)
     for word in ("a", "b", "a", "c", "a", "b"):
         await tool.invoke(word=word)
     assert runs == ["a 1", "b 1", "c 1", "b 1"]
 
 
-async def test_a_key_says_which_calls_are_equal() -> None:
-    """`None` keeps a call out of it."""
+async def test_a_key_function_defines_which_calls_are_equal() -> None:
+    """`None` disables the cache for a call."""
 
     async def key(context: ToolContext[Any], arguments: Any) -> Any:
         word = arguments["word"].lower()
         return None if word == "now" else (context.context, word)
 
-    tool, runs = counted(shared=True, key=key)
+    tool, runs = recording_tool(shared=True, key=key)
     for word in ("A", "a", "now", "now"):
         await tool.call(RunContextWrapper("anna"), f'{{"word": "{word}"}}')
     await tool.call(RunContextWrapper("bob"), '{"word": "a"}')
     assert runs == ["A 1", "now 1", "now 1", "a 1"]
 
 
-async def test_a_key_that_is_not_hashable_is_an_error_that_says_so() -> None:
-    """Otherwise its author would look for a mistake in the tool."""
-    tool, _ = counted(key=lambda _, arguments: [arguments["word"]])
+async def test_an_unhashable_key_is_reported() -> None:
+    """Otherwise its author would look for the error in the tool."""
+    tool, _ = recording_tool(key=lambda _, arguments: [arguments["word"]])
     with pytest.raises(
         UserError, match=r"key function of cache\(\) on tool 'look_up' returned a value"
     ):
@@ -208,14 +208,14 @@ async def test_a_key_that_is_not_hashable_is_an_error_that_says_so() -> None:
 
 
 @pytest.mark.parametrize("options", [{"ttl": 0}, {"max_entries": 0}, {"max_entries": 1.5}])
-def test_a_bound_that_cannot_work_is_refused(options: dict[str, Any]) -> None:
-    """When the policy is written, not when it is first used."""
+def test_invalid_cache_options_are_refused(options: dict[str, Any]) -> None:
+    """At construction, not at the first use."""
     with pytest.raises(UserError, match="expected a positive"):
         cache(**options)
 
 
-async def test_what_can_be_read_once_is_not_kept() -> None:
-    """The second caller would get nothing."""
+async def test_an_iterator_is_not_cached() -> None:
+    """The second caller would get an exhausted one."""
 
     @cache()
     @function_tool
@@ -226,15 +226,15 @@ async def test_what_can_be_read_once_is_not_kept() -> None:
     assert await numbers.on_invoke_tool(None, "") == "[1,2]"
 
 
-async def test_a_person_is_asked_about_a_call_that_the_cache_would_answer() -> None:
-    """Approval is asked before everything else, wherever it stands."""
+async def test_approval_is_requested_before_the_cache_is_read() -> None:
+    """In any order of the policies."""
     asked: list[str] = []
 
     def rule(_: Any, arguments: dict[str, Any]) -> bool:
         asked.append(arguments["word"])
         return arguments["word"] == "secret"
 
-    tool, runs = counted()
+    tool, runs = recording_tool()
     for guarded in (needs_approval(rule)(tool), cache()(needs_approval(rule)(tool))):
         asked.clear()
         for _ in range(2):
@@ -244,8 +244,8 @@ async def test_a_person_is_asked_about_a_call_that_the_cache_would_answer() -> N
     assert runs == ["a 1"]
 
 
-async def test_results_of_many_runs_are_bounded_together() -> None:
-    """A server makes runs without end."""
+async def test_the_cache_is_bounded_across_runs() -> None:
+    """A server starts runs without end."""
     import gc
     import weakref
 
@@ -267,8 +267,8 @@ async def test_results_of_many_runs_are_bounded_together() -> None:
     assert [page() is not None for page in pages] == [False] * 3 + [True] * 2
 
 
-async def test_an_error_that_calls_share_is_kept_by_nobody() -> None:
-    """It holds the frames of the tool, and what is in them; and it does not grow."""
+async def test_an_error_shared_by_calls_is_released() -> None:
+    """It references the frames of the tool; its traceback must not grow either."""
     import gc
     import weakref
 
@@ -306,11 +306,11 @@ async def test_an_error_that_calls_share_is_kept_by_nobody() -> None:
         gc.enable()
 
 
-# --- at the same time
+# --- concurrent calls
 
 
-class Slow:
-    """A cached tool that waits until it is let go."""
+class BlockingTool:
+    """A cached tool that blocks until it is released."""
 
     def __init__(self, **options: Any) -> None:
         self.runs = 0
@@ -339,9 +339,9 @@ async def pause() -> None:
         await asyncio.sleep(0)
 
 
-async def test_equal_calls_at_the_same_time_share_one_execution() -> None:
-    """A thousand of them ask the service once."""
-    slow = Slow()
+async def test_equal_concurrent_calls_share_one_execution() -> None:
+    """A thousand of them make one request."""
+    slow = BlockingTool()
     calls = [slow.call() for _ in range(1_000)]
     await asyncio.wait_for(slow.started.wait(), 5)
     await pause()
@@ -353,9 +353,9 @@ async def test_equal_calls_at_the_same_time_share_one_execution() -> None:
     assert len(shared) == 999
 
 
-async def test_when_the_one_that_runs_is_cancelled_another_takes_over() -> None:
-    """Those that wait did nothing wrong."""
-    slow = Slow()
+async def test_when_the_executing_call_is_cancelled_a_waiting_one_takes_over() -> None:
+    """The waiting calls were not cancelled."""
+    slow = BlockingTool()
     leader = slow.call()
     await asyncio.wait_for(slow.started.wait(), 5)
     others = [slow.call() for _ in range(3)]
@@ -370,9 +370,9 @@ async def test_when_the_one_that_runs_is_cancelled_another_takes_over() -> None:
     assert slow.runs == 2
 
 
-async def test_one_that_waits_may_be_cancelled() -> None:
-    """The others and the one that runs do not notice."""
-    slow = Slow()
+async def test_a_waiting_call_can_be_cancelled() -> None:
+    """The others and the executing call are not affected."""
+    slow = BlockingTool()
     leader = slow.call()
     await asyncio.wait_for(slow.started.wait(), 5)
     waits, stays = slow.call(), slow.call()
@@ -385,9 +385,9 @@ async def test_one_that_waits_may_be_cancelled() -> None:
     assert slow.runs == 1
 
 
-async def test_a_failure_is_that_of_all_that_waited_for_it() -> None:
-    """But the next call tries again; and each may be retried outside."""
-    slow = Slow()
+async def test_all_waiting_calls_get_the_same_failure() -> None:
+    """The next call runs again, and each can be retried outside."""
+    slow = BlockingTool()
     slow.fails = True
     calls = [slow.call() for _ in range(3)]
     await asyncio.wait_for(slow.started.wait(), 5)
@@ -400,9 +400,9 @@ async def test_a_failure_is_that_of_all_that_waited_for_it() -> None:
     assert (await slow.call()).output == "a"
 
 
-async def test_the_deadline_of_the_one_that_runs_is_not_that_of_the_others() -> None:
-    """It is stopped at its own deadline, and another goes on."""
-    slow = Slow()
+async def test_the_deadline_of_the_executing_call_does_not_apply_to_waiting_ones() -> None:
+    """It stops at its own deadline, and another call takes over."""
+    slow = BlockingTool()
     hasty = timeout(0.05)(slow.tool)
     leader = asyncio.create_task(hasty.call(None, '{"word": "a"}'))
     await asyncio.wait_for(slow.started.wait(), 5)
@@ -415,8 +415,8 @@ async def test_the_deadline_of_the_one_that_runs_is_not_that_of_the_others() -> 
 
 
 @pytest.mark.requirement("F44")
-async def test_a_tool_that_calls_itself_does_not_wait_for_itself() -> None:
-    """It runs once more, inside itself."""
+async def test_a_recursive_call_does_not_wait_for_itself() -> None:
+    """It is executed inside the outer one."""
     depth = 0
 
     @cache(shared=True)
@@ -431,8 +431,8 @@ async def test_a_tool_that_calls_itself_does_not_wait_for_itself() -> None:
 
 
 @pytest.mark.requirement("F44")
-async def test_two_tools_that_need_each_other_do_not_wait_for_ever() -> None:
-    """Each has started and asks for the other's result, which is the one that asks."""
+async def test_two_tools_that_call_each_other_do_not_deadlock() -> None:
+    """Each has started and calls the other, which is still running."""
     both = asyncio.Barrier(2)
     entered = {"ping": 0, "pong": 0}
 
@@ -460,7 +460,7 @@ async def test_two_tools_that_need_each_other_do_not_wait_for_ever() -> None:
 
 @pytest.mark.requirement("F44")
 def test_calls_in_several_event_loops_share_one_execution() -> None:
-    """Each loop has a thread of its own."""
+    """Each loop runs in its own thread."""
     runs = 0
     started, release = threading.Event(), threading.Event()
 
@@ -491,8 +491,8 @@ def test_calls_in_several_event_loops_share_one_execution() -> None:
 
 
 @pytest.mark.requirement("F44")
-def test_another_loop_takes_over_when_that_of_the_one_that_runs_ends() -> None:
-    """A loop that is closed takes its calls with it."""
+def test_another_loop_takes_over_when_the_executing_loop_closes() -> None:
+    """A closed loop cancels its calls."""
     runs = 0
     started, waiting = threading.Event(), threading.Event()
 
@@ -527,8 +527,8 @@ def test_another_loop_takes_over_when_that_of_the_one_that_runs_ends() -> None:
 
 @pytest.mark.requirement("F46")
 @pytest.mark.parametrize("seed", range(5))
-async def test_whatever_happens_at_the_same_time_each_call_gets_its_own_answer(seed: int) -> None:
-    """Calls come, fail, are cancelled and run out of time; nothing is left behind."""
+async def test_each_concurrent_call_gets_its_own_answer(seed: int) -> None:
+    """Calls arrive, fail, are cancelled and time out; nothing stays in flight."""
     import random
 
     chance = random.Random(seed)  # noqa: S311 - the same each time

@@ -29,23 +29,23 @@ from agents_tools.testing import ScriptedModel
 Tool: TypeAlias = FunctionTool[..., Any]
 ROOT = Path(__file__).parents[2]
 
-stumbles: list[Exception] = []
+pending_errors: list[Exception] = []
 
 
-def trip() -> None:
-    """Raise what lies in the way."""
-    if stumbles:
-        raise stumbles.pop()
+def raise_next() -> None:
+    """Raise the next pending error, if any."""
+    if pending_errors:
+        raise pending_errors.pop()
 
 
-# --- the kinds of tools: each says a line, then gives its text back, with a mark before it
+# --- the kinds of tools: each emits a note, then returns its text with a prefix
 
 
 def make_sync() -> Tool:
     @function_tool
     def echo(ctx: ToolContext[Any], text: str) -> str:
         ctx.notify(f"got {text}")
-        trip()
+        raise_next()
         return f"> {text}"
 
     return echo
@@ -55,7 +55,7 @@ def make_async() -> Tool:
     @function_tool
     async def echo(ctx: ToolContext[Any], text: str) -> str:
         ctx.notify(f"got {text}")
-        trip()
+        raise_next()
         return f"> {text}"
 
     return echo
@@ -65,7 +65,7 @@ def make_streaming() -> Tool:
     @streaming_tool
     async def echo(text: str) -> AsyncGenerator[Any]:
         yield NotifyStreamEvent(f"got {text}")
-        trip()
+        raise_next()
         yield f"> {text}"
 
     return echo
@@ -81,7 +81,7 @@ def make_class_based() -> Tool:
     class Echo(ToolExecutor[EchoAction, EchoObservation]):
         def __call__(self, action: EchoAction, conversation: Any = None) -> EchoObservation:
             policies_context().notify(f"got {action.text}")
-            trip()
+            raise_next()
             return EchoObservation.from_text(f"> {action.text}")
 
     class EchoTool(ToolDefinition[EchoAction, EchoObservation]):
@@ -112,7 +112,7 @@ def make_agent() -> Tool:
     def answer(request: Any) -> str:
         task = str(request.input[-1].content if hasattr(request.input[-1], "content") else "")
         policies_context().notify(f"got {task}")
-        trip()
+        raise_next()
         return f"> {last_text(request)}"
 
     model = ScriptedModel([answer] * 5)
@@ -174,12 +174,12 @@ async def made(kind: str) -> AsyncGenerator[Tool]:
             yield tool
 
 
-# --- the policies: what each has to do with any of them
+# --- the policies: the required effect on any kind of tool
 
 HELLO = '{"text": "hello"}'
 
 
-async def told(tool: Tool, args: str = HELLO, *, context: Any = None) -> tuple[str, str]:
+async def call_tool(tool: Tool, args: str = HELLO, *, context: Any = None) -> tuple[str, str]:
     outcome = await tool.call(context, args)
     output: Any = outcome.output
     text = output if isinstance(output, str) else "".join(getattr(b, "text", "") for b in output)
@@ -190,112 +190,112 @@ OK = ("ok", "> hello")
 
 
 async def timeout(tool: Tool) -> None:
-    assert await told(policies.timeout(30)(tool)) == OK
+    assert await call_tool(policies.timeout(30)(tool)) == OK
 
 
 async def retry(tool: Tool) -> None:
-    assert await told(policies.retry(2, backoff=0)(tool)) == OK
+    assert await call_tool(policies.retry(2, backoff=0)(tool)) == OK
 
 
 async def limit(tool: Tool) -> None:
     limited = policies.limit(calls=1, concurrent=1, per_second=1_000, burst=2)(tool)
-    assert await told(limited) == OK
-    assert (await told(limited))[0] == "denied"
+    assert await call_tool(limited) == OK
+    assert (await call_tool(limited))[0] == "denied"
 
 
 async def exclusive(tool: Tool) -> None:
     alone = policies.exclusive()(tool)
     assert alone.metadata["agents_tools"]["exclusive"] is True
-    assert await told(alone) == OK
+    assert await call_tool(alone) == OK
 
 
 async def circuit_breaker(tool: Tool) -> None:
-    assert await told(policies.circuit_breaker(1)(tool)) == OK
+    assert await call_tool(policies.circuit_breaker(1)(tool)) == OK
 
 
 async def cache(tool: Tool) -> None:
     cached = policies.cache()(tool)
-    assert await told(cached) == OK
+    assert await call_tool(cached) == OK
     again = await cached.call(None, '{ "text":"hello" }')
     assert again.status == "ok"
     assert again.metadata is not None
     assert again.metadata["agents_tools"]["cache"] == "hit"
-    assert await told(cached) == OK
+    assert await call_tool(cached) == OK
 
 
 async def needs_approval(tool: Tool) -> None:
     asked = policies.needs_approval(lambda _, arguments: arguments["text"] == "hello")(tool)
-    assert (await told(asked))[0] == "denied"
-    assert await told(asked, '{"text": "other"}') == ("ok", "> other")
+    assert (await call_tool(asked))[0] == "denied"
+    assert await call_tool(asked, '{"text": "other"}') == ("ok", "> other")
 
 
 async def approve_destructive(tool: Tool) -> None:
-    assert (await told(policies.approve_destructive()(tool)))[0] == "denied"
+    assert (await call_tool(policies.approve_destructive()(tool)))[0] == "denied"
 
 
 async def security_risk(tool: Tool) -> None:
     risky = policies.security_risk()(tool)
     assert "security_risk" in risky.params_json_schema["properties"]
-    assert await told(risky, '{"security_risk": "LOW", "text": "hello"}') == OK
+    assert await call_tool(risky, '{"security_risk": "LOW", "text": "hello"}') == OK
 
 
 async def input_guardrail(tool: Tool) -> None:
     guarded = policies.input_guardrail(lambda _, arguments: {"text": "other"})(tool)
-    assert await told(guarded) == ("ok", "> other")
+    assert await call_tool(guarded) == ("ok", "> other")
 
 
 async def output_guardrail(tool: Tool) -> None:
     guarded = policies.output_guardrail(lambda _, value: "seen")(tool)
-    assert await told(guarded) == ("ok", "seen")
+    assert await call_tool(guarded) == ("ok", "seen")
 
 
 async def hide(tool: Tool) -> None:
     hidden = policies.hide(text="fixed")(tool)
     assert hidden.params_json_schema["properties"] == {}
-    assert await told(hidden, "{}") == ("ok", "> fixed")
+    assert await call_tool(hidden, "{}") == ("ok", "> fixed")
 
 
 async def transform(tool: Tool) -> None:
     changed = policies.transform(text=ArgTransform(name="words", default="fixed"))(tool)
     assert list(changed.params_json_schema["properties"]) == ["words"]
-    assert await told(changed, '{"words": "hello"}') == OK
-    assert await told(changed, "{}") == ("ok", "> fixed")
-    assert (await told(changed))[0] == "invalid_args"
+    assert await call_tool(changed, '{"words": "hello"}') == OK
+    assert await call_tool(changed, "{}") == ("ok", "> fixed")
+    assert (await call_tool(changed))[0] == "invalid_args"
 
 
 async def rename(tool: Tool) -> None:
     renamed = policies.rename("say")(tool)
     assert renamed.name == "say"
-    assert await told(renamed) == OK
+    assert await call_tool(renamed) == OK
 
 
 async def repair_json(tool: Tool) -> None:
-    mended = policies.repair_json()(tool)
-    assert await told(mended, "{'text': 'hello',}") == OK
-    assert (await told(mended, '{"text": "hel'))[0] == "invalid_args"
+    repaired = policies.repair_json()(tool)
+    assert await call_tool(repaired, "{'text': 'hello',}") == OK
+    assert (await call_tool(repaired, '{"text": "hel'))[0] == "invalid_args"
 
 
 async def truncate(tool: Tool) -> None:
-    assert await told(policies.truncate(3)(tool)) != OK
+    assert await call_tool(policies.truncate(3)(tool)) != OK
 
 
 async def offload(tool: Tool) -> None:
-    aside = policies.offload(5)
-    outcome = await aside(tool).call(None, HELLO)
+    offloading = policies.offload(5)
+    outcome = await offloading(tool).call(None, HELLO)
     assert outcome.metadata is not None
     handle = outcome.metadata["agents_tools"]["offloaded"]
     assert "hello" not in str(outcome.output).partition("[")[0]
-    found = await aside.reader.invoke(handle=handle, search="hello")
+    found = await offloading.reader.invoke(handle=handle, search="hello")
     assert found == "offset 2: …> hello…"
 
 
 async def redact(tool: Tool) -> None:
     redacted = policies.redact("h[ea]llo", replacement="#")(tool)
-    events: list[Any] = []  # not by `listen`: that hears a server in this process as well
-    assert await told(redacted, context=ToolContext(emit=events.append)) == ("ok", "> #")
-    said = [event for event in events if isinstance(event, NotifyStreamEvent)]
-    assert said
-    assert not [event for event in said if "hello" in event.data]
+    events: list[Any] = []  # not with `listen`, which would also record a server in this process
+    assert await call_tool(redacted, context=ToolContext(emit=events.append)) == ("ok", "> #")
+    notes = [event for event in events if isinstance(event, NotifyStreamEvent)]
+    assert notes
+    assert not [event for event in notes if "hello" in event.data]
 
 
 async def with_metadata(tool: Tool) -> None:
@@ -327,36 +327,35 @@ CHECKS: list[Callable[[Tool], Awaitable[None]]] = [
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_every_policy_works_on_every_kind_of_tool(kind: str) -> None:
-    """A policy is a change from tool to tool, whatever is inside."""
     faults: list[str] = []
     async with made(kind) as tool:
         for check in CHECKS:
-            try:  # the model of an agent has only so many answers
+            try:  # the scripted model has a limited number of answers
                 await check(make_agent() if kind == "agent" else tool)
-            except Exception as error:  # noqa: BLE001 - all of them are told at once
+            except Exception as error:  # noqa: BLE001 - all of them are reported at once
                 faults.append(f"{check.__name__}: {type(error).__name__}: {error}")
     assert not faults, "\n\n".join(faults)
 
 
 @pytest.mark.parametrize("kind", [*MAKERS, "mcp"])
-async def test_failures_of_every_kind_of_tool_are_seen(kind: str) -> None:
-    """What a body raises is what policies see; what a server reports is a result, not an error."""
+async def test_policies_see_the_failures_of_every_kind_of_tool(kind: str) -> None:
+    """An exception of the body is an error; a failure reported by a server is a result."""
     async with made(kind) as tool:
-        stumbles[:] = [ConnectionError("two"), ConnectionError("one")]
+        pending_errors[:] = [ConnectionError("two"), ConnectionError("one")]
         tries = policies.retry(3, backoff=0)(tool)
-        statuses = [(await told(tries))[0]]
-        stumbles[:] = [ConnectionError("two"), ConnectionError("one")]
+        statuses = [(await call_tool(tries))[0]]
+        pending_errors[:] = [ConnectionError("two"), ConnectionError("one")]
         guarded = policies.circuit_breaker(2)(policies.cache(shared=True)(tool))
-        statuses += [(await told(guarded))[0] for _ in range(3)]
-        stumbles.clear()
+        statuses += [(await call_tool(guarded))[0] for _ in range(3)]
+        pending_errors.clear()
     if kind == "mcp":
         assert statuses == ["tool_error", "tool_error", "tool_error", "ok"]
     else:
         assert statuses == ["ok", "tool_error", "tool_error", "overloaded"]
 
 
-def test_no_policy_is_left_out() -> None:
-    """A new one gets its check; `isolate` takes functions of modules only and has its own tests."""
+def test_every_policy_has_a_check() -> None:
+    """`isolate` accepts only functions of modules and has its own tests."""
     names = {check.__name__ for check in CHECKS}
     functions = {name for name in policies.__all__ if name.islower()}
     assert functions - names <= {"isolate"}

@@ -1,4 +1,4 @@
-"""Long results are kept aside, and read by those who may."""
+"""Long results are stored aside and read with a handle."""
 
 from __future__ import annotations
 
@@ -44,8 +44,7 @@ def handle_in(output: Any) -> str:
     return found[0]
 
 
-async def test_a_long_result_is_shown_in_part_and_read_on() -> None:
-    """Piece by piece, until its end."""
+async def test_a_long_result_is_previewed_and_can_be_read_in_parts() -> None:
     aside = offload(5_000, preview=100)
     tool = aside(fetch)
     outcome = await tool.call(None, "{}")
@@ -71,14 +70,13 @@ async def test_a_long_result_is_shown_in_part_and_read_on() -> None:
     assert read == TEXT
 
 
-async def test_a_short_result_is_left_alone() -> None:
-    """To the character."""
+async def test_a_short_result_is_unchanged() -> None:
     outcome = await offload(5_000)(fetch).call(None, '{"what": "short"}')
     assert (outcome.output, outcome.metadata) == ("short", None)
 
 
-async def test_a_word_is_found_in_it() -> None:
-    """Whatever it is: a text from a model is never read as an expression."""
+async def test_a_stored_result_can_be_searched() -> None:
+    """The search text is never used as a regular expression."""
     aside = offload(5_000)
     handle = handle_in(await aside(fetch).on_invoke_tool(None, "{}"))
     found = str(await aside.reader.invoke(handle=handle, search="LINE 77:"))
@@ -97,7 +95,7 @@ async def test_a_word_is_found_in_it() -> None:
         )
 
 
-async def test_only_text_is_kept_aside() -> None:
+async def test_only_text_is_offloaded() -> None:
     """A model still sees the image."""
     aside = offload(5_000)
     outcome = await aside(fetch).call(None, '{"what": "blocks"}')
@@ -109,8 +107,8 @@ async def test_only_text_is_kept_aside() -> None:
     assert part == "the end\n[This is the end of the result.]"
 
 
-async def test_what_is_kept_is_what_the_model_would_have_got() -> None:
-    """JSON for data; the application's value stays the object itself."""
+async def test_the_stored_text_is_the_output_for_the_model() -> None:
+    """JSON for data; the application gets the object itself."""
     aside = offload(5_000)
     outcome = await aside(fetch).call(None, '{"what": "data"}')
     assert len(outcome.value) == 3_000
@@ -122,15 +120,15 @@ async def test_what_is_kept_is_what_the_model_would_have_got() -> None:
     assert outcome.metadata["agents_tools"]["offloaded"] == handle_in(outcome.output)
 
 
-async def test_a_handle_of_another_run_opens_nothing() -> None:
-    """Nor that of another person outside a run, nor one that was made up; no path is one."""
+async def test_a_handle_of_another_run_is_refused() -> None:
+    """So are handles of other users outside a run, invented handles, and file paths."""
     aside = offload(5_000)
     tools = [aside(fetch), aside.reader]
-    told: list[str] = []
+    seen_handles: list[str] = []
 
     def read_it(request: Any) -> Any:
-        told.append(handle_in(request.input[-1]))
-        return tool_call("read_result", handle=told[0], limit=5)
+        seen_handles.append(handle_in(request.input[-1]))
+        return tool_call("read_result", handle=seen_handles[0], limit=5)
 
     def last(request: Any) -> str:
         return str(request.input[-1].output)
@@ -138,7 +136,7 @@ async def test_a_handle_of_another_run_opens_nothing() -> None:
     own = ScriptedModel([tool_call("fetch"), read_it, last])
     result = await Runner.run(Agent("Helper", tools=tools, model=own), "hi")
     assert result.final_output.startswith("line ")
-    for handle in (told[0], "r_000000000000", "../../etc/passwd", ""):
+    for handle in (seen_handles[0], "r_000000000000", "../../etc/passwd", ""):
         other = ScriptedModel([tool_call("read_result", handle=handle), last])
         result = await Runner.run(Agent("Helper", tools=tools, model=other), "hi")
         assert "it may have expired" in result.final_output
@@ -149,8 +147,8 @@ async def test_a_handle_of_another_run_opens_nothing() -> None:
         assert outcome.status == status
 
 
-async def test_a_run_inside_reads_what_the_outer_one_kept() -> None:
-    """A helper may be told to look into it."""
+async def test_an_inner_run_can_read_results_of_the_outer_run() -> None:
+    """An agent used as a tool can be asked to read one."""
     aside = offload(5_000)
 
     def pass_on(request: Any) -> Any:
@@ -168,22 +166,22 @@ async def test_a_run_inside_reads_what_the_outer_one_kept() -> None:
     assert (await Runner.run(agent, "hi")).final_output.startswith("line 0\n[")
 
 
-async def test_what_is_kept_is_bounded_and_expires(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The oldest gives way, and in time all of it."""
+async def test_stored_results_are_bounded_and_expire(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest is evicted first."""
     now = 0.0
     monkeypatch.setattr("agents_tools.policies._offload.time.monotonic", lambda: now)
     aside = offload(100, max_kept=250, expires=60)
     tool = aside(fetch)
 
-    async def keep(letter: str, size: int = 101) -> str:
+    async def store(letter: str, size: int = 101) -> str:
         return handle_in(await tool.on_invoke_tool(None, f'{{"what": "{letter * size}"}}'))
 
     async def status(handle: str) -> str:
         return (await aside.reader.call(None, f'{{"handle": "{handle}"}}')).status
 
-    first, second = await keep("a"), await keep("b")
+    first, second = await store("a"), await store("b")
     assert [await status(one) for one in (first, second)] == ["ok", "ok"]
-    third = await keep("c")
+    third = await store("c")
     assert [await status(one) for one in (first, second, third)] == ["tool_error", "ok", "ok"]
     now = 60.0
     assert [await status(one) for one in (second, third)] == ["tool_error"] * 2
@@ -193,8 +191,8 @@ async def test_what_is_kept_is_bounded_and_expires(monkeypatch: pytest.MonkeyPat
     assert part.startswith("d" * 50 + "\n")
 
 
-async def test_bad_requests_are_answered() -> None:
-    """A model counts wrongly."""
+async def test_invalid_read_requests_are_answered() -> None:
+    """Models often pass wrong offsets."""
     aside = offload(5_000, reader_name="more")
     handle = handle_in(await aside(fetch).on_invoke_tool(None, "{}"))
     assert aside.reader.name == "more"
@@ -207,8 +205,8 @@ async def test_bad_requests_are_answered() -> None:
     assert len(part) < 5_200
 
 
-async def test_what_was_redacted_is_not_kept() -> None:
-    """Whichever stands outside; and a bound outside holds for what is shown."""
+async def test_redacted_text_is_not_stored() -> None:
+    """In either order of the policies; a limit outside applies to the preview."""
     aside = offload(5_000)
     for tool in (aside(redact("fox")(fetch)), redact("fox")(aside(fetch))):
         handle = handle_in(await tool.on_invoke_tool(None, "{}"))
@@ -228,14 +226,14 @@ async def test_what_was_redacted_is_not_kept() -> None:
         {"reader_name": "no name"},
     ],
 )
-def test_an_offload_that_cannot_work_is_refused(options: dict[str, Any]) -> None:
-    """When it is written."""
+def test_invalid_offload_options_are_refused(options: dict[str, Any]) -> None:
+    """At construction."""
     with pytest.raises(UserError):
         offload(**options)
 
 
-async def test_a_search_finds_its_place_in_any_text() -> None:
-    """Small letters may take more room than large ones."""
+async def test_a_search_returns_the_right_offset_in_any_text() -> None:
+    """Lowercase letters can be longer than uppercase ones."""
     aside = offload(5)
     text = f"İİ {'x' * 300} The END."
     handle = handle_in(await aside(fetch).on_invoke_tool(None, f'{{"what": "{text}"}}'))
@@ -248,8 +246,8 @@ async def test_a_search_finds_its_place_in_any_text() -> None:
 
 
 @pytest.mark.timeout(120)
-async def test_no_search_takes_ages() -> None:
-    """The model, or a page that it read, chooses what is looked for."""
+async def test_every_search_is_fast() -> None:
+    """The search text comes from the model, or from a page that it read."""
     aside = offload(100)
 
     @aside
@@ -263,8 +261,8 @@ async def test_no_search_takes_ages() -> None:
         assert "does not occur in the result" in str((await aside.reader.call(None, given)).output)
 
 
-async def test_what_all_runs_keep_is_bounded() -> None:
-    """A server makes runs without end; the latest keep theirs."""
+async def test_the_storage_of_all_runs_is_bounded() -> None:
+    """A server starts runs without end; the latest keep their results."""
     aside = offload(100, max_kept=1_000)
     tool, handles = aside(fetch), list[str]()
     for number in range(30):
@@ -279,8 +277,8 @@ async def test_what_all_runs_keep_is_bounded() -> None:
     assert statuses == ["tool_error"] * 20 + ["ok"] * 10
 
 
-async def test_handles_of_others_are_not_told() -> None:
-    """Calls outside a run that are given no context may be anybody's."""
+async def test_handles_of_other_callers_are_not_listed() -> None:
+    """Calls outside a run without a context can come from any caller."""
     aside = offload(100)
     handle = handle_in(await aside(fetch).on_invoke_tool(None, "{}"))
     outcome = await aside.reader.call(None, '{"handle": "r_0"}')
@@ -288,8 +286,8 @@ async def test_handles_of_others_are_not_told() -> None:
     assert handle not in str(outcome.output)
 
 
-async def test_the_reader_gives_whole_parts_of_any_length() -> None:
-    """The bound that every result has does not cut off how to read on."""
+async def test_the_reader_returns_complete_parts_of_any_length() -> None:
+    """The general output limit must not cut off the hint how to read on."""
     aside = offload(400_000)
 
     @aside

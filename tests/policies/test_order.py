@@ -1,4 +1,4 @@
-"""What policies do together: the tables of the explanation are true."""
+"""Order of policies: the tables on the explanation page are correct."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def look(number: int) -> int:
     return number
 
 
-MADE: dict[str, Any] = {
+EXAMPLES: dict[str, Any] = {
     "approve_destructive": policies.approve_destructive(),
     "cache": cache(),
     "circuit_breaker": circuit_breaker(),
@@ -63,10 +63,10 @@ MADE: dict[str, Any] = {
 }
 
 
-def moments(name: str) -> list[str]:
-    """Tell from a policy itself when it acts."""
+def phases_of(name: str) -> list[str]:
+    """Return the phases in which a policy acts, read from the policy itself."""
     plain = function_tool(look)
-    tool = MADE[name](plain)
+    tool = EXAMPLES[name](plain)
 
     async def inner(context: Any, args_json: str) -> Any: ...
 
@@ -89,18 +89,16 @@ def moments(name: str) -> list[str]:
 
 
 def test_the_table_has_every_policy() -> None:
-    """A new one gets its row."""
-    assert set(ACTS) == {name for name in policies.__all__ if name.islower()} == set(MADE)
+    assert set(ACTS) == {name for name in policies.__all__ if name.islower()} == set(EXAMPLES)
 
 
-@pytest.mark.parametrize("name", sorted(MADE))
-def test_the_table_says_when_a_policy_acts(name: str) -> None:
-    """As the policy itself shows."""
-    assert ACTS[name].split(", ") == moments(name)
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_the_table_lists_the_phases_of_each_policy(name: str) -> None:
+    assert ACTS[name].split(", ") == phases_of(name)
 
 
 class Body:
-    """A tool that fails as often as it is told to, and counts."""
+    """A tool that fails a given number of times, and counts its runs."""
 
     def __init__(self, failures: int = 0) -> None:
         self.failures = failures
@@ -116,7 +114,7 @@ class Body:
         self.tool = body
 
 
-async def told(tool: FunctionTool[..., Any], args: str = "{}") -> list[str]:
+async def outputs_of_two_calls(tool: FunctionTool[..., Any], args: str = "{}") -> list[str]:
     outcomes = [await tool.call(None, args) for _ in range(2)]
     return [str(one.output) if one.status == "ok" else one.status for one in outcomes]
 
@@ -125,7 +123,7 @@ shown: set[tuple[str, str]] = set()
 
 
 def test_retry_and_timeout() -> None:
-    """A deadline for each attempt, or one for all."""
+    """One deadline per attempt, or one for all attempts."""
     shown.update({("retry", "timeout"), ("timeout", "retry")})
     tries: list[float | None] = []
 
@@ -145,36 +143,44 @@ def test_retry_and_timeout() -> None:
 
 
 async def test_cache_and_others() -> None:
-    """What is outside a cache happens for each call, what is inside only when something runs."""
+    """Policies outside a cache act on each call, those inside only when the tool runs."""
     shown.update({("cache", "retry"), ("cache", "limit"), ("limit", "cache")})
     body = Body(failures=1)
-    assert await told(cache()(retry(2, backoff=0)(body.tool))) == ["a 2", "a 2"]
-    assert await told(cache()(limit(calls=1)(Body().tool))) == ["a 1", "a 1"]
-    assert await told(limit(calls=1)(cache()(Body().tool))) == ["a 1", "denied"]
+    assert await outputs_of_two_calls(cache()(retry(2, backoff=0)(body.tool))) == ["a 2", "a 2"]
+    assert await outputs_of_two_calls(cache()(limit(calls=1)(Body().tool))) == ["a 1", "a 1"]
+    assert await outputs_of_two_calls(limit(calls=1)(cache()(Body().tool))) == ["a 1", "denied"]
 
 
 async def test_retry_and_limit() -> None:
-    """Attempts count, or calls."""
+    """Either attempts or calls count."""
     shown.update({("retry", "limit"), ("limit", "retry")})
-    assert await told(retry(2, backoff=0)(limit(calls=1)(Body(failures=1).tool))) == ["denied"] * 2
+    assert (
+        await outputs_of_two_calls(retry(2, backoff=0)(limit(calls=1)(Body(failures=1).tool)))
+        == ["denied"] * 2
+    )
     again = limit(calls=1)(retry(2, backoff=0)(Body(failures=1).tool))
-    assert await told(again) == ["a 2", "denied"]
+    assert await outputs_of_two_calls(again) == ["a 2", "denied"]
 
 
 async def test_retry_and_circuit_breaker() -> None:
-    """Attempts count, or calls."""
+    """Either attempts or calls count."""
     shown.update({("retry", "circuit_breaker"), ("circuit_breaker", "retry")})
     body = Body(failures=9)
-    assert await told(retry(5, backoff=0)(circuit_breaker(2)(body.tool))) == ["overloaded"] * 2
+    assert (
+        await outputs_of_two_calls(retry(5, backoff=0)(circuit_breaker(2)(body.tool)))
+        == ["overloaded"] * 2
+    )
     assert body.runs == 2
     body = Body(failures=9)
     tool = circuit_breaker(2)(retry(3, backoff=0)(body.tool))
-    assert [*await told(tool), *await told(tool)] == ["tool_error"] * 2 + ["overloaded"] * 2
+    assert [*await outputs_of_two_calls(tool), *await outputs_of_two_calls(tool)] == [
+        "tool_error"
+    ] * 2 + ["overloaded"] * 2
     assert body.runs == 6
 
 
 async def test_cache_and_output_guardrail() -> None:
-    """Each value is looked at, or each that was made."""
+    """The guardrail checks each returned value, or each computed one."""
     shown.update({("cache", "output_guardrail"), ("output_guardrail", "cache")})
     looked: list[str] = []
 
@@ -184,13 +190,18 @@ async def test_cache_and_output_guardrail() -> None:
             raise ToolError("no more")
         return f"<{value}>"
 
-    assert await told(cache()(output_guardrail(watch)(Body().tool))) == ["<a 1>"] * 2
+    assert (
+        await outputs_of_two_calls(cache()(output_guardrail(watch)(Body().tool))) == ["<a 1>"] * 2
+    )
     assert looked == ["a 1"]
-    assert await told(output_guardrail(watch)(cache()(Body().tool))) == ["<a 1>", "tool_error"]
+    assert await outputs_of_two_calls(output_guardrail(watch)(cache()(Body().tool))) == [
+        "<a 1>",
+        "tool_error",
+    ]
 
 
 async def test_cache_and_redact() -> None:
-    """What is kept is redacted, or what is handed out."""
+    """Either the stored value is redacted, or the returned one."""
     shown.update({("cache", "redact"), ("redact", "cache")})
     calls: list[str] = []
 
@@ -206,16 +217,16 @@ async def test_cache_and_redact() -> None:
 
 
 async def test_cache_and_transform() -> None:
-    """A hidden value is added where its policy stands."""
+    """A hidden value is added at the position of its policy."""
     shown.update({("cache", "transform"), ("transform", "cache")})
     words = iter("bcdefgh")
     fill = transform(word=ArgTransform(fill=lambda _: next(words)))
-    assert await told(cache(shared=True)(fill(Body().tool))) == ["b 1", "b 1"]
-    assert await told(fill(cache(shared=True)(Body().tool))) == ["c 1", "d 2"]
+    assert await outputs_of_two_calls(cache(shared=True)(fill(Body().tool))) == ["b 1", "b 1"]
+    assert await outputs_of_two_calls(fill(cache(shared=True)(Body().tool))) == ["c 1", "d 2"]
 
 
 async def test_approval_and_others() -> None:
-    """Approval comes first, and what it sees does not depend on where it stands."""
+    """Approval comes first, and its arguments do not depend on its position."""
     shown.update({("needs_approval", "cache"), ("transform", "needs_approval")})
     seen: list[str] = []
 
@@ -227,18 +238,18 @@ async def test_approval_and_others() -> None:
         needs_approval(rule)(cache()(Body().tool)),
         cache()(needs_approval(rule)(Body().tool)),
     ):
-        assert await told(tool, '{"word": "b"}') == ["b 1"] * 2
+        assert await outputs_of_two_calls(tool, '{"word": "b"}') == ["b 1"] * 2
     names = transform(word=ArgTransform(name="term"))
     for tool in (
         needs_approval(rule)(names(Body().tool)),
         names(needs_approval(rule)(Body().tool)),
     ):
-        assert await told(tool, '{"term": "b"}') == ["b 1", "b 2"]
+        assert await outputs_of_two_calls(tool, '{"term": "b"}') == ["b 1", "b 2"]
     assert seen == ["b"] * 8
 
 
 async def test_transform_and_input_guardrail() -> None:
-    """A guardrail sees the names of its place."""
+    """A guardrail sees the argument names at its position."""
     shown.update({("transform", "input_guardrail"), ("input_guardrail", "transform")})
     seen: list[str] = []
 
@@ -251,7 +262,7 @@ async def test_transform_and_input_guardrail() -> None:
     assert seen == ["word", "term"]
 
 
-def test_every_row_about_two_policies_was_shown() -> None:
-    """It stands last in this file."""
+def test_every_table_row_about_two_policies_has_a_test() -> None:
+    """It must be the last test of this file."""
     assert re.search(r"^\| outside \| inside \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert shown == PAIRS

@@ -1,4 +1,4 @@
-"""What is taken out is in no result, no event and no message."""
+"""Redacted text appears in no result, event or message."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def holds(value: Any) -> bool:
 
 
 @pytest.mark.parametrize("name", VALUES)
-async def test_it_is_in_no_value_and_no_output(name: str) -> None:
-    """Whatever the tool returns, for the application as for the model."""
+async def test_redacted_text_is_in_no_value_and_no_output(name: str) -> None:
+    """Neither for the application nor for the model."""
 
     @redact(CARD)
     @function_tool
@@ -88,16 +88,14 @@ async def test_it_is_in_no_value_and_no_output(name: str) -> None:
     assert not holds(outcome.value)
 
 
-async def test_a_value_without_it_is_the_very_same() -> None:
-    """Nothing is copied or converted that need not be."""
+async def test_a_value_without_a_match_stays_the_same_object() -> None:
+    """Nothing is copied or converted without need."""
     for value in (Customer(name="Anna", card="none"), ["a", {"b": 1}], "text", 7, b"\xff", None):
         tool = redact(CARD)(function_tool(lambda value=value: value, name_override="same"))
         assert await tool.invoke() is value
 
 
-async def test_it_is_in_no_message() -> None:
-    """A model is told what went wrong without it."""
-
+async def test_redacted_text_is_in_no_error_message() -> None:
     @redact(CARD, replacement="<card>")
     @function_tool
     async def pay(how: str) -> str:
@@ -107,14 +105,14 @@ async def test_it_is_in_no_message() -> None:
     assert not holds((await pay.call(None, '{"how": "crash"}')).output)
 
 
-async def said_by(tool: Any, args: str = "{}") -> tuple[list[Event], Any]:
+async def events_and_outcome(tool: Any, args: str = "{}") -> tuple[list[Event], Any]:
     async with listen() as events:
         outcome = await tool.call(None, args)
     return list(events), outcome
 
 
-async def test_it_is_in_no_event_of_the_call_nor_of_calls_inside() -> None:
-    """Lines, progress, artifacts, arguments of nested calls."""
+async def test_redacted_text_is_in_no_event_of_the_call_or_of_nested_calls() -> None:
+    """Notes, progress, artifacts, and arguments of nested calls."""
 
     @function_tool
     async def inner(ctx: ToolContext[Any], card: str) -> str:
@@ -132,7 +130,7 @@ async def test_it_is_in_no_event_of_the_call_nor_of_calls_inside() -> None:
         await inner.invoke(card=NUMBER)
         return "paid"
 
-    events, outcome = await said_by(outer)
+    events, outcome = await events_and_outcome(outer)
     assert outcome.output == "paid"
     assert len(events) == 9
     assert not [event for event in events if holds(event)]
@@ -140,8 +138,8 @@ async def test_it_is_in_no_event_of_the_call_nor_of_calls_inside() -> None:
     assert numbers == sorted(numbers)
 
 
-async def test_it_is_not_in_the_arguments_that_the_start_shows() -> None:
-    """Not even where the call is refused; the tool and whoever approves have them as they are."""
+async def test_redacted_text_is_not_in_the_arguments_of_the_start_event() -> None:
+    """Not even if the call is refused; the tool and the approver get the original."""
     approved: list[str] = []
 
     def rule(_: Any, arguments: dict[str, Any]) -> bool:
@@ -164,7 +162,7 @@ async def test_it_is_not_in_the_arguments_that_the_start_shows() -> None:
     assert not any(map(holds, events))
 
 
-async def test_it_is_not_in_what_an_attempt_says_that_was_left_behind() -> None:
+async def test_late_events_of_an_abandoned_attempt_are_redacted() -> None:
     """The thread of a sync tool cannot be stopped."""
     events: list[Event] = []
     again, said = threading.Event(), threading.Event()
@@ -186,21 +184,21 @@ async def test_it_is_not_in_what_an_attempt_says_that_was_left_behind() -> None:
     late = asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    def hear(event: Event) -> None:
+    def record(event: Event) -> None:
         events.append(event)
         if isinstance(event, NotifyStreamEvent):
             loop.call_soon_threadsafe(late.set)
 
     patient = timeout(20)(work)
-    await patient.call(ToolContext(emit=hear), "{}")
+    await patient.call(ToolContext(emit=record), "{}")
     await asyncio.wait_for(late.wait(), 5)
     assert [event.data for event in events if isinstance(event, NotifyStreamEvent)] == [
         "a [redacted]"
     ]
 
 
-async def test_a_person_may_change_the_arguments_of_a_redacted_call() -> None:
-    """They are prepared once more then, and what is said is redacted once."""
+async def test_a_person_can_change_the_arguments_of_a_redacted_call() -> None:
+    """They are prepared again, and events are redacted once."""
 
     @needs_approval
     @redact(lambda text: text.replace("x", "xx"))
@@ -220,10 +218,10 @@ async def test_a_person_may_change_the_arguments_of_a_redacted_call() -> None:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_a_function_that_fails_keeps_everything_back(
+async def test_a_failing_redact_function_withholds_the_whole_text(
     fails: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A call is answered whatever happens, and better with nothing than with too much."""
+    """The call still gets an answer; an empty one is safer than a leak."""
 
     def broken(text: str) -> str:
         raise RuntimeError(text)
@@ -242,7 +240,7 @@ async def test_a_function_that_fails_keeps_everything_back(
 
 
 class Paid(Event):
-    """An event of an application's own."""
+    """A custom event of an application."""
 
     type = "test_paid"
 
@@ -250,8 +248,8 @@ class Paid(Event):
     place: str = field(TEXT, default="")
 
 
-async def test_an_event_that_cannot_be_redacted_is_left_out() -> None:
-    """No text can stand in the place of a number."""
+async def test_an_event_that_cannot_be_redacted_is_dropped() -> None:
+    """A text cannot replace a number."""
 
     @redact(CARD)
     @function_tool
@@ -268,8 +266,8 @@ async def test_an_event_that_cannot_be_redacted_is_left_out() -> None:
     assert len(events) == 4
 
 
-async def test_it_is_found_across_pieces() -> None:
-    """A stream of text is read as the one text that it is, and comes out whole."""
+async def test_matches_across_deltas_are_redacted() -> None:
+    """Streamed text is searched as one text, and arrives complete."""
     text = f"before {NUMBER} between {NUMBER} after"
 
     @redact(CARD)
@@ -280,7 +278,7 @@ async def test_it_is_found_across_pieces() -> None:
         yield NotifyStreamEvent("a line")
         yield "done"
 
-    events, _ = await said_by(pay)
+    events, _ = await events_and_outcome(pay)
     assert not [event for event in events if holds(event)]
     said = [event for event in events if isinstance(event, NotifyStreamEvent)]
     assert "".join(event.data for event in said if event.is_delta) == (
@@ -293,28 +291,28 @@ async def test_it_is_found_across_pieces() -> None:
     assert numbers == sorted(set(numbers))
 
 
-async def test_long_texts_still_stream() -> None:
-    """Only their end is held back."""
-    heard: list[int] = []
+async def test_long_texts_are_still_streamed() -> None:
+    """Only the end is held back."""
+    lengths: list[int] = []
 
     @redact(CARD)
     @function_tool
     async def write(ctx: ToolContext[Any]) -> str:
         for count in range(100):
             ctx.notify("x" * 10, is_delta=True)
-            heard.append(sum(len(event.data) for event in events if hasattr(event, "data")))
+            lengths.append(sum(len(event.data) for event in events if hasattr(event, "data")))
             del count
         return "done"
 
     events: list[Any] = []
     context = ToolContext[Any](emit=events.append)
     await write.call(context, "{}")
-    assert heard[50] >= 500 - WINDOW
+    assert lengths[50] >= 500 - WINDOW
     assert sum(len(event.data) for event in events if hasattr(event, "data")) == 1_000
 
 
-async def test_texts_of_calls_inside_are_kept_apart() -> None:
-    """What one says does not go on with what the other said."""
+async def test_texts_of_nested_calls_are_searched_separately() -> None:
+    """A match cannot span the texts of two calls."""
 
     @function_tool
     async def inner(ctx: ToolContext[Any]) -> str:
@@ -329,15 +327,15 @@ async def test_texts_of_calls_inside_are_kept_apart() -> None:
         await inner.invoke()
         return ""
 
-    events, _ = await said_by(outer)
+    events, _ = await events_and_outcome(outer)
     said = [
         (event.tool_name, event.data) for event in events if isinstance(event, NotifyStreamEvent)
     ]
     assert sorted(said) == [("inner", "4111 1111 ")] * 2 + [("outer", "1111 1111")]
 
 
-async def test_what_an_agent_inside_says_is_redacted() -> None:
-    """Its items, its pieces of text, and its answer."""
+async def test_the_events_of_an_inner_agent_are_redacted() -> None:
+    """Its items, its text deltas, and its answer."""
     inner = ScriptedModel([f"The card is {NUMBER}, thank you."])
     helper = redact(CARD)(Agent("Helper", model=inner).as_tool("helper", "Helps."))
     outer = ScriptedModel([tool_call("helper", input="go"), "done"])
@@ -348,8 +346,8 @@ async def test_what_an_agent_inside_says_is_redacted() -> None:
     assert not holds(run.new_items)
 
 
-async def test_functions_take_out_too() -> None:
-    """In pieces they see whole lines."""
+async def test_a_function_can_redact() -> None:
+    """It gets whole lines of streamed text."""
 
     def no_names(text: str) -> str:
         return text.replace("Anna", "A.")
@@ -361,21 +359,21 @@ async def test_functions_take_out_too() -> None:
             ctx.notify(piece, is_delta=True)
         return "Anna and Bob"
 
-    events, outcome = await said_by(tell)
+    events, outcome = await events_and_outcome(tell)
     assert outcome.output == "A. and [redacted]"
     said = "".join(event.data for event in events if isinstance(event, NotifyStreamEvent))
     assert said == "A. and [redacted]\nA."
 
 
-async def test_a_function_that_gives_no_text_is_an_error() -> None:
-    """And the result is not let through."""
+async def test_a_redact_function_that_returns_no_text_is_an_error() -> None:
+    """The result is withheld."""
     tool = redact(lambda text: None)(function_tool(lambda: "secret", name_override="tell"))  # type: ignore[arg-type,return-value]
     with pytest.raises(UserError, match="got a NoneType"):
         await tool.invoke()
 
 
-async def test_what_a_function_fails_on_is_not_said() -> None:
-    """An event that cannot be redacted is left out; the work goes on."""
+async def test_an_event_whose_redaction_fails_is_dropped() -> None:
+    """The call continues."""
 
     def choosy(text: str) -> str:
         if "bad" in text:
@@ -390,13 +388,13 @@ async def test_what_a_function_fails_on_is_not_said() -> None:
         ctx.notify("a bad end", is_delta=True)
         return "fine"
 
-    events, outcome = await said_by(tell)
+    events, outcome = await events_and_outcome(tell)
     assert outcome.output == "fine"
     assert [event.data for event in events if isinstance(event, NotifyStreamEvent)] == ["good"]
 
 
-async def test_two_of_them_work_together() -> None:
-    """Each finds its own, the inner one first."""
+async def test_two_redact_policies_work_together() -> None:
+    """The inner one is applied first."""
 
     @redact(r"\d+", replacement="#")
     @redact("Anna", replacement="A7")
@@ -405,14 +403,14 @@ async def test_two_of_them_work_together() -> None:
         ctx.notify("Anna 42", is_delta=True)
         return "Anna 42"
 
-    events, outcome = await said_by(tell)
+    events, outcome = await events_and_outcome(tell)
     assert outcome.output == "A# #"
     assert [event.data for event in events if isinstance(event, NotifyStreamEvent)] == ["A# #"]
 
 
 @pytest.mark.parametrize("what", [(), ("(",), ("x*",), (b"x",), (re.compile(b"x"),), (7,)])
-def test_what_cannot_work_is_refused(what: tuple[Any, ...]) -> None:
-    """When the policy is written."""
+def test_invalid_redact_options_are_refused(what: tuple[Any, ...]) -> None:
+    """At construction."""
     with pytest.raises(UserError, match="redact"):
         redact(*what)
 
@@ -424,8 +422,9 @@ def test_what_cannot_work_is_refused(what: tuple[Any, ...]) -> None:
     ),
     data=st.data(),
 )
-def test_pieces_give_what_the_whole_gives(parts: list[str], data: st.DataObject) -> None:
-    """However a text is cut, the same is taken out of it."""
+def test_redaction_does_not_depend_on_how_the_text_is_split(
+    parts: list[str], data: st.DataObject
+) -> None:
     text = "".join(parts)
     rules = _RedactionRules([r"\b\d{4}(?: ?\d{4}){3}\b"], "#")
     cuts = data.draw(st.lists(st.integers(0, len(text)), max_size=30).map(sorted))

@@ -1,4 +1,4 @@
-"""JSON that a model got slightly wrong is mended where it is plain what was meant, and marked."""
+"""Malformed JSON of a model is repaired if its meaning is clear, and marked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from agents_tools.policies._repair import _load_repair, _repaired
 @repair_json()
 @function_tool
 async def tool(path: str = "/", count: int = 1, names: list[str] | None = None) -> str:
-    """Say what arrived."""
+    """Return the arguments as text."""
     return f"{path} {count} {names}"
 
 
@@ -45,8 +45,8 @@ async def tool(path: str = "/", count: int = 1, names: list[str] | None = None) 
         ("{'names': ['None', 'True', \"it's\"],}", "/ 1 ['None', 'True', \"it's\"]"),
     ],
 )
-async def test_punctuation_is_mended(text: str, output: str) -> None:
-    """Rows of the peers: each of these fails, or is changed silently, elsewhere."""
+async def test_punctuation_is_repaired(text: str, output: str) -> None:
+    """Cases from other libraries, which reject or silently change each of them."""
     outcome = await tool.call(None, text)
     assert (outcome.status, outcome.output) == ("ok", output)
     assert outcome.metadata is not None
@@ -85,15 +85,15 @@ async def test_punctuation_is_mended(text: str, output: str) -> None:
         "{'a':" * 70 + "1" + "}" * 70,
     ],
 )
-async def test_nothing_is_guessed(text: str) -> None:
-    """Rows of the peers: a silent change of meaning is worse than an error; cut-off text is one."""
+async def test_ambiguous_json_is_not_repaired(text: str) -> None:
+    """A silent change of meaning is worse than an error; truncated text is an error."""
     outcome = await tool.call(None, text)
     assert outcome.status == "invalid_args"
     assert outcome.metadata is None
 
 
-async def test_a_word_before_a_colon_too_many_stays_what_it_is() -> None:
-    """A value is no name: `true` does not become a text."""
+async def test_a_literal_before_a_stray_colon_keeps_its_type() -> None:
+    """`true` is a value and does not become a string."""
 
     @repair_json()
     @function_tool
@@ -104,23 +104,22 @@ async def test_a_word_before_a_colon_too_many_stays_what_it_is() -> None:
     assert outcome.status == "invalid_args" or outcome.output == "True"
 
 
-async def test_what_is_mended_is_validated() -> None:
-    """It is read as any arguments are, with the same errors."""
+async def test_repaired_arguments_are_validated() -> None:
+    """With the same errors as any arguments."""
     outcome = await tool.call(None, "{'count': 'many', 'pth': 1,}")
     assert outcome.status == "invalid_args"
     assert "count: expected an integer" in str(outcome.output)
 
 
-async def test_good_arguments_are_left_alone() -> None:
-    """To the character, and nothing is said."""
+async def test_valid_arguments_are_unchanged() -> None:
+    """And no event is emitted."""
     async with listen() as events:
         outcome = await tool.call(None, '{ "path" : "/home/x" }')
     assert outcome.metadata is None
     assert not [event for event in events if isinstance(event, NotifyStreamEvent)]
 
 
-async def test_a_mended_call_says_so_inside_its_lifecycle() -> None:
-    """To people as an event, to programs in the metadata of the outcome."""
+async def test_a_repair_is_reported_as_an_event_and_in_the_metadata() -> None:
     async with listen() as events:
         outcome = await retry(2)(tool).call(None, '{"path": "/home/x",}')
     assert [event.type for event in events] == [
@@ -128,16 +127,16 @@ async def test_a_mended_call_says_so_inside_its_lifecycle() -> None:
         "notify_stream_event",
         "tool_stream_end_event",
     ]
-    start, said, _ = events
+    start, note, _ = events
     assert isinstance(start, ToolStreamStartEvent)
     assert start.input_args == {"path": "/home/x"}
-    assert isinstance(said, NotifyStreamEvent)
-    assert (said.level, said.tag) == ("warning", "repaired_arguments")
+    assert isinstance(note, NotifyStreamEvent)
+    assert (note.level, note.tag) == ("warning", "repaired_arguments")
     assert outcome.metadata == {"agents_tools": {"repaired_arguments": '{"path": "/home/x",}'}}
 
 
-async def test_approvals_and_guardrails_see_the_mended_arguments() -> None:
-    """Wherever they stand: nobody can decide about what cannot be read."""
+async def test_approvals_and_guardrails_see_the_repaired_arguments() -> None:
+    """In any order of the policies."""
     seen: list[dict[str, Any]] = []
 
     def look(_: Any, arguments: dict[str, Any]) -> None:
@@ -152,9 +151,7 @@ async def test_approvals_and_guardrails_see_the_mended_arguments() -> None:
     assert seen == [{"path": "/home/x"}] * 5
 
 
-async def test_without_strict_guesses_are_taken_but_never_of_cut_off_text() -> None:
-    """For those who would rather have some call than an error."""
-
+async def test_without_strict_ambiguous_json_is_repaired_but_not_truncated_json() -> None:
     @repair_json(strict=False)
     @function_tool
     async def loose(path: str, count: int = 1) -> str:
@@ -166,8 +163,10 @@ async def test_without_strict_guesses_are_taken_but_never_of_cut_off_text() -> N
         assert (await loose.call(None, text)).status == "invalid_args"
 
 
-def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the policy is written, not at the first bad call."""
+def test_a_missing_package_is_reported_with_the_install_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At construction, not at the first malformed call."""
     monkeypatch.setitem(sys.modules, "json_repair", None)
     with pytest.raises(UserError, match=r"agents-tools\[repair\]"):
         repair_json()
@@ -181,22 +180,22 @@ _VALUES = st.recursive(
 
 
 @given(value=st.dictionaries(st.text(max_size=5), _VALUES, max_size=4))
-def test_what_python_would_write_is_read_as_it_was_meant(value: dict[str, Any]) -> None:
-    """Models write Python's repr where they were shown Python."""
+def test_the_python_repr_of_a_value_is_repaired(value: dict[str, Any]) -> None:
+    """Models that were shown Python write it."""
     import ast
     import json
 
-    mended = _repaired(repr(value), _load_repair(strict=True), strict=True)
-    if mended is not None:
-        assert json.loads(mended) == ast.literal_eval(repr(value))
+    repaired = _repaired(repr(value), _load_repair(strict=True), strict=True)
+    if repaired is not None:
+        assert json.loads(repaired) == ast.literal_eval(repr(value))
 
 
 @given(
     value=st.dictionaries(st.text(max_size=5), _VALUES, min_size=1, max_size=4),
     cut=st.integers(min_value=1, max_value=200),
 )
-def test_no_beginning_of_a_text_is_ever_completed(value: dict[str, Any], cut: int) -> None:
-    """Cut off anywhere, it stays an error."""
+def test_truncated_text_is_never_completed(value: dict[str, Any], cut: int) -> None:
+    """At any position."""
     import json
 
     text = json.dumps(value)

@@ -1,4 +1,4 @@
-"""Arguments get other names, descriptions, defaults and values."""
+"""Arguments with other names, descriptions, defaults and values."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ async def book(
 POINT = '{"x": 1, "y": 2}'
 
 
-async def test_an_argument_gets_another_name_and_description() -> None:
-    """The model knows only the new one; the tool gets its own."""
+async def test_an_argument_can_be_renamed_and_described() -> None:
+    """The model knows only the new name; the tool gets its own."""
     tool = transform(
         city=ArgTransform(name="town", description="Which town."),
         where=ArgTransform(name="place", description="Where there."),
@@ -75,8 +75,8 @@ async def test_an_argument_gets_another_name_and_description() -> None:
     assert await tool.invoke(town="Rome", place={"x": 1}) == "Rome 1,0 1 0 room None"
 
 
-async def test_faults_are_told_in_the_names_that_the_model_knows() -> None:
-    """With their places inside, and near names among those it knows."""
+async def test_errors_use_the_argument_names_of_the_model() -> None:
+    """Including nested paths and suggestions of similar names."""
     tool = transform(
         city=ArgTransform(name="town"),
         where=ArgTransform(name="place"),
@@ -103,8 +103,8 @@ async def test_faults_are_told_in_the_names_that_the_model_knows() -> None:
         assert (await tool.call(None, text)).status == "invalid_args"
 
 
-async def test_an_argument_gets_a_default() -> None:
-    """The schema says so, and `null` means it as it does elsewhere."""
+async def test_an_argument_can_get_a_default() -> None:
+    """It is in the schema, and `null` selects it as elsewhere."""
     tool = transform(city=ArgTransform(default="Rome"), where=ArgTransform(default=Point(x=3)))(
         book
     )
@@ -117,8 +117,8 @@ async def test_an_argument_gets_a_default() -> None:
     assert await tool.on_invoke_tool(None, '{"city": "Bonn"}') == "Bonn 3,0 1 0 room None"
 
 
-async def test_an_argument_becomes_required_or_is_no_longer() -> None:
-    """What is published is enforced."""
+async def test_an_argument_can_be_made_required_or_optional() -> None:
+    """Arguments are validated against the published schema."""
     tool = transform(nights=ArgTransform(name="days", required=True))(book)
     assert tool.params_json_schema["required"] == ["city", "where", "days"]
     assert "default" not in tool.params_json_schema["properties"]["days"]
@@ -130,8 +130,8 @@ async def test_an_argument_becomes_required_or_is_no_longer() -> None:
         _ = transform(city=ArgTransform(required=False))(book).params_json_schema
 
 
-async def test_hidden_arguments_are_given_by_the_application() -> None:
-    """A value for all calls, one for each call, or the default of the tool."""
+async def test_hidden_arguments_are_supplied_by_the_application() -> None:
+    """A constant, a value per call, or the default of the tool."""
     seen: list[str] = []
 
     async def from_person(context: ToolContext[Any]) -> str:
@@ -156,7 +156,7 @@ async def test_hidden_arguments_are_given_by_the_application() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "told"),
+    ("policy", "message"),
     [
         (hide(nights="many"), "hide(nights=...) has a value that tool 'book' does not accept"),
         (
@@ -173,21 +173,23 @@ async def test_hidden_arguments_are_given_by_the_application() -> None:
         ),
     ],
 )
-async def test_a_value_of_the_application_that_does_not_fit_is_no_fault_of_the_model(
-    policy: Any, told: str, caplog: pytest.LogCaptureFixture
+async def test_an_invalid_value_of_the_application_is_not_reported_to_the_model(
+    policy: Any, message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whoever wrote it is told; the model, which can do nothing about it, hears no hidden name."""
+    """The log has the error; the model cannot fix it and sees no hidden name."""
     outcome = await policy(book).call(None, f'{{"city": "Rome", "where": {POINT}}}')
     assert outcome.status == "tool_error"
     assert isinstance(outcome.error, ToolError)
-    assert told in caplog.text
-    assert any(isinstance(error, UserError) and told in str(error) for error in causes(outcome))
+    assert message in caplog.text
+    assert any(
+        isinstance(error, UserError) and message in str(error) for error in error_chain(outcome)
+    )
     assert "nights" not in outcome.output
     assert "many" not in outcome.output
 
 
-def causes(outcome: Any) -> list[BaseException]:
-    """Give the error of a call, and what led to it."""
+def error_chain(outcome: Any) -> list[BaseException]:
+    """Return the error of a call and its causes."""
     found: list[BaseException] = []
     error = outcome.error
     while error is not None:
@@ -196,8 +198,8 @@ def causes(outcome: Any) -> list[BaseException]:
     return found
 
 
-async def test_a_fault_of_the_model_beside_a_default_is_its_own() -> None:
-    """It is told in the words that it knows."""
+async def test_an_error_of_the_model_next_to_a_default_is_reported() -> None:
+    """With the names that the model knows."""
     tool = hide(where={"x": 1})(transform(nights=ArgTransform(name="days", default=2))(book))
     outcome = await tool.call(None, '{"city": "Rome", "days": "many"}')
     assert outcome.status == "invalid_args"
@@ -206,15 +208,14 @@ async def test_a_fault_of_the_model_beside_a_default_is_its_own() -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '"x"', '{"nights": 1, "nights": 2}'])
-async def test_what_is_no_object_is_told_as_ever(text: str) -> None:
-    """A policy that has nothing to say about it does not say it in other words."""
+async def test_arguments_that_are_not_an_object_give_the_usual_error(text: str) -> None:
     for policy in (hide(where={"x": 1}), transform(city=ArgTransform(name="town"))):
-        told, plain = await policy(book).call(None, text), await book.call(None, text)
-        assert told.status == plain.status == "invalid_args"
-        assert told.output == plain.output
+        message, plain = await policy(book).call(None, text), await book.call(None, text)
+        assert message.status == plain.status == "invalid_args"
+        assert message.output == plain.output
 
 
-async def test_arguments_without_names_and_without_number_can_be_changed() -> None:
+async def test_positional_and_variadic_parameters_can_be_transformed() -> None:
     """For models, all arguments have names."""
 
     @function_tool
@@ -229,8 +230,8 @@ async def test_arguments_without_names_and_without_number_can_be_changed() -> No
     assert (await fixed.call(None, '{"rest": []}')).status == "invalid_args"
 
 
-async def test_values_arrive_as_they_were_written() -> None:
-    """A long number keeps its digits, and repeated keys stay a fault."""
+async def test_values_are_passed_on_unchanged() -> None:
+    """A long number keeps its digits, and repeated keys stay an error."""
     tool = transform(city=ArgTransform(name="town"))(book)
     args = f'{{"town": "Rome", "where": {POINT}, "nights": {10**30 + 1}}}'
     assert str(10**30 + 1) in str(await tool.on_invoke_tool(None, args))
@@ -238,8 +239,8 @@ async def test_values_arrive_as_they_were_written() -> None:
     assert (await tool.call(None, twice)).status == "invalid_args"
 
 
-async def test_two_arguments_may_change_their_names() -> None:
-    """And those of others are refused."""
+async def test_two_arguments_can_swap_their_names() -> None:
+    """A name that is already in use is refused."""
 
     @function_tool
     async def move(source: str, target: str) -> str:
@@ -256,8 +257,8 @@ async def test_two_arguments_may_change_their_names() -> None:
         _ = transform(goal=ArgTransform(name="target"))(move).params_json_schema
 
 
-async def test_transforms_stack() -> None:
-    """The outer one speaks of what the inner one shows."""
+async def test_transforms_can_be_stacked() -> None:
+    """The outer one refers to the names of the inner one."""
     inner = transform(city=ArgTransform(name="town"), where=ArgTransform(default={"x": 1}))(book)
     tool = hide(nights=3)(transform(town=ArgTransform(name="village", default="Oia"))(inner))
     assert list(tool.params_json_schema["properties"]) == [
@@ -274,8 +275,8 @@ async def test_transforms_stack() -> None:
         assert outcome.status == "invalid_args"
 
 
-async def test_what_stands_inside_sees_the_names_of_the_tool() -> None:
-    """A rule that was written for the tool is not got round by another name."""
+async def test_inner_policies_see_the_names_of_the_tool() -> None:
+    """A rule for the tool cannot be bypassed with another name."""
     seen: list[dict[str, Any]] = []
 
     def look(_: Any, arguments: dict[str, Any]) -> None:
@@ -295,8 +296,8 @@ async def test_what_stands_inside_sees_the_names_of_the_tool() -> None:
     assert (await outside.call(None, '{"town": "Rome"}')).status == "denied"
 
 
-async def test_what_a_person_changed_is_taken_as_it_was_shown() -> None:
-    """A person sees the tool's own names, and hidden values stay hidden."""
+async def test_arguments_edited_by_a_person_use_the_names_of_the_tool() -> None:
+    """Hidden values stay hidden."""
     tool = needs_approval(
         transform(city=ArgTransform(name="town"), where=ArgTransform(hide=True, default={"x": 9}))(
             book
@@ -314,8 +315,8 @@ async def test_what_a_person_changed_is_taken_as_it_was_shown() -> None:
     assert "Bonn 9,0 1 0 room None" in result.final_output
 
 
-async def test_mended_arguments_are_transformed() -> None:
-    """Mending comes first, wherever it stands."""
+async def test_repaired_arguments_are_transformed() -> None:
+    """The repair comes first, in any order of the policies."""
     tool = transform(city=ArgTransform(name="town"), where=ArgTransform(default={"x": 1}))(
         repair_json()(book)
     )
@@ -335,7 +336,7 @@ async def test_mended_arguments_are_transformed() -> None:
         {"city": ArgTransform(default=object())},
     ],
 )
-def test_a_transform_that_cannot_work_is_refused(options: dict[str, Any]) -> None:
-    """When it is written."""
+def test_invalid_transform_options_are_refused(options: dict[str, Any]) -> None:
+    """At construction."""
     with pytest.raises(UserError, match="transform"):
         transform(**options)
