@@ -222,7 +222,7 @@ def test_display_events_are_never_durable() -> None:
         durable: ClassVar[bool] = True
 
     for event in (Confused("x"), DurableNote("x")):
-        assert broken(stamped((event, ""))).law == "what is for display is not durable"
+        assert broken(stamped((event, ""))).law == "events for display are not durable"
 
 
 def test_calls_with_hidden_brackets_can_emit_events() -> None:
