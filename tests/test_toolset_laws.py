@@ -13,12 +13,14 @@ from agents_tools.content import MessageInputItem, ToolCallItem, ToolCallOutputI
 from agents_tools.policies import rename
 from agents_tools.tool.declaration import Policy
 from agents_tools.toolset import Toolset, tool_search
-from tests.test_toolset import made, names
+from tests.test_toolset import make_tool, names
 
 _SIGNS = st.sampled_from("abcXYZ019_-")
 NAMES = st.text(_SIGNS, min_size=1, max_size=64)
 PREFIXES = st.text(_SIGNS, min_size=1, max_size=12)
-TOOLS = st.lists(NAMES, max_size=6, unique=True).map(lambda given: [made(name) for name in given])
+TOOLS = st.lists(NAMES, max_size=6, unique=True).map(
+    lambda given: [make_tool(name) for name in given]
+)
 PATTERNS = st.sampled_from(["*", "a*", "*_*", "?", "*[0-9]", "X??*"])
 
 
@@ -131,13 +133,13 @@ def test_a_list_of_revealed_tools_only_grows_at_its_end(
     steps: list[str], bound: int, two: bool
 ) -> None:
     """For any conversation, with one search or two: what prompt caches hang on."""
-    tools = [made(f"t{n}", f"Thing {n}.") for n in range(8)]
+    tools = [make_tool(f"t{n}", f"Thing {n}.") for n in range(8)]
     parts: list[list[FunctionTool[..., Any]]] = [tools[:4], tools[4:]] if two else [tools]
     searches = [
         tool_search(part, name=f"s{n}", call_name=f"c{n}", mode="reveal", max_revealed=bound)
         for n, part in enumerate(parts)
     ]
-    agent = Agent("x", tools=[*searches, made("own")])
+    agent = Agent("x", tools=[*searches, make_tool("own")])
     history: list[Any] = [MessageInputItem(content="go")]
     before: tuple[Any, ...] = ()
     for number, name in enumerate(steps):
