@@ -233,7 +233,7 @@ WRITTEN: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: {"a": [{"b": iter("xy")}], "c": zip("a", "b", strict=True)},
         '{"a":[{"b":["x","y"]}],"c":[["a","b"]]}',
     ),
-    "generator beside bytes": (lambda: [iter([1]), b"\xff"], '[[1],"/w=="]'),
+    "generator next to bytes": (lambda: [iter([1]), b"\xff"], '[[1],"/w=="]'),
     "range": (lambda: range(2), "[0,1]"),
     "dict views": (
         lambda: [{"a": 1}.keys(), {"a": 1}.values(), {"a": 1}.items()],
@@ -773,7 +773,7 @@ def test_a_shortened_text_fits_and_the_rest_completes_it(text: str, limit: int, 
 
 
 def test_a_shortened_text_has_its_start_and_end() -> None:
-    """The start of an output tells its kind, the end its outcome."""
+    """The start of an output shows its kind, the end its outcome."""
     output, rest = truncate_output("start" + "x" * 1_000_000 + "end", 120)
 
     assert output == snapshot("""\

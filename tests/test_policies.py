@@ -123,7 +123,7 @@ async def test_a_tool_that_outlives_the_grace_period_is_reported(
 ) -> None:
     """The application must learn that it is still running."""
     monkeypatch.setattr("agents_tools.concurrency.supervisor.GRACE", 0.0)
-    release, told = asyncio.Event(), asyncio.Event()
+    release, logged = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
     @timeout(0.02)
@@ -134,9 +134,9 @@ async def test_a_tool_that_outlives_the_grace_period_is_reported(
                 await release.wait()
         return "late"
 
-    monkeypatch.setattr(caplog.handler, "emit", lambda _: loop.call_soon(told.set))
+    monkeypatch.setattr(caplog.handler, "emit", lambda _: loop.call_soon(logged.set))
     await tool.call(None, "{}")
-    await asyncio.wait_for(told.wait(), 5)
+    await asyncio.wait_for(logged.wait(), 5)
     assert [job.name for job in abandoned_tasks()] == ["tool"]
     release.set()
     async with asyncio.timeout(30):

@@ -118,7 +118,7 @@ def test_objects_can_be_nested_up_to_the_limit_of_the_provider() -> None:
 
 
 @pytest.mark.parametrize(
-    ("beside", "items", "most"),
+    ("keywords", "items", "most"),
     [
         ({}, {"type": "string"}, 1),
         ({"items": False}, {"type": "string"}, 1),
@@ -132,10 +132,10 @@ def test_objects_can_be_nested_up_to_the_limit_of_the_provider() -> None:
     ],
 )
 def test_items_after_the_first_ones_of_an_array_are_retained(
-    beside: Any, items: Any, most: int | None
+    keywords: Any, items: Any, most: int | None
 ) -> None:
     """A tuple has a fixed length only if no further items are allowed."""
-    schema = {"type": "array", "prefixItems": [{"type": "string"}], **beside}
+    schema = {"type": "array", "prefixItems": [{"type": "string"}], **keywords}
     whole = {"type": "object", "properties": {"x": schema}, "required": ["x"]}
     x = ensure_strict_json_schema(whole)["properties"]["x"]
     assert (x["items"], x.get("maxItems")) == (items, most)

@@ -1137,8 +1137,8 @@ def test_a_callback_cancelled_before_it_began_does_not_block_close() -> None:
     assert not closers[0].is_alive()
 
 
-@pytest.mark.parametrize("how", ["close", "aclose"])
-def test_a_callback_whose_loop_is_closed_meanwhile_does_not_block_close(how: str) -> None:
+@pytest.mark.parametrize("method", ["close", "aclose"])
+def test_a_callback_whose_loop_is_closed_meanwhile_does_not_block_close(method: str) -> None:
     """A stopped loop accepts callbacks but never runs them."""
     stream = EventStream()
     loop = asyncio.new_event_loop()
@@ -1152,7 +1152,7 @@ def test_a_callback_whose_loop_is_closed_meanwhile_does_not_block_close(how: str
     loop.run_until_complete(main())
     stream.publish(message())
     [one] = stream._subscriptions.all()
-    close = stream.close if how == "close" else lambda: asyncio.run(stream.aclose())
+    close = stream.close if method == "close" else lambda: asyncio.run(stream.aclose())
     closer = threading.Thread(target=close, daemon=True)
     closer.start()
     until(lambda: one.drained._callbacks)

@@ -101,7 +101,7 @@ def test_the_description_of_the_decorator_replaces_the_docstring() -> None:
         """
         return what
 
-    told, silent = function_tool(weigh), function_tool(use_docstring_info=False)(weigh)
-    assert (told.description, silent.description) == ("Weigh something.", "")
-    assert told.json_schema["properties"]["what"]["description"] == "What is weighed."
-    assert "description" not in silent.json_schema["properties"]["what"]
+    described, undescribed = function_tool(weigh), function_tool(use_docstring_info=False)(weigh)
+    assert (described.description, undescribed.description) == ("Weigh something.", "")
+    assert described.json_schema["properties"]["what"]["description"] == "What is weighed."
+    assert "description" not in undescribed.json_schema["properties"]["what"]

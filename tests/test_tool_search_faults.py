@@ -87,7 +87,7 @@ async def test_metadata_set_by_a_policy_applies_to_the_found_tool() -> None:
 
     @function_tool
     async def other() -> str:
-        """Run beside."""
+        """Run in parallel."""
         inside.append("other")
         await asyncio.sleep(0)
         inside.remove("other")

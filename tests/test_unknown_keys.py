@@ -183,8 +183,8 @@ def objects(value: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("beside", ["required", "optional", "further"])
-def test_an_extra_or_duplicate_key_is_refused_in_every_object(shape: str, beside: str) -> None:
+@pytest.mark.parametrize("other", ["required", "optional", "further"])
+def test_an_extra_or_duplicate_key_is_refused_in_every_object(shape: str, other: str) -> None:
     """Each object of each shape is tested with one more key and with a repeated key."""
     annotation, good = SHAPES[shape]
 
@@ -194,9 +194,9 @@ def test_an_extra_or_duplicate_key_is_refused_in_every_object(shape: str, beside
     def take_more(it: Any, **more: int) -> bool:
         return True
 
-    take.__annotations__["it"] = Optional[annotation] if beside == "optional" else annotation
+    take.__annotations__["it"] = Optional[annotation] if other == "optional" else annotation
     take_more.__annotations__["it"] = annotation
-    tool = function_tool(take_more if beside == "further" else take)
+    tool = function_tool(take_more if other == "further" else take)
     assert tool.invoke_sync(json.dumps({"it": good})) is True
     free = shape.startswith("map")
     for index in range(len(objects(good))):

@@ -119,7 +119,7 @@ def test_references_are_inlined_on_request(export: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "title", "said"),
+    ("name", "title", "is_retained"),
     [
         ("Box_int_", "Box[int]", False),
         ("shop__models__Box", "Box", False),
@@ -128,14 +128,16 @@ def test_references_are_inlined_on_request(export: Any) -> None:
         ("Box", "Cardboard", True),
     ],
 )
-def test_a_title_that_repeats_the_type_name_is_removed(name: str, title: str, said: bool) -> None:
+def test_a_title_that_repeats_the_type_name_is_removed(
+    name: str, title: str, is_retained: bool
+) -> None:
     """This includes a name that was numbered to make it unique."""
     ref = {"$ref": f"#/$defs/{name}"}
     schema = {
         **object_schema(x=ref, y=ref),
         "$defs": {name: {**object_schema(a=TEXT, b=TEXT, c=TEXT), "title": title}},
     }
-    assert ("title" in export_parameters(schema)["$defs"][name]) is said
+    assert ("title" in export_parameters(schema)["$defs"][name]) is is_retained
 
 
 def test_a_description_for_openai_replaces_that_of_the_tool() -> None:

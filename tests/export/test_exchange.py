@@ -402,7 +402,7 @@ def test_media_of_other_frameworks_become_blocks() -> None:
 # --- lazy imports
 
 
-def test_every_name_exists_or_says_what_to_install() -> None:
+def test_each_name_is_importable_or_names_the_missing_package() -> None:
     for name in agents_tools.export.__all__:
         found = getattr(agents_tools.export, name)
         if isinstance(found, MissingDependency):
