@@ -1,4 +1,4 @@
-"""What a tool returned becomes what the model gets: text, JSON or content blocks, never a repr."""
+"""Test the conversion of return values for the model: text, JSON or content blocks."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ PNG = b"\x89PNG\r\n\x1a\n\x00"
 
 
 class User(BaseModel):
-    """A model with what makes serializers differ: an alias, a date, a float."""
+    """A model with features that serializers treat differently: an alias, a date, a float."""
 
     name: str
     born: dt.date | None = None
@@ -67,7 +67,7 @@ class User(BaseModel):
 
 
 class Loose(BaseModel):
-    """A model that lets anything in."""
+    """A model that accepts any value."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -75,7 +75,7 @@ class Loose(BaseModel):
 
 
 class Constants(BaseModel):
-    """A model whose own configuration writes NaN, which is no JSON."""
+    """A model whose own configuration writes NaN, which is not JSON."""
 
     model_config = ConfigDict(ser_json_inf_nan="constants")
 
@@ -84,7 +84,7 @@ class Constants(BaseModel):
 
 
 class Failing(BaseModel):
-    """A model that cannot be written."""
+    """A model that cannot be serialized."""
 
     value: int = 1
 
@@ -95,13 +95,13 @@ class Failing(BaseModel):
 
 
 class Growing(BaseModel):
-    """A model that is written as a model that is written as a model, and so on."""
+    """A model whose serialized form is again a model, endlessly."""
 
     value: Any = None
 
     @model_serializer
     def grow(self) -> Any:
-        """Give another one."""
+        """Return another one."""
         return types.MappingProxyType({"more": Growing()})
 
 
@@ -115,25 +115,25 @@ class Point:
 
 @pydantic_dataclass
 class Checked:
-    """A dataclass with a serializer of pydantic."""
+    """A dataclass with a pydantic serializer."""
 
     x: Any
 
 
 class Colour(enum.Enum):
-    """An enumeration of texts that is no text itself."""
+    """An enumeration of strings that is not a string itself."""
 
     RED = "red"
 
 
 class Level(enum.StrEnum):
-    """An enumeration of texts."""
+    """An enumeration of strings."""
 
     LOW = "low"
 
 
 class Pair(typing.NamedTuple):
-    """A tuple with names."""
+    """A named tuple."""
 
     a: int
     b: int
@@ -147,7 +147,7 @@ class NoRepr:
 
 
 class Described:
-    """What `attrs` makes of a class, as far as it can be told."""
+    """A stand-in for a class of `attrs`."""
 
     __attrs_attrs__ = (types.SimpleNamespace(name="a"),)
 
@@ -156,7 +156,7 @@ class Described:
 
 
 class Struct:
-    """What `msgspec` makes of a class, as far as it can be told."""
+    """A stand-in for a class of `msgspec`."""
 
     __struct_fields__ = ("a",)
 
@@ -165,7 +165,7 @@ class Struct:
 
 
 def nested(depth: int) -> list[Any]:
-    """Nest lists."""
+    """Return nested lists."""
     value: list[Any] = []
     for _ in range(depth):
         value = [value]
@@ -173,19 +173,19 @@ def nested(depth: int) -> list[Any]:
 
 
 def cyclic() -> dict[str, Any]:
-    """Make a dict that holds itself."""
+    """Return a dict that contains itself."""
     value: dict[str, Any] = {"a": [1]}
     value["a"].append(value)
     return value
 
 
 async def coroutine() -> str:
-    """Give a coroutine when called without `await`."""
+    """Return a coroutine when called without `await`."""
     return "never"
 
 
 async def stream() -> AsyncIterator[str]:
-    """Give an asynchronous generator."""
+    """Return an asynchronous generator."""
     yield "never"
 
 
@@ -233,7 +233,7 @@ WRITTEN: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: {"a": [{"b": iter("xy")}], "c": zip("a", "b", strict=True)},
         '{"a":[{"b":["x","y"]}],"c":[["a","b"]]}',
     ),
-    "generator beside bytes": (lambda: [iter([1]), b"\xff"], '[[1],"/w=="]'),
+    "generator next to bytes": (lambda: [iter([1]), b"\xff"], '[[1],"/w=="]'),
     "range": (lambda: range(2), "[0,1]"),
     "dict views": (
         lambda: [{"a": 1}.keys(), {"a": 1}.values(), {"a": 1}.items()],
@@ -266,7 +266,7 @@ WRITTEN: dict[str, tuple[Callable[[], Any], str]] = {
 @pytest.mark.requirement("F20")
 @pytest.mark.parametrize("name", WRITTEN)
 def test_a_value_becomes_compact_json(name: str) -> None:
-    """Models read JSON; a repr teaches them nothing and a failure costs a turn."""
+    """A model can read JSON but not a Python repr, and a failure costs a turn."""
     make, expected = WRITTEN[name]
 
     assert to_output(make()) == expected
@@ -355,8 +355,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 
 @pytest.mark.requirement("F20")
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_value_without_json_form_is_refused_with_place_and_remedy(name: str) -> None:
-    """Whoever wrote the tool reads it, and so does the model that called it."""
+def test_a_value_without_a_json_form_is_refused_with_its_location_and_a_remedy(name: str) -> None:
+    """The author of the tool and the calling model read the error."""
     make, message = REFUSED[name]
 
     with pytest.raises(UnserializableOutput) as caught:
@@ -367,8 +367,8 @@ def test_a_value_without_json_form_is_refused_with_place_and_remedy(name: str) -
     assert isinstance(caught.value, TypeError)
 
 
-def test_a_refusal_tells_programs_where() -> None:
-    """An application may log or repair what it knows the place of."""
+def test_a_refusal_has_the_location_as_an_attribute() -> None:
+    """An application can use it to log or repair the value."""
     with pytest.raises(UnserializableOutput) as caught:
         to_output({"rows": [{"a": threading.Lock()}]})
 
@@ -377,7 +377,7 @@ def test_a_refusal_tells_programs_where() -> None:
 
 @pytest.mark.requirement("S20")
 def test_a_refusal_shows_no_secret() -> None:
-    """Keys of a dict may be secrets: the path of a fault goes to the model."""
+    """The path in the error goes to the model, and keys of a dict can be secrets."""
     register_secret("violet-tulip")
     try:
         with pytest.raises(UnserializableOutput, match=r"at \[\"\*\*\*\"\]\.a,") as caught:
@@ -388,8 +388,8 @@ def test_a_refusal_shows_no_secret() -> None:
     assert "tulip" not in str(caught.value)
 
 
-def test_an_error_of_the_tool_inside_a_generator_is_the_tools_error() -> None:
-    """The body of a generator is the tool's code: its error keeps its type."""
+def test_an_exception_inside_a_returned_generator_keeps_its_type() -> None:
+    """The body of a generator is code of the tool."""
 
     def rows() -> Iterator[int]:
         yield 1
@@ -401,7 +401,7 @@ def test_an_error_of_the_tool_inside_a_generator_is_the_tools_error() -> None:
 
 @pytest.mark.requirement("F18")
 def test_an_endless_generator_is_closed() -> None:
-    """What it holds open is released at once, not when Python finds the time."""
+    """Its resources are released at once and not by garbage collection."""
     closed: list[bool] = []
 
     def rows() -> Iterator[int]:
@@ -416,8 +416,8 @@ def test_an_endless_generator_is_closed() -> None:
     assert closed == [True]
 
 
-def test_plain_text_loads_nothing_and_is_returned_as_it_is() -> None:
-    """Most tools return text, and a program of such tools needs no serializer."""
+def test_plain_text_loads_no_serializer_and_is_unchanged() -> None:
+    """Most tools return text, and their programs need no serializer."""
     code = (
         "import sys; from agents_tools.content import to_output; text = 'a\\x1b';"
         "assert to_output(text) is text; assert to_output(None) == '';"
@@ -428,8 +428,8 @@ def test_plain_text_loads_nothing_and_is_returned_as_it_is() -> None:
     assert done.stdout == "[]\n"
 
 
-def test_importing_outputs_brings_texts_and_secrets_together() -> None:
-    """Messages quote values through one module and hide secrets through another."""
+def test_importing_outputs_connects_text_and_secrets() -> None:
+    """One module quotes values in messages, another masks secrets."""
     code = (
         "import agents_tools.content.outputs; from agents_tools.text.escape import describe_value;"
         "from agents_tools.text.secrets import register_secret; register_secret('violet-tulip');"
@@ -441,26 +441,26 @@ def test_importing_outputs_brings_texts_and_secrets_together() -> None:
 
 
 class Writer:
-    """Counts what a prebuilt serializer is asked for."""
+    """Counts the calls of a prebuilt serializer."""
 
     def __init__(self, kind: Any) -> None:
         self.calls = 0
         self._serializer = TypeAdapter(kind).serializer
 
     def to_json(self, *args: Any, **kwargs: Any) -> bytes:
-        """Write a value."""
+        """Serialize a value."""
         self.calls += 1
         return self._serializer.to_json(*args, **kwargs)
 
 
 class Admin(User):
-    """A user with more than the annotation promises."""
+    """A user with more fields than the annotation."""
 
     token: str = "tulip"  # noqa: S105 - made up
 
 
-def test_a_return_annotation_decides_what_is_written() -> None:
-    """What is published as the output schema is what is sent, aliases included."""
+def test_a_return_annotation_determines_the_output() -> None:
+    """The output matches the published output schema, including aliases."""
     writer: Any = Writer(list[User])
 
     assert to_output([Admin(name="a", theScore=2)], writer) == (
@@ -489,10 +489,10 @@ def test_a_return_annotation_decides_what_is_written() -> None:
         (dict[str, int], ToolResult(structured={"a": 1}), '{"a":1}'),
     ],
 )
-def test_a_value_unlike_its_annotation_is_written_all_the_same(
+def test_a_value_that_does_not_match_its_annotation_is_still_written(
     kind: Any, value: Any, expected: Any
 ) -> None:
-    """An annotation is a promise to readers; a result that breaks it is better sent than lost."""
+    """A result that violates the annotation is better sent than lost."""
     assert to_output(value, TypeAdapter(kind).serializer) == expected
 
 
@@ -504,7 +504,7 @@ json_values = st.recursive(
 
 
 def loose(value: object) -> Loose:
-    """Put anything into a model."""
+    """Return a model that contains any value."""
     return Loose(anything=value)
 
 
@@ -531,7 +531,7 @@ odd_values: st.SearchStrategy[Any] = st.recursive(
 
 
 def without_nan(value: Any) -> Any:
-    """Replace what JSON has no number for."""
+    """Replace numbers that JSON cannot represent."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, list):
@@ -544,20 +544,20 @@ def without_nan(value: Any) -> Any:
 
 
 @given(json_values)
-def test_a_json_value_is_read_back_as_it_was(value: Any) -> None:
-    """Nothing that JSON can say may be lost on the way."""
+def test_a_json_value_round_trips(value: Any) -> None:
+    """No JSON value may be changed by the conversion."""
     assert json.loads(to_json(value)) == without_nan(value)
 
 
 def no_constant(name: str) -> None:
-    """Fail on what Python's reader lets pass as a number."""
+    """Fail on numbers that only the reader of Python accepts."""
     raise AssertionError(name)
 
 
 @pytest.mark.requirement("F20")
 @given(odd_values)
-def test_whatever_is_returned_becomes_valid_json_or_a_clear_refusal(value: Any) -> None:
-    """No return value may end a run, and none may break the request to the model."""
+def test_any_return_value_becomes_valid_json_or_a_clear_refusal(value: Any) -> None:
+    """No return value may end a run or make the request to the model invalid."""
     try:
         text = to_json(value)
     except UnserializableOutput as error:
@@ -567,15 +567,15 @@ def test_whatever_is_returned_becomes_valid_json_or_a_clear_refusal(value: Any) 
 
 
 def test_bytes_become_a_file() -> None:
-    """Bytes are no text, and base64 in the middle of one is a waste of tokens."""
+    """Bytes are not text, and base64 in a text wastes tokens."""
     for value in (b"%PDF-1.7", bytearray(b"%PDF-1.7"), memoryview(b"%PDF-1.7")):
         assert to_output(value) == [
             ToolOutputFileContent(data=b"%PDF-1.7", mime_type="application/pdf")
         ]
 
 
-def test_blocks_and_lists_that_hold_one_stay_blocks() -> None:
-    """Images stand beside the words about them, in the order of the list."""
+def test_blocks_and_lists_with_blocks_stay_blocks() -> None:
+    """Images keep their place between the texts of the list."""
     image = ToolOutputImage(data=PNG)
 
     assert to_output(image) == [image]
@@ -593,7 +593,7 @@ def test_blocks_and_lists_that_hold_one_stay_blocks() -> None:
 
 
 def test_dicts_that_look_like_blocks_are_data() -> None:
-    """A tool that lists blocks of someone's document must not have them swallowed."""
+    """A tool can return blocks of a foreign document as data."""
     block = {"type": "text", "text": "a"}
 
     assert to_output([block]) == '[{"type":"text","text":"a"}]'
@@ -602,8 +602,8 @@ def test_dicts_that_look_like_blocks_are_data() -> None:
     )
 
 
-def test_blocks_say_what_they_hold() -> None:
-    """Wire formats need to know the type of data that a tool just read from somewhere."""
+def test_blocks_have_a_media_type() -> None:
+    """Wire formats need the type of the data."""
     data = {
         PNG: "image/png",
         b"\xff\xd8\xff\xe0": "image/jpeg",
@@ -621,7 +621,7 @@ def test_blocks_say_what_they_hold() -> None:
     assert ToolOutputImage(url="https://host/a.png").mime_type is None
 
 
-def test_blocks_hide_their_data_in_a_repr() -> None:
+def test_the_repr_of_a_block_omits_its_data() -> None:
     """Logs and assertion errors must not print megabytes."""
     assert repr(ToolOutputText("a")) == snapshot("ToolOutputText(text='a')")
     assert repr(ToolOutputImage(data=PNG * 1_000, detail="low")) == snapshot(
@@ -629,8 +629,8 @@ def test_blocks_hide_their_data_in_a_repr() -> None:
     )
 
 
-def test_blocks_cannot_be_changed() -> None:
-    """A block may be in a history, a cache and an event at the same time."""
+def test_blocks_are_immutable() -> None:
+    """A history, a cache and an event can share a block."""
     with pytest.raises(dataclasses.FrozenInstanceError):
         ToolOutputText("a").text = "b"  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
     assert len({ToolOutputImage(data=PNG), ToolOutputImage(data=bytearray(PNG))}) == 1  # type: ignore[arg-type]
@@ -661,16 +661,16 @@ def test_blocks_cannot_be_changed() -> None:
         ),
     ],
 )
-def test_a_wrong_block_is_refused_where_it_is_made(
+def test_an_invalid_block_is_refused_when_it_is_created(
     make: Callable[[], ContentBlock], message: str
 ) -> None:
-    """The tool's author sees the line; later it would be a puzzle in a provider's error."""
+    """The author of the tool sees the line; an error of the provider would come later."""
     with pytest.raises(UserError, match=re.escape(message)):
         make()
 
 
 def test_blocks_have_a_stable_json_form() -> None:
-    """Stored histories are read by later versions."""
+    """Later versions must read stored histories."""
     blocks: list[ContentBlock] = [
         ToolOutputText("a"),
         ToolOutputImage(data=PNG, detail="high"),
@@ -720,8 +720,8 @@ blocks: st.SearchStrategy[ContentBlock] = st.one_of(
 
 
 @given(blocks)
-def test_a_block_is_read_back_as_it_was_written(block: ContentBlock) -> None:
-    """A run that goes on in another process shows the model the same history."""
+def test_a_block_round_trips_through_json(block: ContentBlock) -> None:
+    """A run that resumes in another process shows the model the same history."""
     assert block_from_dict(json.loads(json.dumps(block.to_dict()))) == block
 
 
@@ -746,18 +746,16 @@ def test_a_block_is_read_back_as_it_was_written(block: ContentBlock) -> None:
         ({"type": "file", "data": "a*b"}, "A content block of type file is invalid"),
     ],
 )
-def test_json_that_is_no_block_is_refused(data: dict[str, Any], message: str) -> None:
-    """Stored data may be of another version, or of another making."""
+def test_json_that_is_not_a_block_is_refused(data: dict[str, Any], message: str) -> None:
+    """Stored data can come from another version or another program."""
     with pytest.raises(UserValueError, match=re.escape(message)):
         block_from_dict(data)
 
 
 @pytest.mark.requirement("S29")
 @given(st.text(), st.integers(min_value=0, max_value=400), st.integers(min_value=1, max_value=80))
-def test_a_shortened_text_fits_and_with_the_rest_is_whole(
-    text: str, limit: int, times: int
-) -> None:
-    """The limit is a promise to the model's budget, the rest one to the user."""
+def test_a_shortened_text_fits_and_the_rest_completes_it(text: str, limit: int, times: int) -> None:
+    """The limit protects the budget of the model; the user gets the rest."""
     whole = text * times
     output, rest = truncate_output(whole, limit)
     assert isinstance(output, str)
@@ -774,8 +772,8 @@ def test_a_shortened_text_fits_and_with_the_rest_is_whole(
         assert note or limit < 80
 
 
-def test_a_shortened_text_shows_start_and_end() -> None:
-    """The head of an output says what it is, its tail how it went."""
+def test_a_shortened_text_has_its_start_and_end() -> None:
+    """The start of an output shows its kind, the end its outcome."""
     output, rest = truncate_output("start" + "x" * 1_000_000 + "end", 120)
 
     assert output == snapshot("""\
@@ -788,7 +786,7 @@ xxxxxxxxxxxxxxxxxxxxend\
 
 
 def test_a_text_within_the_limit_is_not_copied() -> None:
-    """Every result passes here."""
+    """Every result passes this code."""
     text = "a" * 100
     blocks: list[ContentBlock] = [ToolOutputText(text)]
 
@@ -796,8 +794,8 @@ def test_a_text_within_the_limit_is_not_copied() -> None:
     assert truncate_output(blocks, 100)[0] is blocks
 
 
-def test_of_blocks_the_texts_are_shortened_and_counted() -> None:
-    """One long block must not push out the picture behind it."""
+def test_texts_in_blocks_are_shortened_and_counted() -> None:
+    """One long block must not remove the image after it."""
     image = ToolOutputImage(data=PNG)
     blocks: list[ContentBlock] = [
         ToolOutputText("first"),
@@ -819,8 +817,8 @@ def test_of_blocks_the_texts_are_shortened_and_counted() -> None:
 
 
 @given(st.lists(st.text(max_size=200), max_size=6), st.integers(min_value=0, max_value=300))
-def test_shortened_blocks_fit(texts: list[str], limit: int) -> None:
-    """The limit holds for any number of blocks."""
+def test_shortened_blocks_fit_the_limit(texts: list[str], limit: int) -> None:
+    """The limit applies to any number of blocks."""
     blocks: list[ContentBlock] = [ToolOutputText(text) for text in texts]
     output, rest = truncate_output(blocks, limit)
 
@@ -829,8 +827,8 @@ def test_shortened_blocks_fit(texts: list[str], limit: int) -> None:
     assert (rest is None) == (sum(map(len, texts)) <= limit)
 
 
-def test_a_hundred_models_are_written_in_one_call_to_the_serializer() -> None:
-    """A list is one JSON text, not a hundred; its speed is the serializer's (performance notes)."""
+def test_a_hundred_models_are_serialized_in_one_call() -> None:
+    """One call for the list keeps the speed of the serializer (see the performance notes)."""
     writer: Any = Writer(list[User])
     users = [User(name=f"n{index}") for index in range(100)]
 

@@ -40,7 +40,7 @@ def test_the_top_level_has_at_most_30_entries() -> None:
     assert len(entries) <= 30, sorted(entries)
 
 
-def test_each_package_says_its_purpose_in_one_sentence() -> None:
+def test_each_package_has_a_docstring_with_one_sentence() -> None:
     missing = [
         _name(path)
         for path in ROOT.rglob("__init__.py")
@@ -52,7 +52,7 @@ def test_each_package_says_its_purpose_in_one_sentence() -> None:
 
 
 def test_class_names_are_unique() -> None:
-    """A name that stands for one class can be searched for."""
+    """A search for a class name must find one class."""
     places: defaultdict[str, list[str]] = defaultdict(list)
     for path in ROOT.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -63,7 +63,7 @@ def test_class_names_are_unique() -> None:
 
 
 @pytest.mark.parametrize("path", LAZY, ids=_name)
-def test_type_checkers_see_the_names_that_are_loaded_lazily(path: Path) -> None:
+def test_type_checkers_know_the_lazily_loaded_names(path: Path) -> None:
     """Each `__init__` lists its names twice: for type checkers and for the loader."""
     tree = ast.parse(path.read_text())
     declared: set[str] = set()
@@ -153,8 +153,8 @@ def test_names_can_be_inspected_without_any_extra() -> None:
     assert done.stdout == f"done {len(modules)}\n", done.stderr[-2000:]
 
 
-def test_a_name_of_openai_agents_is_answered_with_its_counterpart() -> None:
-    """Every name in the table exists there and not here, and importing it says what to use."""
+def test_importing_a_name_of_openai_agents_names_its_counterpart() -> None:
+    """Every name in the table exists there and not here, and the error names the replacement."""
     openai_agents = pytest.importorskip("agents")
     elsewhere = {*openai_agents.__all__, *importlib.import_module("agents.mcp").__all__}
     for name, remedy in COUNTERPARTS.items():

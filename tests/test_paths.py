@@ -1,4 +1,4 @@
-"""Nothing that is opened through a workspace lies outside of it, whatever the path and the race."""
+"""Test that a workspace never opens anything outside of it, for any path and in any race."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ WAYS = [pytest.param("kernel", marks=needs_openat2), "walk"]
 
 
 @pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Resolve by the kernel, or component by component."""
+def resolver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Resolve paths with openat2, or component by component."""
     if request.param == "walk":
         monkeypatch.setattr(_paths, "_openat2", None)
     return request.param
@@ -30,7 +30,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def inside(tmp_path: Path) -> Path:
-    """A directory with files, beside one that must not be reached."""
+    """Return a directory with files, next to one that must not be reached."""
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "secret").write_text("outside")
     root = tmp_path / "inside"
@@ -44,7 +44,7 @@ def names(path: Path) -> list[str]:
     return sorted(entry.name for entry in path.iterdir())
 
 
-def content(fd: int) -> str:
+def read(fd: int) -> str:
     with open(fd) as file:
         return file.read()
 
@@ -65,17 +65,17 @@ OUT = ["..", "../outside/secret", "a/../../outside/secret", "../inside/a/file", 
 
 @pytest.mark.requirement("S8")
 @pytest.mark.parametrize("path", GOOD)
-def test_ways_to_write_a_path_lead_to_the_same_file(inside: Path, way: str, path: str) -> None:
-    """`..` and double slashes are resolved, not compared."""
+def test_equivalent_paths_open_the_same_file(inside: Path, resolver: str, path: str) -> None:
+    """`..` and double slashes are resolved and not compared as text."""
     with Root(inside) as root:
-        assert content(root.open(path)) == "inside"
+        assert read(root.open(path)) == "inside"
         assert root.resolve(path) == "a/file"
 
 
 @pytest.mark.requirement("S8")
 @pytest.mark.parametrize("path", OUT)
-def test_paths_that_lead_outside_are_refused(inside: Path, way: str, path: str) -> None:
-    """Also when they come back later."""
+def test_paths_that_lead_outside_are_refused(inside: Path, resolver: str, path: str) -> None:
+    """This includes paths that come back inside later."""
     with Root(inside) as root:
         for use in (root.open, root.stat, root.resolve):
             with pytest.raises((PathNotAllowed, FileNotFoundError)):
@@ -85,14 +85,14 @@ def test_paths_that_lead_outside_are_refused(inside: Path, way: str, path: str) 
 
 
 @pytest.mark.requirement("S8")
-def test_an_absolute_path_is_only_taken_beneath(inside: Path, way: str) -> None:
-    """CVE-2025-53110 took `/ws-other` for `/ws`."""
+def test_an_absolute_path_must_be_inside_the_workspace(inside: Path, resolver: str) -> None:
+    """CVE-2025-53110 accepted `/ws-other` for `/ws`."""
     sibling = inside.with_name("inside-other")
     sibling.mkdir()
     (sibling / "x").write_text("outside")
     with ConfinedWorkspace(inside) as workspace:
-        assert content(workspace.locate(str(inside / "a/file")).open()) == "inside"
-        assert content(workspace.locate(f"//{inside}/a/file").open()) == "inside"
+        assert read(workspace.locate(str(inside / "a/file")).open()) == "inside"
+        assert read(workspace.locate(f"//{inside}/a/file").open()) == "inside"
         for path in (sibling / "x", "/etc/passwd", inside.parent, "/", f"{inside}x"):
             with pytest.raises(PathNotAllowed, match="outside the workspace"):
                 workspace.locate(path)
@@ -104,7 +104,7 @@ def test_an_absolute_path_is_only_taken_beneath(inside: Path, way: str) -> None:
 @pytest.mark.parametrize(
     "path", ["", "a\0b", "a/fi\0le", "x" * 5000, "a/" * 2500, "\ud800", "a/\udfff\ud800"]
 )
-def test_what_cannot_be_a_path_is_refused(inside: Path, path: str) -> None:
+def test_invalid_paths_are_refused(inside: Path, path: str) -> None:
     """NUL characters, 4 KB names and lone surrogates never reach the system."""
     with ConfinedWorkspace(inside) as workspace, pytest.raises(PathNotAllowed) as refused:
         workspace.locate(path).open()
@@ -113,17 +113,17 @@ def test_what_cannot_be_a_path_is_refused(inside: Path, path: str) -> None:
 
 
 @pytest.mark.requirement("S8")
-def test_a_name_that_is_no_text_can_be_opened(inside: Path, way: str) -> None:
-    """Names are bytes; those that are not UTF-8 come as surrogate escapes."""
+def test_a_name_that_is_not_utf_8_can_be_opened(inside: Path, resolver: str) -> None:
+    """Names are bytes; invalid UTF-8 is represented by surrogate escapes."""
     name = os.fsdecode(b"latin-\xe9")
     (inside / name).write_text("inside")
     with Root(inside) as root:
-        assert content(root.open(name)) == "inside"
+        assert read(root.open(name)) == "inside"
 
 
 @pytest.mark.requirement("S8")
-def test_a_name_with_a_slash_at_the_end_is_a_directory(inside: Path, way: str) -> None:
-    """`file/` names nothing, both ways to resolve agree."""
+def test_a_name_with_a_trailing_slash_must_be_a_directory(inside: Path, resolver: str) -> None:
+    """Both resolvers refuse `file/`."""
     with Root(inside) as root:
         os.close(root.open("a/", os.O_RDONLY))
         for path in ("a/file/", "a/file/."):
@@ -132,8 +132,8 @@ def test_a_name_with_a_slash_at_the_end_is_a_directory(inside: Path, way: str) -
 
 
 @pytest.mark.requirement("S8")
-def test_the_refusal_says_what_may_be_used(inside: Path) -> None:
-    """A model can correct itself, and no terminal is harmed."""
+def test_a_refusal_names_the_allowed_directories(inside: Path) -> None:
+    """The model can correct itself, and the message contains no terminal escapes."""
     with ConfinedWorkspace(inside) as workspace:
         with pytest.raises(ToolError, match="outside the workspace") as refused:
             workspace.locate("../\x1b[31mx").open()
@@ -141,24 +141,24 @@ def test_the_refusal_says_what_may_be_used(inside: Path) -> None:
         assert "\x1b" not in str(refused.value)
 
 
-def test_a_workspace_that_is_not_there_is_an_error_of_the_caller(tmp_path: Path) -> None:
-    """A wrong directory is found when the workspace is made."""
+def test_a_missing_workspace_directory_raises_when_it_is_created(tmp_path: Path) -> None:
+    """The caller finds a wrong directory early."""
     (tmp_path / "file").touch()
     for path in (tmp_path / "missing", tmp_path / "file"):
         with pytest.raises(UserError, match="cannot be used"):
             ConfinedWorkspace(path)
 
 
-def test_further_directories_are_reached_by_absolute_paths(inside: Path) -> None:
-    """Several roots are one workspace."""
+def test_additional_directories_are_accessible_by_absolute_paths(inside: Path) -> None:
+    """Several roots form one workspace."""
     with ConfinedWorkspace(inside, also=[inside.parent / "outside"]) as workspace:
-        assert content(workspace.locate(inside.parent / "outside/secret").open()) == "outside"
+        assert read(workspace.locate(inside.parent / "outside/secret").open()) == "outside"
         with pytest.raises(PathNotAllowed):
             workspace.locate("../outside/secret").open()
 
 
-def test_nothing_is_opened_after_the_end(inside: Path, way: str) -> None:
-    """A closed workspace is no way to the current directory."""
+def test_a_closed_workspace_opens_nothing(inside: Path, resolver: str) -> None:
+    """It must not fall back to the current directory."""
     workspace = ConfinedWorkspace(inside)
     place = workspace.locate("a/file")
     workspace.close()
@@ -188,13 +188,13 @@ LINKS = {
 
 @pytest.mark.requirement("S9")
 @pytest.mark.parametrize("case", LINKS)
-def test_links_are_followed_as_long_as_they_stay(inside: Path, way: str, case: str) -> None:
-    """The matrix of links, opened, looked at and resolved."""
+def test_links_are_followed_while_they_stay_inside(inside: Path, resolver: str, case: str) -> None:
+    """All kinds of links are opened, inspected and resolved."""
     target, path, expected = LINKS[case]
     (inside / "l").symlink_to(target.format(root=inside))
     with Root(inside) as root:
         if expected is not None:
-            assert content(root.open(path)) == expected
+            assert read(root.open(path)) == expected
             assert root.stat(path).st_size == 6
             assert root.resolve(path) in {"a/file", "a/b/deep"}
             return
@@ -204,13 +204,13 @@ def test_links_are_followed_as_long_as_they_stay(inside: Path, way: str, case: s
 
 
 @pytest.mark.requirement("S9")
-def test_a_chain_of_links_is_followed_to_its_end(inside: Path, way: str) -> None:
-    """And refused when its last link leads outside."""
+def test_a_chain_of_links_is_followed_to_its_end(inside: Path, resolver: str) -> None:
+    """It is refused if its last link leads outside."""
     for number in range(10):
         (inside / f"l{number}").symlink_to(f"l{number + 1}")
     (inside / "l10").symlink_to("a/file")
     with Root(inside) as root:
-        assert content(root.open("l0")) == "inside"
+        assert read(root.open("l0")) == "inside"
         (inside / "l10").unlink()
         (inside / "l10").symlink_to("../outside/secret")
         with pytest.raises(PathNotAllowed):
@@ -218,8 +218,8 @@ def test_a_chain_of_links_is_followed_to_its_end(inside: Path, way: str) -> None
 
 
 @pytest.mark.requirement("S9")
-def test_nothing_is_made_through_a_link_that_leads_outside(inside: Path, way: str) -> None:
-    """A dangling link is no way to make a file elsewhere."""
+def test_no_file_is_created_through_a_link_that_leads_outside(inside: Path, resolver: str) -> None:
+    """A dangling link must not create a file elsewhere."""
     (inside / "l").symlink_to("../outside/new")
     (inside / "d").symlink_to("../outside")
     flags = os.O_WRONLY | os.O_CREAT
@@ -235,8 +235,8 @@ def test_nothing_is_made_through_a_link_that_leads_outside(inside: Path, way: st
 
 
 @pytest.mark.requirement("S11")
-def test_an_exclusive_file_is_not_made_through_a_link(inside: Path, way: str) -> None:
-    """`O_EXCL` finds the link itself, as it does everywhere."""
+def test_an_exclusive_file_is_not_created_through_a_link(inside: Path, resolver: str) -> None:
+    """`O_EXCL` finds the link itself, as usual."""
     (inside / "l").symlink_to("new")
     with Root(inside) as root, pytest.raises(FileExistsError):
         root.open("l", os.O_WRONLY | os.O_CREAT | os.O_EXCL)
@@ -244,14 +244,14 @@ def test_an_exclusive_file_is_not_made_through_a_link(inside: Path, way: str) ->
 
 
 @pytest.mark.requirement("S8")
-def test_looking_at_a_pipe_does_not_wait(inside: Path, way: str) -> None:
-    """What something is can be told without opening it for reading."""
+def test_inspecting_a_pipe_does_not_block(inside: Path, resolver: str) -> None:
+    """The type of a file is determined without opening it for reading."""
     os.mkfifo(inside / "pipe")
     with Root(inside) as root:
         assert root.stat("pipe").st_size == 0
 
 
-# --- what is protected
+# --- protected files
 
 PROTECTED = [
     ".mcp.json",
@@ -280,18 +280,18 @@ PROTECTED = [
 
 @pytest.mark.requirement("S12")
 @pytest.mark.parametrize("path", PROTECTED)
-def test_protected_names_are_not_written_even_when_absent(
-    inside: Path, way: str, path: str
+def test_protected_names_are_not_writable_even_when_absent(
+    inside: Path, resolver: str, path: str
 ) -> None:
-    """Nor is a file made where the directory of one would be."""
+    """A file in the place of a protected directory is refused, too."""
     with ConfinedWorkspace(inside) as workspace, pytest.raises(PathNotAllowed, match="protected"):
         workspace.open_writable_parent(workspace.locate(path), make=True)
     assert names(inside) == ["a"]
 
 
 @pytest.mark.requirement("S12")
-def test_links_do_not_hide_what_is_protected(inside: Path, way: str) -> None:
-    """The name that counts is that of what would be written."""
+def test_links_do_not_hide_protected_files(inside: Path, resolver: str) -> None:
+    """The name of the written file decides, not that of the link."""
     (inside / ".git" / "hooks").mkdir(parents=True)
     (inside / "innocent").symlink_to(".git/hooks")
     (inside / "config").symlink_to(".git/config")
@@ -304,10 +304,10 @@ def test_links_do_not_hide_what_is_protected(inside: Path, way: str) -> None:
 @pytest.mark.requirement("S12")
 @pytest.mark.parametrize("name", ["config", "Config", "hooks/post-checkout", "commondir", "hooks"])
 @pytest.mark.parametrize("where", ["", "a/bare/"])
-def test_a_repository_of_any_name_is_protected(
-    inside: Path, way: str, name: str, where: str
+def test_a_git_repository_of_any_name_is_protected(
+    inside: Path, resolver: str, name: str, where: str
 ) -> None:
-    """Git takes every directory for a repository that has a HEAD, objects and refs."""
+    """Git accepts every directory with a HEAD, objects and refs as a repository."""
     bare = inside / where
     for entry in ("objects", "refs"):
         (bare / entry).mkdir(parents=True)
@@ -325,10 +325,10 @@ def test_a_repository_of_any_name_is_protected(
 
 @pytest.mark.requirement("S12")
 @pytest.mark.parametrize("last", ["HEAD", "head", "objects/x", "refs/x"])
-def test_a_configuration_does_not_become_one_of_a_repository(
-    inside: Path, way: str, last: str
+def test_a_directory_with_a_git_config_cannot_become_a_repository(
+    inside: Path, resolver: str, last: str
 ) -> None:
-    """Nor is the repository made around what it would execute."""
+    """A repository must not be created around a configuration that Git would execute."""
     (inside / "config").write_text("[core]\n")
     for entry in {"HEAD", "objects", "refs"} - {last.partition("/")[0], last.upper()}:
         (inside / entry).mkdir()
@@ -340,11 +340,11 @@ def test_a_configuration_does_not_become_one_of_a_repository(
 
 
 @pytest.mark.requirement("S8")
-def test_absolute_paths_may_go_up_and_come_back(inside: Path, way: str) -> None:
-    """What a path means decides; a refusal names the path as it was given."""
+def test_absolute_paths_can_go_up_and_come_back(inside: Path, resolver: str) -> None:
+    """The resolved path decides; a refusal names the original path."""
     with ConfinedWorkspace(inside) as workspace:
         for path in ("{0}/../{0.name}/a/file", "{0}/a/../../{0.name}/a/../a/file"):
-            assert content(workspace.locate(path.format(inside)).open()) == "inside"
+            assert read(workspace.locate(path.format(inside)).open()) == "inside"
         (inside / "l").symlink_to("../outside")
         for path in (f"{inside}/../outside/secret", f"{inside}/l/secret"):
             with pytest.raises(PathNotAllowed) as refused:
@@ -353,16 +353,16 @@ def test_absolute_paths_may_go_up_and_come_back(inside: Path, way: str) -> None:
 
 
 @pytest.mark.requirement("S19")
-def test_a_path_is_shown_in_one_line(inside: Path) -> None:
-    """With everything in it that could pass for something else written out."""
+def test_a_path_is_shown_on_one_line(inside: Path) -> None:
+    """Characters that could be mistaken for others are escaped."""
     with ConfinedWorkspace(inside) as workspace:
         shown = workspace.locate("a\nb\r\u2028c\td\x85\x1b[1m").shown
     assert shown == r"a\nb\r\u2028c\td\x85\x1b[1m"
 
 
 @pytest.mark.requirement("S12")
-def test_what_is_not_protected_can_be_written(inside: Path, way: str) -> None:
-    """Names that only look like it, and a workspace that lies below such a name."""
+def test_unprotected_files_are_writable(inside: Path, resolver: str) -> None:
+    """Covers similar names, and a workspace below a protected name."""
     work = inside / ".agents_tools" / "sessions"
     work.mkdir(parents=True)
     for root, path in ((inside, "mcp.json"), (inside, ".gitignore"), (inside, "git/config"),
@@ -390,7 +390,7 @@ while True:
 
 @contextlib.contextmanager
 def swapping(inside: Path) -> Generator[None, None, None]:
-    """Let another process put a link to outside in the place of a directory, all the time."""
+    """Run a process that keeps replacing a directory with a link to the outside."""
     (inside / "d").mkdir()
     (inside / "d" / "secret").write_text("inside")
     process = subprocess.Popen(  # noqa: S603 - our own program
@@ -406,18 +406,18 @@ def swapping(inside: Path) -> Generator[None, None, None]:
 
 
 @pytest.mark.requirement("S10")
-def test_no_open_escapes_while_a_directory_is_swapped(inside: Path, way: str) -> None:
-    """30,000 opens against a swapper, 0 escapes; fewer by the slower way."""
+def test_no_open_escapes_while_a_directory_is_swapped(inside: Path, resolver: str) -> None:
+    """30,000 opens with a concurrent swapper never escape; the slower resolver makes fewer."""
     seen = {"inside": 0, "refused": 0}
     with swapping(inside), Root(inside) as root:
-        for _ in range(30_000 if way == "kernel" else 6_000):
+        for _ in range(30_000 if resolver == "kernel" else 6_000):
             try:
                 fd = root.open("d/secret")
             except (PathNotAllowed, OSError):
                 seen["refused"] += 1
                 continue
             try:
-                seen[os.read(fd, 10).decode()] += 1  # "outside" is no key
+                seen[os.read(fd, 10).decode()] += 1  # "outside" is not a key
             finally:
                 os.close(fd)
     assert seen["inside"] > 0
@@ -425,8 +425,10 @@ def test_no_open_escapes_while_a_directory_is_swapped(inside: Path, way: str) ->
 
 
 @pytest.mark.requirement("S10")
-def test_no_file_is_made_outside_while_a_directory_is_swapped(inside: Path, way: str) -> None:
-    """The directory that a file is written to is the one that was opened."""
+def test_no_file_is_created_outside_while_a_directory_is_swapped(
+    inside: Path, resolver: str
+) -> None:
+    """A file is written to the directory that was opened."""
     with swapping(inside), ConfinedWorkspace(inside) as workspace:
         for number in range(2_000):
             try:
@@ -441,8 +443,8 @@ def test_no_file_is_made_outside_while_a_directory_is_swapped(inside: Path, way:
 
 
 @pytest.mark.requirement("S22")
-def test_no_descriptor_is_left_open(inside: Path, way: str) -> None:
-    """Neither by what succeeds nor by what is refused."""
+def test_no_file_descriptor_is_left_open(inside: Path, resolver: str) -> None:
+    """Covers successful and refused operations."""
     (inside / "l").symlink_to("../outside")
     before = len(names(Path("/proc/self/fd"))) if sys.platform == "linux" else 0
     with ConfinedWorkspace(inside) as workspace:
@@ -457,8 +459,8 @@ def test_no_descriptor_is_left_open(inside: Path, way: str) -> None:
 
 
 @pytest.mark.requirement("S8")
-def test_a_socket_is_seen_and_not_opened(inside: Path, way: str) -> None:
-    """Special files are told apart before they are opened."""
+def test_a_socket_is_listed_but_not_opened(inside: Path, resolver: str) -> None:
+    """Special files are detected before they are opened."""
     with socket.socket(socket.AF_UNIX) as server, Root(inside) as root:
         server.bind(os.path.relpath(inside / "s"))
         assert root.stat("s").st_size == 0

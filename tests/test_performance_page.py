@@ -1,4 +1,4 @@
-"""The page of figures has a place for each, filled; and what is held has been accepted."""
+"""Test that the performance page has all figures, and that every gated figure has a baseline."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from tests.benchmarks.page import DIGESTS, PAGE, SECTIONS, digest, put
 
 @pytest.mark.parametrize("name", SECTIONS)
 def test_every_section_has_its_figures_on_the_page(name: str) -> None:
-    """A section that nothing fills would show nothing; one without a place would be lost."""
+    """A section without figures would be empty, and figures without a section would be lost."""
     page = PAGE.read_text()
-    told = page.partition(f"<!-- figures: {name} -->")[2].partition("<!-- end -->")[0]
-    rows = [line for line in told.splitlines() if line.startswith("|")]
+    section = page.partition(f"<!-- figures: {name} -->")[2].partition("<!-- end -->")[0]
+    rows = [line for line in section.splitlines() if line.startswith("|")]
     assert len(rows) > 2, f"python -m tests.benchmarks.page --only {name}"
-    assert SECTIONS[name] in told, "the command that made the figures stands below them"
+    assert SECTIONS[name] in section, "the command that made the figures stands below them"
 
 
 @pytest.mark.parametrize("page", DIGESTS, ids=lambda page: page.name)
 def test_other_pages_show_the_same_figures(page: Path) -> None:
-    """Figures that are copied by hand grow stale."""
+    """Figures that are copied by hand become outdated."""
     assert digest(PAGE.read_text()) in page.read_text()
 
 
-def test_figures_are_put_between_their_comments_and_nowhere_else() -> None:
+def test_figures_replace_only_the_text_between_their_comments() -> None:
     page = "a\n<!-- figures: x -->\nold\n<!-- end -->\nb <!-- end -->"
     assert put(page, "x", "new\\1") == (
         "a\n<!-- figures: x -->\n\nnew\\1\n\n<!-- end -->\nb <!-- end -->"
@@ -36,11 +36,11 @@ def test_figures_are_put_between_their_comments_and_nowhere_else() -> None:
         put(page, "y", "new")
 
 
-def test_all_that_is_held_has_been_accepted() -> None:
+def test_every_gated_benchmark_has_an_accepted_figure() -> None:
     assert set(json.loads(ACCEPTED.read_text())) == set(HELD)
 
 
-def test_what_is_slower_than_accepted_with_slack_is_told() -> None:
+def test_a_benchmark_slower_than_the_accepted_figure_plus_slack_is_reported() -> None:
     accepted = {"a": 2.0, "b": 1.0}
     assert too_slow({"a": 2.0 * SLACK, "b": 1.0}, accepted) == {}
     assert too_slow({"a": 10.0, "b": 0.5}, accepted) == {"a": 5.0}

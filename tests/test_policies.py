@@ -1,4 +1,4 @@
-"""Policies around tools: what they do, and how they stack."""
+"""Test policies: their effects, and how they combine."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ from agents_tools.policies import (
 
 
 @pytest.mark.requirement("F4")
-async def test_a_timeout_answers_at_its_deadline_even_for_a_sync_tool() -> None:
-    """The thread cannot be stopped; the caller need not wait for it."""
+async def test_a_timeout_returns_at_its_deadline_even_for_a_synchronous_tool() -> None:
+    """A thread cannot be stopped, but the caller need not wait for it."""
     release, seen = threading.Event(), threading.Event()
 
     @timeout(0.05)
@@ -65,8 +65,8 @@ async def test_a_timeout_answers_at_its_deadline_even_for_a_sync_tool() -> None:
 
 
 @pytest.mark.requirement("F5")
-async def test_a_timeout_answers_though_the_tool_swallows_its_cancellation() -> None:
-    """It goes on under supervision, and the caller does not wait."""
+async def test_a_timeout_returns_even_if_the_tool_ignores_cancellation() -> None:
+    """The tool continues under supervision, and the caller does not wait."""
     release, done = asyncio.Event(), asyncio.Event()
 
     @timeout(0.05)
@@ -86,7 +86,7 @@ async def test_a_timeout_answers_though_the_tool_swallows_its_cancellation() -> 
 
 
 async def test_a_timeout_does_not_wait_for_slow_cleanup() -> None:
-    """The `finally` of the tool runs, but after the answer."""
+    """The `finally` of the tool runs, but after the result is returned."""
     release, cleaned = asyncio.Event(), asyncio.Event()
 
     @timeout(0.05, error="Too slow, ask for less.")
@@ -105,8 +105,8 @@ async def test_a_timeout_does_not_wait_for_slow_cleanup() -> None:
     await asyncio.wait_for(cleaned.wait(), 5)
 
 
-async def test_a_tool_that_sees_its_deadline_itself_answers_as_if_it_had_been_stopped() -> None:
-    """Which of the two was first is chance; what the model is told must not be."""
+async def test_a_tool_that_detects_its_own_deadline_reports_a_timeout() -> None:
+    """Whichever notices the deadline first, the result for the model must be the same."""
 
     @timeout(0.02, error="Too slow, ask for less.")
     @function_tool
@@ -118,12 +118,12 @@ async def test_a_tool_that_sees_its_deadline_itself_answers_as_if_it_had_been_st
     assert (outcome.status, outcome.output) == ("timeout", "Too slow, ask for less.")
 
 
-async def test_what_outlives_its_grace_is_reported(
+async def test_a_tool_that_outlives_the_grace_period_is_reported(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Somebody should know that it still runs."""
+    """The application must learn that it is still running."""
     monkeypatch.setattr("agents_tools.concurrency.supervisor.GRACE", 0.0)
-    release, told = asyncio.Event(), asyncio.Event()
+    release, logged = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
     @timeout(0.02)
@@ -134,9 +134,9 @@ async def test_what_outlives_its_grace_is_reported(
                 await release.wait()
         return "late"
 
-    monkeypatch.setattr(caplog.handler, "emit", lambda _: loop.call_soon(told.set))
+    monkeypatch.setattr(caplog.handler, "emit", lambda _: loop.call_soon(logged.set))
     await tool.call(None, "{}")
-    await asyncio.wait_for(told.wait(), 5)
+    await asyncio.wait_for(logged.wait(), 5)
     assert [job.name for job in abandoned_tasks()] == ["tool"]
     release.set()
     async with asyncio.timeout(30):
@@ -144,8 +144,8 @@ async def test_what_outlives_its_grace_is_reported(
             await asyncio.sleep(0)
 
 
-async def test_a_tool_that_is_quick_enough_is_not_touched_by_a_timeout() -> None:
-    """Its result, its error and its cancellation are its own."""
+async def test_a_timeout_does_not_affect_a_fast_tool() -> None:
+    """Its result, its error and its cancellation are passed on unchanged."""
 
     @timeout(30)
     @function_tool
@@ -168,8 +168,8 @@ async def test_a_tool_that_is_quick_enough_is_not_touched_by_a_timeout() -> None
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_deadlines_flow_into_calls_inside() -> None:
-    """An inner call never has longer than the one it runs in."""
+async def test_deadlines_apply_to_inner_calls() -> None:
+    """An inner call never has more time than its outer call."""
     seen: list[float | None] = []
 
     @timeout(100)
@@ -192,8 +192,8 @@ async def test_deadlines_flow_into_calls_inside() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0, -1, "x", None, float("nan")])
-def test_a_timeout_takes_a_positive_number(seconds: Any) -> None:
-    """Zero would answer before it asked."""
+def test_a_timeout_must_be_a_positive_number(seconds: Any) -> None:
+    """With zero it would expire before the call starts."""
     with pytest.raises(UserError, match="positive"):
         timeout(seconds)
 
@@ -202,7 +202,7 @@ def test_a_timeout_takes_a_positive_number(seconds: Any) -> None:
 
 
 def failing(times: int, error: Exception) -> tuple[FunctionTool[..., Any], list[int]]:
-    """Make a tool that fails so many times, and the list of its attempts."""
+    """Return a tool that fails the given number of times, and the list of its attempts."""
     attempts: list[int] = []
 
     @function_tool
@@ -215,8 +215,8 @@ def failing(times: int, error: Exception) -> tuple[FunctionTool[..., Any], list[
     return tool, attempts
 
 
-async def test_a_retry_calls_again_and_says_so() -> None:
-    """Inside one start and one end."""
+async def test_a_retry_calls_the_tool_again_and_publishes_an_event() -> None:
+    """All attempts have one start event and one end event."""
     tool, attempts = failing(2, OSError("flaky"))
     async with listen() as events:
         assert await retry(3, backoff=0)(tool).invoke() == "done"
@@ -227,8 +227,8 @@ async def test_a_retry_calls_again_and_says_so() -> None:
     assert types.count("tool_stream_start_event") == types.count("tool_stream_end_event") == 1
 
 
-async def test_a_retry_gives_up_with_the_last_error() -> None:
-    """And the model is told of that one."""
+async def test_the_last_attempt_of_a_retry_raises_its_error() -> None:
+    """This error is the one that the model receives."""
     tool, attempts = failing(9, OSError("flaky"))
     with pytest.raises(OSError, match="flaky"):
         await retry(3, backoff=lambda attempt: 0)(tool).invoke()
@@ -247,8 +247,8 @@ async def test_a_retry_gives_up_with_the_last_error() -> None:
     ],
     ids=lambda error: type(error).__name__,
 )
-async def test_a_retry_repeats_nothing_that_it_should_not(error: Exception) -> None:
-    """What may have taken effect, was refused or was explained to the model stays as it is."""
+async def test_a_retry_repeats_only_safe_failures(error: Exception) -> None:
+    """Not repeated: possible side effects, denials, and errors already explained to the model."""
     tool, attempts = failing(1, error)
     with pytest.raises(type(error)):
         await retry(3, backoff=0, on=(OSError, ToolTimeoutError, ToolLostError))(tool).invoke()
@@ -256,14 +256,14 @@ async def test_a_retry_repeats_nothing_that_it_should_not(error: Exception) -> N
 
 
 async def test_an_idempotent_tool_is_repeated_after_a_timeout() -> None:
-    """Its author has said that a second call does no harm."""
+    """Its author declared that a second call is harmless."""
     tool, attempts = failing(1, ToolTimeoutError("slow"))
     assert await retry(2, backoff=0, idempotent=True, on=ToolTimeoutError)(tool).invoke() == "done"
     assert attempts == [1, 2]
 
 
-async def test_bad_arguments_are_never_repeated() -> None:
-    """They are as bad the second time."""
+async def test_invalid_arguments_are_never_retried() -> None:
+    """They would be invalid again."""
     tool, attempts = failing(0, ValueError())
     async with listen() as events:
         assert "expected" in await retry(3, backoff=0)(tool).on_invoke_tool(None, '{"a": "x"}')
@@ -271,8 +271,8 @@ async def test_bad_arguments_are_never_repeated() -> None:
     assert not [event for event in events if isinstance(event, ToolAttemptEvent)]
 
 
-async def test_policies_stack_and_the_outer_one_sees_the_inner_ones_errors() -> None:
-    """A timeout inside a retry bounds each attempt; around it, all of them."""
+async def test_policies_nest_and_the_outer_one_sees_errors_of_the_inner_one() -> None:
+    """A timeout inside a retry limits each attempt; outside of it, all attempts together."""
     calls: list[int] = []
 
     @function_tool
@@ -303,7 +303,7 @@ async def test_max_delay_also_bounds_a_backoff_function() -> None:
 
 
 async def test_a_retry_does_not_wait_past_the_deadline() -> None:
-    """Nobody would see the result."""
+    """No caller would receive the result."""
     tool, attempts = failing(9, OSError("flaky"))
     with pytest.raises(OSError, match="flaky"):
         await timeout(5)(retry(9, backoff=100, max_delay=100)(tool)).invoke()
@@ -314,8 +314,8 @@ async def test_a_retry_does_not_wait_past_the_deadline() -> None:
 
 
 @pytest.mark.requirement("F24")
-async def test_a_limit_bounds_what_runs_at_once_and_what_waits() -> None:
-    """Eight run, a hundred wait, the rest is answered at once."""
+async def test_a_limit_bounds_running_and_waiting_calls() -> None:
+    """Eight calls run, a hundred wait, and further calls are refused at once."""
     release, full = threading.Event(), threading.Event()
     running = 0
     most = 0
@@ -349,8 +349,8 @@ async def test_a_limit_bounds_what_runs_at_once_and_what_waits() -> None:
     assert most == 8
 
 
-async def test_a_place_in_line_is_given_back_when_its_call_is_cancelled() -> None:
-    """Or the gate would close for ever."""
+async def test_a_cancelled_waiting_call_releases_its_slot() -> None:
+    """Otherwise the limit would block all further calls."""
     release = asyncio.Event()
 
     @limit(concurrent=1)
@@ -372,8 +372,8 @@ async def test_a_place_in_line_is_given_back_when_its_call_is_cancelled() -> Non
     assert await tool.invoke() == "done"
 
 
-async def test_calls_of_a_run_are_counted() -> None:
-    """Two runs have two counts; a call too many is denied."""
+async def test_calls_are_counted_per_run() -> None:
+    """Two runs have separate counts, and a call over the limit is denied."""
 
     @limit(calls=2)
     @function_tool
@@ -388,7 +388,7 @@ async def test_calls_of_a_run_are_counted() -> None:
 
 
 async def test_starts_are_spaced() -> None:
-    """Of a hundred a second, the fourth starts thirty milliseconds after the first, or later."""
+    """At a hundred per second, the fourth call starts at least 30 milliseconds after the first."""
     starts: list[float] = []
 
     @limit(per_second=100)
@@ -401,8 +401,8 @@ async def test_starts_are_spaced() -> None:
     assert starts[-1] - begun >= 0.03
 
 
-async def test_a_limit_holds_across_event_loops() -> None:
-    """Sync callers run on a loop of their own."""
+async def test_a_limit_applies_across_event_loops() -> None:
+    """Synchronous callers run on a loop of their own."""
     together = threading.Barrier(2)
     overlap = False
 
@@ -420,13 +420,13 @@ async def test_a_limit_holds_across_event_loops() -> None:
 
 @pytest.mark.parametrize("bounds", [{}, {"concurrent": 0}, {"per_second": -1}, {"calls": 0}])
 def test_a_limit_needs_a_bound(bounds: dict[str, Any]) -> None:
-    """One that bounds nothing is a mistake."""
+    """A limit without bounds is a mistake."""
     with pytest.raises(UserError):
         limit(**bounds)
 
 
-async def test_overloaded_calls_started_nothing() -> None:
-    """So they may be repeated."""
+async def test_overloaded_calls_have_started_nothing() -> None:
+    """They can therefore be retried."""
     release = asyncio.Event()
     runs: list[int] = []
 
@@ -447,7 +447,7 @@ async def test_overloaded_calls_started_nothing() -> None:
 
 
 async def test_an_exclusive_tool_never_overlaps_itself() -> None:
-    """And whoever runs a turn can see that it wants to be alone."""
+    """The tool is marked as exclusive for the runner."""
     running = 0
 
     @exclusive()
@@ -463,10 +463,10 @@ async def test_an_exclusive_tool_never_overlaps_itself() -> None:
     assert tool.metadata["agents_tools"]["exclusive"] is True
 
 
-# --- what changes the face of a tool
+# --- policies that change the definition
 
 
-async def test_hidden_arguments_are_set_and_unknown_to_the_model() -> None:
+async def test_hidden_arguments_are_set_and_not_shown_to_the_model() -> None:
     """The model neither sees nor sets them."""
 
     @function_tool
@@ -494,8 +494,8 @@ async def test_hidden_arguments_are_set_and_unknown_to_the_model() -> None:
         _ = hide(nowhere=1)(tool).params_json_schema
 
 
-async def test_names_metadata_and_lengths_can_be_changed() -> None:
-    """On a copy, as everything."""
+async def test_names_metadata_and_output_limits_can_be_changed() -> None:
+    """Each policy returns a copy."""
 
     @function_tool
     async def tool() -> str:
@@ -513,13 +513,13 @@ async def test_names_metadata_and_lengths_can_be_changed() -> None:
 
 
 def test_a_policy_below_the_decorator_is_refused() -> None:
-    """It would see a function, not a tool."""
+    """It would receive a function instead of a tool."""
     with pytest.raises(UserError, match="above"):
         timeout(1)(lambda: None)  # type: ignore[type-var]
 
 
 async def test_policies_work_on_hand_made_and_streaming_tools() -> None:
-    """Where a tool came from is nobody's business."""
+    """The origin of a tool does not matter."""
 
     async def run(ctx: Any, args: str) -> str:
         return args
@@ -541,7 +541,7 @@ async def test_policies_work_on_hand_made_and_streaming_tools() -> None:
 
 
 def test_a_policy_on_a_method_applies_to_every_instance() -> None:
-    """Binding keeps what is around a tool, and state lives with the policy."""
+    """Binding a method retains its policies, and the state belongs to the policy."""
 
     class Counter:
         def __init__(self) -> None:

@@ -7,7 +7,9 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the reaper needs POSIX process groups")
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="the reaper needs POSIX process groups"
+)
 
 PROGRAM = """
 import os, subprocess, sys

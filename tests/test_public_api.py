@@ -1,4 +1,4 @@
-"""What the package exports, and what it costs to import."""
+"""Test the exports of the package and the cost of importing it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import agents_tools
 ROOT = pathlib.Path(agents_tools.__file__)
 
 
-def test_every_public_name_can_be_imported_and_is_where_type_checkers_look() -> None:
-    """One list is read by people, one by type checkers; they must be the same."""
+def test_every_public_name_can_be_imported_and_is_known_to_type_checkers() -> None:
+    """People read one list and type checkers the other; they must be equal."""
     block = next(node for node in ast.parse(ROOT.read_text()).body if isinstance(node, ast.If))
     declared = {
         alias.asname
@@ -34,8 +34,8 @@ def test_every_public_name_can_be_imported_and_is_where_type_checkers_look() -> 
         _ = agents_tools.no_such_name  # type: ignore[attr-defined]
 
 
-def test_the_public_names_are_these() -> None:
-    """A name that comes or goes is a decision, not an accident."""
+def test_the_public_names_match_the_stored_list() -> None:
+    """Adding or removing a name must be deliberate."""
     assert sorted(agents_tools.__all__) == snapshot(
         [
             "Action",
@@ -158,7 +158,7 @@ def test_the_public_names_are_these() -> None:
 
 
 def test_every_public_class_and_function_has_a_docstring() -> None:
-    """The reference is made of them."""
+    """The reference is generated from them."""
     missing = [
         name
         for name in agents_tools.__all__
@@ -191,7 +191,7 @@ HEAVY = ["pydantic", "pydantic_core", "griffe", "asyncio", "anyio", "json", "log
     ],
     ids=["package", "names", "decorated"],
 )
-def test_importing_and_decorating_loads_nothing_heavy(program: str) -> None:
+def test_importing_and_decorating_loads_no_slow_module(program: str) -> None:
     """A program with tools must start as fast as one without."""
     script = f"{program}\nimport sys, json\nprint(json.dumps(sorted(sys.modules)))"
     result = subprocess.run(  # noqa: S603 - our own interpreter and text
@@ -202,7 +202,7 @@ def test_importing_and_decorating_loads_nothing_heavy(program: str) -> None:
 
 
 def test_importing_agents_loads_no_provider_and_no_pydantic() -> None:
-    """Whoever runs agents waits for the client of one provider, and only when it is asked."""
+    """The client of a provider is imported only when it is used."""
     script = (
         "from agents_tools import Agent, Runner, RunConfig, WebSearchTool\n"
         "Agent('Helper', tools=[WebSearchTool()])\n"

@@ -1,4 +1,4 @@
-"""The public dotted paths and their signatures: what a move of modules must keep or list."""
+"""Test that the public dotted paths and their signatures match the stored list."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def public_paths() -> list[str]:
     return sorted(set(lines))
 
 
-def test_public_paths_and_signatures_are_those_that_are_stored():
-    """Programs are written against these names: one that vanishes or changes is a decision."""
+def test_public_paths_and_signatures_match_the_stored_list():
+    """Programs depend on these names, so a removal or change must be deliberate."""
     assert public_paths() == STORED.read_text(encoding="utf-8").splitlines(), (
         "Run `python -m tests.test_public_paths` to store the new list, and note the change."
     )

@@ -1,4 +1,4 @@
-"""Events in Redis, with a real server: what is acknowledged stays, whatever happens to either."""
+"""Test the Redis event store with a real server: acknowledged events survive failures."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.external("redis-server")
 
 
 class Server:
-    """A redis-server of the tests' own, in a directory of its own, behind a socket file."""
+    """A private redis-server with its own directory and a Unix socket."""
 
     def __init__(self, *settings: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="redis-"))
@@ -52,7 +52,7 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start the server and wait until it answers."""
         given = ["--port", "0", "--unixsocket", str(self.socket), "--dir", str(self.folder)]
         kept = ["--appendonly", "yes", "--save", "", *self._settings]
         self._process = subprocess.Popen(  # noqa: S603 - the server of the test
@@ -69,25 +69,25 @@ class Server:
         return False
 
     def stop(self, *, kill: bool = False) -> None:
-        """End it: orderly, or as a crash would."""
+        """Stop the server: cleanly, or with SIGKILL as in a crash."""
         if self._process is not None:
             self._process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
             self._process.wait()
             self._process = None
 
     def client(self) -> Any:
-        """Give a client of the test's own."""
+        """Return a client for the test itself."""
         return redis.Redis(unix_socket_path=str(self.socket))
 
     def remove(self) -> None:
-        """End it and leave nothing behind."""
+        """Stop the server and delete its directory."""
         self.stop()
         shutil.rmtree(self.folder)
 
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Server]:
-    """Give a server that all tests of this file share."""
+    """Return a server that all tests of this file share."""
     server = Server()
     yield server
     server.remove()
@@ -95,24 +95,24 @@ def shared() -> Iterator[Server]:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """Give a server that a test may stop."""
+    """Return a server that a test can stop."""
     server = Server("--appendfsync", "always")
     yield server
     server.remove()
 
 
-def said(text: str, id_: int = -1) -> Event:
-    """Give an event."""
+def message(text: str, id_: int = -1) -> Event:
+    """Return a message event."""
     return MessageEvent(text).replace(id=id_)
 
 
 def texts(store: RedisEventStore) -> list[str]:
-    """Give what a log says."""
+    """Return the texts of the messages in a log."""
     return [event.content for event in store.read().result(10) if isinstance(event, MessageEvent)]
 
 
-def fails(pending: Any) -> BaseException:
-    """Give why something fails."""
+def error_of(pending: Any) -> BaseException:
+    """Return the error that a pending operation fails with."""
     with pytest.raises(EventStoreError):
         pending.result(10)
     error: BaseException = pending.error()
@@ -121,7 +121,7 @@ def fails(pending: Any) -> BaseException:
 
 @pytest.mark.requirement("D11", "D52", "D53", "D9", "F23", "F38")
 class TestRedisEventStore(EventStoreContract):
-    """What every store promises."""
+    """The contract that every event store fulfils."""
 
     lasting = True
     server: Server
@@ -132,49 +132,49 @@ class TestRedisEventStore(EventStoreContract):
         type(self).server = shared
 
     def make_store(self) -> RedisEventStore:
-        """Give a store whose keys nobody else has."""
+        """Return a store with keys of its own."""
         TestRedisEventStore.made += 1
         return RedisEventStore(self.server.url, prefix=f"contract{self.made}")
 
     def reopen(self, store: Any) -> RedisEventStore:
-        """Open the log again, after its program has gone."""
+        """Open the log again, as a new process would."""
         store.close()
         return RedisEventStore(self.server.url, store.sid, prefix=f"contract{self.made}")
 
 
 @pytest.mark.requirement("F38")
-def test_a_second_program_that_writes_is_refused(shared: Server) -> None:
-    """Two writers with the same ids must not overwrite each other."""
+def test_a_second_writer_of_the_same_log_is_refused(shared: Server) -> None:
+    """Two writers that assign the same ids must not overwrite each other."""
     first, second = RedisEventStore(shared.url, "two"), RedisEventStore(shared.url, "two")
     with contextlib.closing(first), contextlib.closing(second):
-        first.append([said("a")]).result(10)
-        error = fails(second.append([said("b")]))
+        first.append([message("a")]).result(10)
+        error = error_of(second.append([message("b")]))
         assert isinstance(error, EventConflictError)
         assert f"is being written by {os.uname().nodename}:{os.getpid()}" in str(error)
         assert texts(second) == ["a"]
         first.close()
         with contextlib.closing(RedisEventStore(shared.url, "two")) as third:
-            third.append([said("c")]).result(10)
-            assert isinstance(fails(second.append([said("d", 1)])), EventConflictError)
+            third.append([message("c")]).result(10)
+            assert isinstance(error_of(second.append([message("d", 1)])), EventConflictError)
             assert texts(third) == ["a", "c"]
 
 
 @pytest.mark.requirement("F38")
-def test_an_id_that_is_taken_is_refused_by_the_server_itself(shared: Server) -> None:
-    """Also to a writer that began before the other one was there."""
+def test_the_server_refuses_an_id_that_already_exists(shared: Server) -> None:
+    """This includes a writer that opened the log before the other writer did."""
     early = RedisEventStore(shared.url, "ids")
     with contextlib.closing(early), contextlib.closing(RedisEventStore(shared.url, "ids")) as late:
-        late.append([said("a"), said("b")]).result(10)
+        late.append([message("a"), message("b")]).result(10)
         late.close()
-        error = fails(early.append([said("c", 1)]))
+        error = error_of(early.append([message("c", 1)]))
         assert isinstance(error, EventConflictError)
         assert "already has the id 1: expected at least 2" in str(error)
-        assert early.append([said("c")]).result(10) == 2
+        assert early.append([message("c")]).result(10) == 2
 
 
 @pytest.mark.requirement("F38")
-def test_the_lease_of_a_program_that_died_is_taken_over(shared: Server) -> None:
-    """After kill -9 the next process goes on at once, where the other one stopped."""
+def test_the_lease_of_a_killed_process_is_taken_over(shared: Server) -> None:
+    """After kill -9 the next process continues at once where the other one stopped."""
     writer = subprocess.run(  # noqa: S603 - our own program
         [sys.executable, "-c", DYING, shared.url], cwd=ROOT, check=False, timeout=15
     )
@@ -182,7 +182,7 @@ def test_the_lease_of_a_program_that_died_is_taken_over(shared: Server) -> None:
     with contextlib.closing(RedisEventStore(shared.url, "dying")) as store:
         assert texts(store) == ["a", "b"]
         assert store.next_id > 5
-        store.append([said("c")]).result(10)
+        store.append([message("c")]).result(10)
         assert texts(store) == ["a", "b", "c"]
 
 
@@ -200,30 +200,30 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @pytest.mark.requirement("F35", "D11")
 @pytest.mark.parametrize("kill", [False, True])
-def test_nothing_acknowledged_is_lost_or_doubled_when_the_server_restarts(
+def test_no_acknowledged_event_is_lost_or_duplicated_when_the_server_restarts(
     server: Server, kill: bool
 ) -> None:
-    """A writer and a watcher go on as if nothing had happened."""
+    """A writer and a reader that waits for events continue across the restart."""
     store, watcher = RedisEventStore(server.url), RedisEventStore(server.url)
     with contextlib.closing(store), contextlib.closing(watcher):
         acknowledged: list[int] = []
-        going = threading.Event()
+        stopping = threading.Event()
 
         def write() -> None:
-            while not going.is_set() or len(acknowledged) < 200:
-                pending = [store.append([said(str(n))]) for n in range(5)]
+            while not stopping.is_set() or len(acknowledged) < 200:
+                pending = [store.append([message(str(n))]) for n in range(5)]
                 acknowledged.extend(one.result(15) for one in pending)
 
         seen: list[int] = []
 
-        def watch() -> None:
+        def follow() -> None:
             while threads[0].is_alive() or len(seen) < len(acknowledged):
                 last = seen[-1] if seen else -1
                 with contextlib.suppress(TimeoutError):
                     watcher.wait(last).result(0.1)
                     seen.extend(event.id for event in watcher.read(last).result(15))
 
-        threads = [threading.Thread(target=write), threading.Thread(target=watch)]
+        threads = [threading.Thread(target=write), threading.Thread(target=follow)]
         threads[0].start()
         until(lambda: len(acknowledged) > 50)
         threads[1].start()
@@ -231,7 +231,7 @@ def test_nothing_acknowledged_is_lost_or_doubled_when_the_server_restarts(
         server.start()
         before = len(acknowledged)
         until(lambda: len(acknowledged) > before + 50)
-        going.set()
+        stopping.set()
         for thread in threads:
             thread.join()
         assert acknowledged == list(range(len(acknowledged)))
@@ -240,87 +240,87 @@ def test_nothing_acknowledged_is_lost_or_doubled_when_the_server_restarts(
 
 
 @pytest.mark.requirement("F37")
-def test_what_is_begun_while_the_server_is_away_fails_in_time_with_its_address(
+def test_requests_to_a_stopped_server_fail_within_the_timeout_and_name_its_address(
     server: Server,
 ) -> None:
-    """A dead server is told, not waited for without end; afterwards all works again."""
+    """The store works again once the server is back."""
     store = RedisEventStore(server.url, timeout=0.3)
     with contextlib.closing(store):
-        store.append([said("a")]).result(10)
+        store.append([message("a")]).result(10)
         server.stop()
-        for pending in (store.append([said("b")]), store.read(), store.sessions()):
-            error = fails(pending)
+        for pending in (store.append([message("b")]), store.read(), store.sessions()):
+            error = error_of(pending)
             assert isinstance(error, EventStoreError)
             assert error.store == f"unix://{server.socket}"
             assert "could not be reached within 0.3 s" in str(error)
         assert store.last_id == 0
         waiting = store.wait(0)
         server.start()
-        store.append([said("c")]).result(10)
+        store.append([message("c")]).result(10)
         assert waiting.result(10) == 1
         assert texts(store) == ["a", "c"]
 
 
 @pytest.mark.requirement("F35")
-def test_a_batch_whose_answer_was_lost_is_stored_once(
+def test_a_batch_whose_reply_was_lost_is_stored_once(
     shared: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The connection breaks behind the server's back, after the events were stored."""
+    """The connection breaks after the server has stored the events."""
     store = RedisEventStore(shared.url, "lost answer")
     with contextlib.closing(store):
-        store.append([said("a")]).result(10)
-        whole = store._server._client.pipeline  # pyright: ignore[reportPrivateUsage]
+        store.append([message("a")]).result(10)
+        original = store._server._client.pipeline  # pyright: ignore[reportPrivateUsage]
         broken: list[int] = []
 
-        def breaking(**options: Any) -> Any:
-            pipe = whole(**options)
+        def failing_pipeline(**options: Any) -> Any:
+            pipe = original(**options)
             execute = pipe.execute
 
-            def executed(**how: Any) -> Any:
-                replies = execute(**how)
+            def execute_and_fail(**options: Any) -> Any:
+                replies = execute(**options)
                 if not broken:
                     broken.append(1)
                     raise redis.ConnectionError("the answer was lost")
                 return replies
 
-            pipe.execute = executed
+            pipe.execute = execute_and_fail
             return pipe
 
-        monkeypatch.setattr(store._server._client, "pipeline", breaking)  # pyright: ignore[reportPrivateUsage]
-        pending = [store.append([said(text)]) for text in "bcd"]
+        monkeypatch.setattr(store._server._client, "pipeline", failing_pipeline)  # pyright: ignore[reportPrivateUsage]
+        pending = [store.append([message(text)]) for text in "bcd"]
         assert [one.result(10) for one in pending] == [1, 2, 3]
         assert broken
         assert texts(store) == ["a", "b", "c", "d"]
 
 
 @pytest.mark.requirement("F35")
-def test_a_batch_that_failed_though_it_was_stored_does_not_hide_the_next(
+def test_a_batch_reported_as_failed_but_stored_does_not_hide_the_next_batch(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What comes after an answer that never came is stored, and under an id of its own."""
+    """The next batch is stored under an id of its own."""
     store = RedisEventStore(server.url, timeout=0.2)
     with contextlib.closing(store):
-        store.append([said("a")]).result(10)
-        whole = store._server._client.pipeline  # pyright: ignore[reportPrivateUsage]
-        deaf = True
+        store.append([message("a")]).result(10)
+        original = store._server._client.pipeline  # pyright: ignore[reportPrivateUsage]
+        drop_replies = True
 
-        def breaking(**options: Any) -> Any:
-            pipe = whole(**options)
+        def failing_pipeline(**options: Any) -> Any:
+            pipe = original(**options)
             execute = pipe.execute
 
-            def executed(**how: Any) -> Any:
-                replies = execute(**how)
-                if deaf:
+            def execute_and_fail(**options: Any) -> Any:
+                replies = execute(**options)
+                if drop_replies:
                     raise redis.ConnectionError("the answer was lost")
                 return replies
 
-            pipe.execute = executed
+            pipe.execute = execute_and_fail
             return pipe
 
-        monkeypatch.setattr(store._server._client, "pipeline", breaking)  # pyright: ignore[reportPrivateUsage]
-        assert "could not be reached" in str(fails(store.append([said("b")])))
-        deaf = False
-        assert store.append([said("c")]).result(10) == 2
+        monkeypatch.setattr(store._server._client, "pipeline", failing_pipeline)  # pyright: ignore[reportPrivateUsage]
+        assert "could not be reached" in str(error_of(store.append([message("b")])))
+        drop_replies = False
+        assert store.append([message("c")]).result(10) == 2
         assert texts(store) == ["a", "b", "c"]
 
 
@@ -346,8 +346,8 @@ asyncio.run(main())
 
 @pytest.mark.requirement("F23", "D53")
 @pytest.mark.timeout(120)
-def test_a_stream_is_watched_from_another_process_even_across_a_restart(server: Server) -> None:
-    """With keep="all" also what is only shown reaches the watcher, in order and once."""
+def test_another_process_follows_a_stream_across_a_server_restart(server: Server) -> None:
+    """With keep="all" display events also reach the reader, in order and once each."""
     store = RedisEventStore(server.url, "watched", timeout=15)
     with contextlib.closing(store), EventStream(store, keep="all") as stream:
         stream.publish(MessageEvent("before"))
@@ -378,77 +378,77 @@ def test_a_stream_is_watched_from_another_process_even_across_a_restart(server: 
 
 
 @pytest.mark.requirement("F35")
-def test_a_server_that_forgot_is_noticed(shared: Server) -> None:
-    """A restart without the last events must not be papered over with new ones."""
+def test_lost_events_on_the_server_are_detected(shared: Server) -> None:
+    """After a restart that lost the last events, the store must not reuse their ids."""
     store = RedisEventStore(shared.url, "forgotten")
     with contextlib.closing(store), contextlib.closing(shared.client()) as client:
-        store.append([said("a")]).result(10)
+        store.append([message("a")]).result(10)
         client.delete(*client.keys("agents_tools:*:forgotten"))
         for _ in range(2):
-            assert "has lost 1 acknowledged batches" in str(fails(store.append([said("b")])))
+            assert "has lost 1 acknowledged batches" in str(error_of(store.append([message("b")])))
         assert texts(store) == []
 
 
 @pytest.mark.requirement("F37")
-def test_a_full_server_takes_nothing_and_says_so() -> None:
-    """No room is an error of its own; what was there stays."""
+def test_a_full_server_raises_its_own_error() -> None:
+    """The stored events stay readable."""
     server = Server("--maxmemory", "2mb", "--maxmemory-policy", "noeviction")
     try:
         with contextlib.closing(RedisEventStore(server.url)) as store:
             error: BaseException | None = None
             for _ in range(100):
-                pending = store.append([said("x" * 100_000), said("y")])
+                pending = store.append([message("x" * 100_000), message("y")])
                 try:
                     pending.result(10)
                 except EventStoreError as raised:
                     error = raised
                     break
             assert isinstance(error, EventStoreFullError)
-            assert store.read().result(10)[-1] == said("y", store.last_id)
+            assert store.read().result(10)[-1] == message("y", store.last_id)
     finally:
         server.remove()
 
 
 @pytest.mark.requirement("F35")
-def test_a_foreign_entry_is_named_and_left_alone(shared: Server) -> None:
-    """A damaged log is told where it is damaged."""
+def test_a_foreign_entry_raises_an_error_that_names_it(shared: Server) -> None:
+    """The error of a damaged log names the damaged entry, and the store does not change it."""
     with (
         contextlib.closing(shared.client()) as client,
         contextlib.closing(RedisEventStore(shared.url, "foreign")) as store,
     ):
         client.xadd("agents_tools:log:foreign", {"other": "thing"}, "4-0")
-        error = fails(store.read())
+        error = error_of(store.read())
         assert isinstance(error, EventStoreCorruptError)
         assert "The entry 4-0 of 'agents_tools:log:foreign'" in str(error)
         client.set("agents_tools:log:foreign", "text")
-        assert isinstance(fails(store.read()), EventStoreCorruptError)
+        assert isinstance(error_of(store.read()), EventStoreCorruptError)
 
 
-def test_a_log_may_be_bounded_and_may_be_forgotten_after_a_while(shared: Server) -> None:
-    """A log that nobody deletes must not grow without end."""
+def test_a_log_can_have_a_maximum_length_and_a_ttl(shared: Server) -> None:
+    """A log that is never deleted must not grow without limit."""
     bounded = RedisEventStore(shared.url, "bounded", maxlen=100, ttl=60)
     with contextlib.closing(bounded), contextlib.closing(shared.client()) as client:
-        bounded.append([said(str(n)) for n in range(1_000)]).result(10)
-        bounded.append([said("last")], expect_seq=1_000).result(10)
+        bounded.append([message(str(n)) for n in range(1_000)]).result(10)
+        bounded.append([message("last")], expect_seq=1_000).result(10)
         assert len(texts(bounded)) < 300
         assert texts(bounded)[-1] == "last"
         assert 0 < client.pttl("agents_tools:log:bounded") <= 60_000
         assert 0 < client.pttl("agents_tools:state:bounded") <= 60_000
 
 
-def test_a_client_may_be_given(shared: Server) -> None:
-    """Its settings are used, whatever it decodes; it stays the caller's own."""
+def test_the_store_accepts_an_existing_client(shared: Server) -> None:
+    """Its settings are used, with any `decode_responses`; the store does not close it."""
     with contextlib.closing(
         redis.Redis(unix_socket_path=str(shared.socket), decode_responses=True)
     ) as client:
         with contextlib.closing(RedisEventStore(client, "given")) as store:
-            store.append([said("ä")]).result(10)
+            store.append([message("ä")]).result(10)
             assert texts(store) == ["ä"]
         assert client.ping()
 
 
-def test_what_cannot_work_is_refused_at_once(shared: Server) -> None:
-    """The message names the place, and never who may use it."""
+def test_wrong_settings_are_refused_when_the_store_is_created(shared: Server) -> None:
+    """The error names the address but not the user or the password."""
     with pytest.raises(EventStoreError, match="could not be reached") as caught:
         RedisEventStore("redis://user:hunter2@127.0.0.1:1/3", timeout=0.5)
     assert caught.value.store == "redis://127.0.0.1:1/3"
@@ -463,11 +463,13 @@ def test_what_cannot_work_is_refused_at_once(shared: Server) -> None:
         RedisEventStore(shared.url, maxlen=0)
 
 
-def test_an_unsafe_server_is_told_of_once(shared: Server, caplog: pytest.LogCaptureFixture) -> None:
-    """Honesty: what `sync` means is the server's to say."""
+def test_a_server_that_does_not_fsync_is_logged_once(
+    shared: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whether `sync` survives a power failure depends on the configuration of the server."""
     with contextlib.closing(RedisEventStore(shared.url, "unsafe")) as store:
         for text in "ab":
-            store.append([said(text)], durability="sync").result(10)
+            store.append([message(text)], durability="sync").result(10)
     warned = [
         record for record in caplog.records if "can be lost in a power failure" in record.message
     ]
@@ -475,37 +477,36 @@ def test_an_unsafe_server_is_told_of_once(shared: Server, caplog: pytest.LogCapt
     assert len(warned) == (1 if version < (7, 2) else 0)
 
 
-def test_replicas_that_do_not_answer_are_told(shared: Server) -> None:
-    """Honesty: the events are there, and whether they are safe is not known."""
+def test_missing_acknowledgements_of_replicas_are_reported(shared: Server) -> None:
+    """The events are stored, but it is unknown whether they are safe."""
     store = RedisEventStore(shared.url, "replicas", replicas=1, timeout=0.4)
     with contextlib.closing(store):
         assert "did not confirm the sync in time" in str(
-            fails(store.append([said("a")], durability="sync"))
+            error_of(store.append([message("a")], durability="sync"))
         )
-        store.append([said("b")]).result(10)
+        store.append([message("b")]).result(10)
         assert texts(store) == ["a", "b"]
 
 
-def test_waiting_for_one_log_does_not_keep_another_waiting(shared: Server) -> None:
-    """All that wait share a thread, and one that comes later is heard at once."""
+def test_waiting_for_one_log_does_not_delay_waiting_for_another(shared: Server) -> None:
+    """All waits share a thread, and a later one must take effect at once."""
     reader, writer = RedisEventStore(shared.url, "first"), RedisEventStore(shared.url, "second")
     with contextlib.closing(reader), contextlib.closing(writer):
         first = reader.wait(-1)
         until(lambda: reader._server.waiter._polled is not None)  # pyright: ignore[reportPrivateUsage]
         second = reader.session("second").wait(-1)
-        writer.append([said("a")]).result(10)
-        assert second.result(3) == 0  # the request that was under way would have gone on for longer
+        writer.append([message("a")]).result(10)
+        assert second.result(3) == 0  # the request in progress alone would have taken longer
         assert not first.done()
         assert first.cancel()
 
 
-def test_closing_leaves_no_thread_and_no_connection(shared: Server) -> None:
-    """A store is made for a session and gone with it."""
+def test_closing_ends_all_threads_and_connections(shared: Server) -> None:
     with contextlib.closing(shared.client()) as client:
         before = len(client.client_list())
         store = RedisEventStore(shared.url, "closing")
         waiting = store.wait(-1)
-        store.append([said("a")]).result(10)
+        store.append([message("a")]).result(10)
         assert waiting.result(10) == 0
         left = store.wait(5)
         store.close()
@@ -516,13 +517,13 @@ def test_closing_leaves_no_thread_and_no_connection(shared: Server) -> None:
 
 
 @pytest.mark.requirement("D53")
-def test_a_log_may_be_left_and_taken_up_again(shared: Server) -> None:
-    """Two programs write to one log by turns; who comes back is not taken for somebody else."""
+def test_a_log_can_be_closed_and_opened_again(shared: Server) -> None:
+    """Two stores write to one log alternately, and neither is refused when it returns."""
     roots = [RedisEventStore(shared.url, f"root {name}") for name in "ab"]
     for turn in range(4):
         log = roots[turn % 2].session("by turns")
         for part in "xy":
-            log.append([said(f"{turn}{part}")]).result(10)
+            log.append([message(f"{turn}{part}")]).result(10)
         log.close()
     log = roots[0].session("by turns")
     assert texts(log) == [f"{turn}{part}" for turn in range(4) for part in "xy"]
@@ -531,14 +532,14 @@ def test_a_log_may_be_left_and_taken_up_again(shared: Server) -> None:
 
 
 @pytest.mark.requirement("D19")
-def test_closing_the_store_ends_those_who_wait_for_its_other_logs(shared: Server) -> None:
-    """Nobody waits for ever for what cannot come any more."""
+def test_closing_the_store_ends_waits_on_its_other_logs(shared: Server) -> None:
+    """Without this they would wait forever."""
     root = RedisEventStore(shared.url, "waited for")
     log = root.session("waited for, too")
     pending = log.wait(-1)
     root.close()
     for one in (pending, log.wait(-1)):
-        assert "closed" in str(fails(one))
+        assert "closed" in str(error_of(one))
 
 
 @pytest.mark.requirement("S20")
@@ -551,22 +552,21 @@ def test_closing_the_store_ends_those_who_wait_for_its_other_logs(shared: Server
         "u:s3cret@h",
     ],
 )
-def test_a_password_is_in_no_message(url: str) -> None:
-    """An address that is wrong is told without who may use it."""
+def test_error_messages_contain_no_password(url: str) -> None:
+    """An invalid address is reported without its user and password."""
     with pytest.raises(UserValueError) as caught:
         RedisEventStore(url)
     assert "s3c" not in str(caught.value)
     assert "redis://user:password@host" in str(caught.value)
 
 
-def test_an_address_with_tls_is_told_as_that() -> None:
-    """The message names the address as it was meant."""
+def test_an_error_names_the_rediss_scheme_of_an_address() -> None:
     with pytest.raises(EventStoreError, match=r"rediss://127.0.0.1:1/0 could not be reached"):
         RedisEventStore("rediss://u:s3cret@127.0.0.1:1/0", timeout=0.1)
 
 
-def test_a_client_for_event_loops_is_refused(shared: Server) -> None:
-    """The store has threads of its own, and cannot use it."""
+def test_an_asyncio_client_is_refused(shared: Server) -> None:
+    """The store uses threads of its own and cannot await a client."""
     from redis.asyncio import Redis
 
     with pytest.raises(UserTypeError, match=r"got a redis\.asyncio"):
@@ -574,42 +574,42 @@ def test_a_client_for_event_loops_is_refused(shared: Server) -> None:
 
 
 @pytest.mark.requirement("F37")
-def test_all_that_waits_for_a_server_that_stands_still_fails_in_time(server: Server) -> None:
-    """What waited as long as it may is not tried one after the other."""
+def test_all_requests_to_a_hanging_server_fail_within_the_timeout(server: Server) -> None:
+    """Requests whose timeout has passed are not tried one after the other."""
     store = RedisEventStore(server.url, timeout=0.3)
-    store.append([said("a")]).result(10)
+    store.append([message("a")]).result(10)
     assert server._process is not None  # pyright: ignore[reportPrivateUsage]
     server._process.send_signal(signal.SIGSTOP)  # pyright: ignore[reportPrivateUsage]
     try:
         pending: list[Any] = [store.read() for _ in range(60)]
-        pending += [store.append([said("b")]) for _ in range(60)]
-        for one in pending:  # 120 attempts would take longer than the test may
-            assert "could not be reached" in str(fails(one))
+        pending += [store.append([message("b")]) for _ in range(60)]
+        for one in pending:  # 120 attempts would exceed the timeout of the test
+            assert "could not be reached" in str(error_of(one))
         store.close()
     finally:
         server._process.send_signal(signal.SIGCONT)  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.mark.requirement("D11")
-def test_a_batch_is_not_doubled_when_the_one_before_it_was_given_up(
+def test_a_batch_is_not_duplicated_when_the_previous_one_timed_out(
     shared: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both are stored and neither was answered; the second one is sent again, as itself."""
+    """Both batches are stored without a reply; the second is sent again under its own identity."""
     store = RedisEventStore(shared.url, "given up")
     with contextlib.closing(store):
-        store.append([said("a")]).result(10)
+        store.append([message("a")]).result(10)
         inner = store._server  # pyright: ignore[reportPrivateUsage]
-        whole, sent = inner.log_sender.send, list[int]()
+        send, sent = inner.log_sender.send, list[int]()
 
-        def broken(jobs: list[RedisAppend]) -> list[Any]:
-            replies = whole(jobs)
+        def send_and_fail(jobs: list[RedisAppend]) -> list[Any]:
+            replies = send(jobs)
             sent.append(len(jobs))
             if len(sent) == 1:
                 raise redis.ConnectionError("the answer was lost")
             return replies
 
-        monkeypatch.setattr(inner.log_sender, "send", broken)
-        written = [json.dumps(said(text).to_dict()) for text in "bc"]
+        monkeypatch.setattr(inner.log_sender, "send", send_and_fail)
+        written = [json.dumps(message(text).to_dict()) for text in "bc"]
         log, now = store._log, time.monotonic()  # pyright: ignore[reportPrivateUsage]
         jobs = [
             RedisAppend(log, [-1, text], None, False, PendingFuture(), now + patience)
@@ -617,25 +617,25 @@ def test_a_batch_is_not_doubled_when_the_one_before_it_was_given_up(
         ]
         inner._send(jobs)  # pyright: ignore[reportPrivateUsage]
         assert sent == [2, 1]
-        assert "could not be reached" in str(fails(jobs[0].pending))
+        assert "could not be reached" in str(error_of(jobs[0].pending))
         assert jobs[1].pending.result(10) == 2
-        store.append([said("d")]).result(10)
+        store.append([message("d")]).result(10)
         assert texts(store) == ["a", "b", "c", "d"]
 
 
 @pytest.mark.requirement("S20")
-def test_what_a_server_refuses_says_what_helps(server: Server) -> None:
-    """Password, rights and role are told apart, and each has its remedy."""
+def test_errors_of_the_server_include_a_remedy(server: Server) -> None:
+    """Wrong password, missing rights and a read-only replica have different remedies."""
     admin = redis.Redis(unix_socket_path=str(server.socket))
     store = RedisEventStore(server.url, timeout=2)
     with contextlib.closing(store), admin:
-        store.append([said("a")]).result(10)
+        store.append([message("a")]).result(10)
         admin.execute_command(
             "ACL", "SETUSER", "reader", "on", ">s3cret", "~*", "+hmget", "+xrange"
         )
         url = server.url.replace("://", "://reader:s3cret@")
         reader = RedisEventStore(url, timeout=2)
-        refused = fails(reader.append([said("b")]))
+        refused = error_of(reader.append([message("b")]))
         reader.close()
         assert isinstance(refused, EventStoreFullError)
         assert "Grant the permission (ACL SETUSER)" in str(refused)
@@ -643,7 +643,7 @@ def test_what_a_server_refuses_says_what_helps(server: Server) -> None:
             RedisEventStore(server.url.replace("://", "://reader:wr0ng@"), timeout=2)
         assert "wr0ng" not in str(caught.value)
         admin.execute_command("REPLICAOF", "127.0.0.1", "1")
-        refused = fails(store.append([said("b")]))
+        refused = error_of(store.append([message("b")]))
         assert isinstance(refused, EventStoreFullError)
         assert "Pass the address of its primary server" in str(refused)
         admin.execute_command("REPLICAOF", "NO", "ONE")
@@ -652,23 +652,23 @@ def test_what_a_server_refuses_says_what_helps(server: Server) -> None:
 
 @pytest.mark.requirement("F44")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
-def test_a_fork_is_told_to_open_its_own(shared: Server) -> None:
-    """Threads and connections stay with the parent, and nothing waits for them."""
+def test_a_forked_child_must_open_its_own_store(shared: Server) -> None:
+    """Threads and connections stay with the parent, so the child fails at once."""
     store = RedisEventStore(shared.url, "forked")
-    store.append([said("a")]).result(10)
+    store.append([message("a")]).result(10)
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        told = [str(fails(one)) for one in (store.append([said("b")]), store.read())]
+        messages = [str(error_of(one)) for one in (store.append([message("b")]), store.read())]
         store.close()
-        os.write(writing, " ".join(told).encode())
+        os.write(writing, " ".join(messages).encode())
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading, encoding="utf-8") as file:
-        told = file.read()
+        messages = file.read()
     os.waitpid(child, 0)
-    assert told.count(f"belongs to process {os.getpid()}") == 2
-    store.append([said("c")]).result(10)
+    assert messages.count(f"belongs to process {os.getpid()}") == 2
+    store.append([message("c")]).result(10)
     assert texts(store) == ["a", "c"]
     store.close()
 
@@ -692,12 +692,12 @@ except Exception as error:
 
 
 @pytest.mark.requirement("D11")
-def test_a_writer_that_was_paused_finds_its_log_taken_over(server: Server) -> None:
-    """A process that slept longer than its lease writes nothing behind the back of another."""
+def test_a_paused_writer_is_refused_after_its_lease_was_taken_over(server: Server) -> None:
+    """A process that was paused longer than its lease must not write after the new owner."""
 
     def is_taken() -> bool:
         with contextlib.suppress(EventConflictError):
-            return new.append([said("second")]).result(10) == 1
+            return new.append([message("second")]).result(10) == 1
         return False
 
     new = RedisEventStore(server.url, "paused")
@@ -718,6 +718,6 @@ def test_a_writer_that_was_paused_finds_its_log_taken_over(server: Server) -> No
             until(is_taken)
         finally:
             old.send_signal(signal.SIGCONT)
-        told, _ = old.communicate("go on\n", timeout=30)
-        assert told.startswith("EventConflictError")
+        output, _ = old.communicate("go on\n", timeout=30)
+        assert output.startswith("EventConflictError")
         assert texts(new) == ["first", "second"]

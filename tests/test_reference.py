@@ -1,4 +1,4 @@
-"""The reference: every public name is on a page, with all its parameters."""
+"""Test that the reference documents every public name with all its parameters."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.docs_runner import ROOT
 from tests.public_modules import public_modules
 from tools import reference
 
-pytestmark = pytest.mark.timeout(120)  # reading the package takes a while on a machine at work
+pytestmark = pytest.mark.timeout(120)  # reading the package can take long on a busy machine
 
 DOCS = ROOT / "docs"
 REFERENCE = DOCS / "reference"
@@ -47,12 +47,12 @@ _ELSEWHERE: dict[str, set[str]] = {}
 
 @cache
 def package() -> Any:
-    """Read the package as the documentation does: without importing what is not installed."""
+    """Load the package as the documentation does: without importing optional dependencies."""
     return griffe.load("agents_tools", search_paths=[str(ROOT)], docstring_parser="google")
 
 
-def found(path: str) -> Any:
-    """Give what a path leads to, wherever it is defined."""
+def resolve(path: str) -> Any:
+    """Return the object of a dotted path, wherever it is defined."""
     thing = (
         package()[path.removeprefix("agents_tools").removeprefix(".")]
         if path != "agents_tools"
@@ -68,20 +68,20 @@ def exported(module: Any) -> list[str]:
 
 
 def directives() -> Iterator[tuple[str, str]]:
-    """Give what the pages show, with the page."""
+    """Yield each documented path of the reference with the name of its page."""
     for page in sorted(REFERENCE.glob("*.md")):
         for path in re.findall(r"^::: (\S+)", page.read_text(encoding="utf-8"), re.MULTILINE):
             yield path, page.name
 
 
 @cache
-def shown() -> dict[str, Any]:
-    """Give all that the pages show, by where it is defined."""
+def documented_objects() -> dict[str, Any]:
+    """Return all documented objects by the path of their definition."""
     things: dict[str, Any] = {}
     for path, _ in directives():
-        thing = found(path)
+        thing = resolve(path)
         inner = (
-            [found(f"{thing.path}.{name}") for name in exported(thing)]
+            [resolve(f"{thing.path}.{name}") for name in exported(thing)]
             if thing.is_module
             else [thing]
         )
@@ -96,15 +96,15 @@ def public() -> Iterator[tuple[str, str, Any]]:
             if name == "__version__" or (module == "agents_tools" and name == "policies"):
                 continue
             if module == "agents_tools.tools":
-                continue  # the names of agents_tools.builtin
-            thing = found(f"{module}.{name}")
+                continue  # these are the names of agents_tools.builtin
+            thing = resolve(f"{module}.{name}")
             if not thing.is_module:
                 yield module, name, thing
 
 
-def told() -> Iterator[Any]:
-    """Give all that the pages tell of: what they show, and the public members of that."""
-    for thing in shown().values():
+def documented_members() -> Iterator[Any]:
+    """Yield all documented objects and the public members of the documented classes."""
+    for thing in documented_objects().values():
         yield thing
         if thing.is_class:
             for name, member in thing.members.items():
@@ -116,25 +116,25 @@ def told() -> Iterator[Any]:
 
 
 def test_every_public_name_is_on_a_page() -> None:
-    """What can be imported and is nowhere described is found by accident, or never."""
+    """Users cannot find names that are not documented."""
     missing: dict[str, set[str]] = {}
     for module, name, thing in public():
-        if thing.path not in shown():
+        if thing.path not in documented_objects():
             missing.setdefault(module, set()).add(name)
     assert missing == _ELSEWHERE
 
 
-def test_pages_show_things_by_a_name_that_can_be_imported() -> None:
-    """The heading is what a reader copies into an import."""
+def test_pages_document_objects_under_an_importable_name() -> None:
+    """Readers copy the heading into an import."""
     hidden = {path for path, _ in directives() if "._" in path}
     assert hidden == {
         "agents_tools.builtin._paths.ConfinedWorkspace"
-    }  # is given to programs, and made by none
+    }  # programs receive it and never create it
 
 
-def test_nothing_is_shown_twice() -> None:
-    """Of two places that tell the same one is wrong some day."""
-    paths = [found(path).path for path, _ in directives()]
+def test_nothing_is_documented_twice() -> None:
+    """Two copies of a text would diverge."""
+    paths = [resolve(path).path for path, _ in directives()]
     assert sorted({path for path in paths if paths.count(path) > 1}) == []
 
 
@@ -156,9 +156,9 @@ def _parameters(function: Any) -> list[str]:
 
 
 def test_a_list_of_parameters_is_complete() -> None:
-    """Whoever documents some parameters of a function documents all of them."""
+    """A docstring that documents some parameters must document all of them."""
     wrong: dict[str, list[str]] = {}
-    for thing in told():
+    for thing in documented_members():
         function = thing.members.get("__init__") if thing.is_class else thing
         if function is None or not function.is_function:
             continue
@@ -169,10 +169,10 @@ def test_a_list_of_parameters_is_complete() -> None:
     assert wrong == {}
 
 
-def test_each_field_of_a_record_is_told() -> None:
-    """The fields of a record are its parameters: each is in its docstring, or has its own."""
+def test_each_field_of_a_record_is_documented() -> None:
+    """The fields of a record are its parameters: each is in the docstring or has its own."""
     wrong: dict[str, list[str]] = {}
-    for thing in shown().values():
+    for thing in documented_objects().values():
         if not thing.is_class or not any("dataclass" in str(one.value) for one in thing.decorators):
             continue
         named = _named(thing, "attributes", "parameters")
@@ -184,7 +184,7 @@ def test_each_field_of_a_record_is_told() -> None:
             and member.annotation is not None
             and not re.match(r"ClassVar|InitVar", str(member.annotation))
             and "property" not in member.labels
-            and name != "type"  # what tells the records of a union apart; nobody passes it
+            and name != "type"  # the discriminator of a union, which no caller passes
         ]
         missing = [one.name for one in fields if one.name not in named and not one.docstring]
         if missing:
@@ -192,11 +192,11 @@ def test_each_field_of_a_record_is_told() -> None:
     assert wrong == {}
 
 
-# --- pages that are written
+# --- written pages
 
 
-def test_the_page_on_the_command_line_is_what_the_commands_say() -> None:
-    """After a change of an option: `python -m tools.reference`."""
+def test_the_command_line_page_matches_the_help_of_the_commands() -> None:
+    """After changing an option, run `python -m tools.reference`."""
     assert reference.PAGE.read_text(encoding="utf-8") == reference.command_line()
 
 
@@ -206,8 +206,8 @@ _IMAGE = re.compile(
 _CODE = re.compile(r"^( *)```.*?^\1```", re.DOTALL | re.MULTILINE)
 
 
-def test_every_image_on_a_page_exists_and_every_image_file_is_on_a_page() -> None:
-    """The site's build checks the pages below docs/ only, and no unused file."""
+def test_every_image_on_a_page_exists_and_every_image_file_is_used() -> None:
+    """The build of the site checks only the pages below docs/ and finds no unused files."""
     linked: set[Path] = set()
     for page in [ROOT / "README.md", *DOCS.rglob("*.md")]:
         for names in _IMAGE.findall(_CODE.sub("", page.read_text(encoding="utf-8"))):
@@ -217,8 +217,8 @@ def test_every_image_on_a_page_exists_and_every_image_file_is_on_a_page() -> Non
     assert linked == {file.resolve() for file in (DOCS / "images").iterdir()}
 
 
-def test_the_table_of_layers_is_the_contract_of_the_import_linter() -> None:
-    """The page on architecture names every module that can be imported, from high to low."""
+def test_the_table_of_layers_matches_the_contract_of_the_import_linter() -> None:
+    """The page on architecture names every importable module, from high to low."""
     config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     layers = config["tool"]["importlinter"]["contracts"][0]["layers"]
     ranks = {name: rank for rank, layer in enumerate(layers) for name in re.findall(r"\w+", layer)}
@@ -242,7 +242,7 @@ def _section(title: str) -> str:
 
 
 def _written_in(pattern: str, *modules: str) -> set[str]:
-    """Give what stands in the sources of the encoders."""
+    """Return all matches of a pattern in the sources of the encoders."""
     folder = ROOT / "agents_tools" / "ui"
     source = "".join(
         file.read_text(encoding="utf-8") for name in modules for file in folder.glob(name)
@@ -251,11 +251,11 @@ def _written_in(pattern: str, *modules: str) -> set[str]:
 
 
 def test_the_table_of_ag_ui_names_each_frame_that_is_sent() -> None:
-    """A client's author reads the table to know what to expect."""
+    """Authors of clients rely on the table."""
     sent = _written_in(
         r'"((?:RUN|TEXT|REASONING|TOOL|MESSAGES|ACTIVITY|SUBAGENT)_[A-Z_]+)"', "ag_ui/*.py"
     )
-    beginnings = {"TEXT_MESSAGE", "REASONING_MESSAGE"}  # of names that are put together
+    beginnings = {"TEXT_MESSAGE", "REASONING_MESSAGE"}  # prefixes of composed names
     named = set(re.findall(r"`([A-Z]+_[A-Z_]+)`", _section("AG-UI"))) - {
         "AGENTS_TOOL",
         "AGENTS_ARTIFACT",
@@ -264,14 +264,13 @@ def test_the_table_of_ag_ui_names_each_frame_that_is_sent() -> None:
 
 
 def test_the_table_of_the_ai_sdk_names_each_chunk_that_is_sent() -> None:
-    """As above, for the AI SDK."""
     sent = _written_in(r'"type": "([a-z-]+)"', "vercel/*.py")
     named = set(re.findall(r"`([a-z-]+)`", _section("Vercel AI SDK")))
     assert sent - named == set()
 
 
 def _others(title: str) -> list[Event]:
-    """Give events of the kinds of which the table says: all others, nothing."""
+    """Return events of the kinds that the last row of a table lists as not sent."""
     rows = re.findall(r"^\| (.*?) \|", _section(title), re.MULTILINE)
     named = {name for row in rows for name in re.findall(r"`(\w+_event)`", row)}
     assert "all others" in rows
@@ -292,14 +291,14 @@ _SAMPLES: list[Event] = [
 
 
 @pytest.mark.parametrize("event", _others("AG-UI"), ids=lambda event: event.type)
-def test_all_other_events_are_nothing_in_ag_ui(event: Event) -> None:
-    """The last row of the table holds."""
+def test_all_other_events_send_nothing_in_ag_ui(event: Event) -> None:
+    """This checks the last row of the table."""
     assert ag_ui.AgUiEncoder().encode(event) == []
 
 
 @pytest.mark.parametrize("event", _others("Vercel AI SDK"), ids=lambda event: event.type)
-def test_all_other_events_are_nothing_in_the_ai_sdk(event: Event) -> None:
-    """The last row of the table holds."""
+def test_all_other_events_send_nothing_in_the_ai_sdk(event: Event) -> None:
+    """This checks the last row of the table."""
     assert vercel.VercelEncoder().encode(event) == []
 
 
@@ -338,7 +337,7 @@ def _fail(*, knowingly: bool) -> str:
 
 
 async def _answers(*calls: tuple[str, dict[str, Any]]) -> list[Any]:
-    """Call tools over MCP, and give what is answered, as it is on the wire."""
+    """Call tools over MCP, and return the responses as sent over the wire."""
     import httpx
 
     app = mcp_server([_text, _number, _result, _image, _file, _fail], json_response=True)
@@ -357,12 +356,12 @@ async def _answers(*calls: tuple[str, dict[str, Any]]) -> list[Any]:
     return answers
 
 
-async def test_the_table_of_mcp_says_what_calls_are_answered() -> None:
-    """Each row, as it is on the wire: who writes a client for our servers has nothing else."""
+async def test_the_table_of_mcp_matches_the_responses() -> None:
+    """Checks each row against the wire format, which authors of clients rely on."""
     rows = re.findall(
         r"^\| (.*?) \|", _section("MCP").partition("| outcome of the call |")[2], re.MULTILINE
     )
-    assert len(rows) == 11  # the line below the head, and ten: a new one belongs below as well
+    assert len(rows) == 11  # the separator line and ten rows; add a check below for a new row
     calls: list[tuple[str, dict[str, Any]]] = [
         ("_text", {}),
         ("_text", {"text": ""}),
@@ -405,25 +404,25 @@ async def test_the_table_of_mcp_says_what_calls_are_answered() -> None:
     assert (bad["result"]["isError"], bad["result"]["content"][0]["text"]) == (True, "three")
     assert leaves["result"]["content"][0]["resource"]["text"] == "leaves"
     assert "blob" in pdf["result"]["content"][0]["resource"]
-    said = [one["result"]["content"][0]["text"] for one in (known, unknown, refused)]
+    texts = [one["result"]["content"][0]["text"] for one in (known, unknown, refused)]
     assert all(one["result"]["isError"] for one in (known, unknown, refused))
-    assert "no tea" in said[0]
-    assert "RuntimeError (error " in said[1]
-    assert "password" not in said[1]
-    assert said[2].startswith("Invalid arguments for tool '_number'")
+    assert "no tea" in texts[0]
+    assert "RuntimeError (error " in texts[1]
+    assert "password" not in texts[1]
+    assert texts[2].startswith("Invalid arguments for tool '_number'")
     assert none["error"]["code"] == -32602
     assert "_number" in none["error"]["message"]
 
 
-# --- the index for programs
+# --- the index for models
 
 
 def _pages() -> set[str]:
     return {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
 
 
-def test_the_index_for_models_names_every_page_once_with_a_line() -> None:
-    """`llms.txt` is how a model finds its way; a page that is not there is not read."""
+def test_the_index_for_models_lists_every_page_once_with_a_description() -> None:
+    """Models find pages through `llms.txt`; a missing page is not read."""
     text = (DOCS / "llms.txt").read_text(encoding="utf-8")
     named = re.findall(r"\]\(([\w/-]+\.md)\)", text)
     assert set(named) == _pages()
@@ -432,8 +431,8 @@ def test_the_index_for_models_names_every_page_once_with_a_line() -> None:
     assert [line for line in lines if not re.search(r"\.md\): \S.{9,}$", line)] == []
 
 
-def test_the_index_for_models_has_what_the_site_has() -> None:
-    """The pages of the site's menu are the pages of the index, and in its order by part."""
+def test_the_index_for_models_matches_the_menu_of_the_site() -> None:
+    """Both have the same pages in the same order within each part."""
     menu = re.findall(
         r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE
     )
@@ -447,7 +446,7 @@ def test_the_index_for_models_has_what_the_site_has() -> None:
 
 @pytest.mark.parametrize("part", ["how-to", "explanation", "reference"])
 def test_each_part_lists_its_pages(part: str) -> None:
-    """The first page of a part leads to all others of it."""
+    """The first page of a part links to all others of it."""
     text = (DOCS / part / "index.md").read_text(encoding="utf-8")
     named = set(re.findall(r"\]\(([\w-]+\.md)\)", text))
     there = {page.name for page in (DOCS / part).glob("*.md")} - {"index.md"}

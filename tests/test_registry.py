@@ -1,4 +1,4 @@
-"""Tools by name: registering, resolving, watching, describing."""
+"""Test the tool registry: registering, resolving, subscribing and describing tools."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Greeter(ToolExecutor[GreetAction, Observation]):
 
 
 class GreetTool(ToolDefinition[GreetAction, Observation]):
-    """Made with a word, in the directory of the conversation."""
+    """A tool that is created with a word, in the directory of the conversation."""
 
     made: ClassVar[list[Greeter]] = []
 
@@ -90,7 +90,7 @@ class PolishTool(BaseTool):
         return f"{params.thing} shines ({session})", {"status": "success"}
 
 
-def named(name: str, *, server: str | None = None) -> FunctionTool[..., Any]:
+def make_tool(name: str, *, server: str | None = None) -> FunctionTool[..., Any]:
     async def body(context: Any, args_json: str) -> str:
         return name
 
@@ -103,12 +103,12 @@ def named(name: str, *, server: str | None = None) -> FunctionTool[..., Any]:
 STATE = SimpleNamespace(workspace=SimpleNamespace(working_dir="/place"))
 
 
-# --- putting in and looking in
+# --- registering and lookup
 
 
 @pytest.mark.requirement("C6", "C9", "C10", "C11")
-def test_all_kinds_of_tools_are_registered_alike() -> None:
-    """Functions, class-based tools and `BaseTool`s, in the order they came."""
+def test_all_kinds_of_tools_can_be_registered() -> None:
+    """Covers functions, class-based tools and `BaseTool`s, in the order of registration."""
     registry = ToolRegistry()
     registry.register(PolishTool())
     registry.register(add)
@@ -123,8 +123,8 @@ def test_all_kinds_of_tools_are_registered_alike() -> None:
     assert len(registry) == 3
 
 
-def test_a_name_is_registered_once() -> None:
-    """Both sources are named, `replace=True` replaces, and what is no tool is refused."""
+def test_a_duplicate_name_is_refused_unless_it_replaces() -> None:
+    """The error names both sources, `replace=True` replaces, and other objects are refused."""
     registry = ToolRegistry()
     registry.register(add)
     with pytest.raises(
@@ -142,22 +142,22 @@ def test_a_name_is_registered_once() -> None:
 
 
 @pytest.mark.requirement("C7")
-def test_many_are_registered_or_none() -> None:
-    """One that is refused keeps out the others."""
+def test_register_many_registers_all_tools_or_none() -> None:
+    """One refused tool means that no other is registered."""
     registry = ToolRegistry()
-    registry.register(named("b"))
+    registry.register(make_tool("b"))
     with pytest.raises(UserError, match="'b' is registered already"):
-        registry.register_many([named("a"), named("b"), named("c")])
+        registry.register_many([make_tool("a"), make_tool("b"), make_tool("c")])
     with pytest.raises(UserError, match="'d' is registered already"):
-        registry.register_many([named("d"), named("d")])
+        registry.register_many([make_tool("d"), make_tool("d")])
     assert registry.get_tool_names() == ["b"]
-    registry.register_many([named("a"), ("greeter", GreetTool)])
+    registry.register_many([make_tool("a"), ("greeter", GreetTool)])
     assert registry.get_tool_names() == ["b", "a", "greeter"]
 
 
 @pytest.mark.requirement("C8")
-def test_names_can_be_taken_out() -> None:
-    """A name that is not there is no error."""
+def test_names_can_be_unregistered() -> None:
+    """Unregistering an unknown name is not an error."""
     registry = ToolRegistry()
     registry.register(add)
     assert registry.unregister("add")
@@ -166,10 +166,9 @@ def test_names_can_be_taken_out() -> None:
 
 
 @pytest.mark.requirement("C13", "C14", "C15", "C16")
-def test_tools_of_servers_are_told_apart() -> None:
-    """By where they come from."""
+def test_tools_can_be_listed_by_server() -> None:
     registry = ToolRegistry()
-    registry.register_many([add, named("z_a", server="z"), named("g_b", server="g")])
+    registry.register_many([add, make_tool("z_a", server="z"), make_tool("g_b", server="g")])
     assert [tool.name for tool in registry.get_mcp_tools()] == ["z_a", "g_b"]
     assert [tool.name for tool in registry.get_builtin_tools()] == ["add"]
     assert [tool.name for tool in registry.get_tools_by_server("z")] == ["z_a"]
@@ -177,8 +176,8 @@ def test_tools_of_servers_are_told_apart() -> None:
 
 
 @pytest.mark.requirement("C4", "C12")
-def test_specs_are_what_providers_take() -> None:
-    """One for each tool, with every parameter whatever it is called."""
+def test_specs_match_the_format_of_providers() -> None:
+    """There is one for each tool, with all parameters under any name."""
     registry = ToolRegistry()
     registry.register_many([add, PolishTool()])
     specs = registry.get_tool_specs()
@@ -190,14 +189,14 @@ def test_specs_are_what_providers_take() -> None:
         registry.get_tool_specs("nobody")
 
 
-def test_changes_are_told() -> None:
-    """Listeners see each change once; one that fails costs the others nothing."""
+def test_subscribers_are_notified_of_changes() -> None:
+    """Each change is reported once; a subscriber that raises does not affect the others."""
     registry, changes = ToolRegistry(), list[RegistryChange]()
     registry.subscribe(lambda _: 1 / 0)
     end = registry.subscribe(changes.append)
     registry.register(add)
     registry.register(add, replace=True)
-    registry.register_many([named("a"), named("b")])
+    registry.register_many([make_tool("a"), make_tool("b")])
     registry.unregister("a")
     registry.unregister("a")
     end()
@@ -211,7 +210,7 @@ def test_changes_are_told() -> None:
 
 
 def test_a_snapshot_is_json() -> None:
-    """What a client that shows the tools needs, factories included."""
+    """It has everything that a user interface needs to list the tools, including factories."""
     registry = ToolRegistry()
     registry.register(add.with_(annotations=ToolAnnotations(readOnlyHint=True)))
     registry.register("greeter", GreetTool)
@@ -231,12 +230,12 @@ def test_a_snapshot_is_json() -> None:
     }
 
 
-# --- making tools
+# --- resolving tools
 
 
 @pytest.mark.requirement("B21", "B76")
-def test_a_specification_has_a_name() -> None:
-    """An empty one is refused, and no parameters are none."""
+def test_a_specification_needs_a_name() -> None:
+    """An empty name is refused, and missing parameters mean an empty object."""
     assert Tool is ToolSpec
     assert ToolSpec(name="x", params=None).params == {}  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="cannot be empty"):
@@ -245,8 +244,8 @@ def test_a_specification_has_a_name() -> None:
 
 
 @pytest.mark.requirement("B22", "B23", "B25", "B26", "B28")
-async def test_classes_and_functions_make_tools() -> None:
-    """With parameters and the state of the conversation."""
+async def test_classes_and_functions_create_tools() -> None:
+    """They receive parameters and the state of the conversation."""
     registry = ToolRegistry()
     registry.register("greeter", GreetTool)
 
@@ -263,8 +262,8 @@ async def test_classes_and_functions_make_tools() -> None:
 
 
 @pytest.mark.requirement("B24")
-def test_a_fixed_tool_takes_no_parameters() -> None:
-    """It is given as it is."""
+def test_a_fixed_tool_accepts_no_parameters() -> None:
+    """It is returned unchanged."""
     registry = ToolRegistry()
     registry.register("plus", add)
     assert registry.resolve("plus") == [add]
@@ -273,10 +272,10 @@ def test_a_fixed_tool_takes_no_parameters() -> None:
 
 
 @pytest.mark.requirement("B4")
-def test_names_may_be_patterns() -> None:
-    """Every tool that matches, in the order of registration."""
+def test_names_can_be_patterns() -> None:
+    """A pattern resolves to every matching tool, in the order of registration."""
     registry = ToolRegistry()
-    registry.register_many([named("file_read"), named("web_get"), named("file_write")])
+    registry.register_many([make_tool("file_read"), make_tool("web_get"), make_tool("file_write")])
     assert [tool.name for tool in registry.resolve("file_*")] == ["file_read", "file_write"]
     assert registry.find("*_get") == ["web_get"]
     with pytest.raises(
@@ -288,8 +287,8 @@ def test_names_may_be_patterns() -> None:
 
 
 @pytest.mark.requirement("B86", "B5")
-def test_what_fails_to_make_tools_is_named() -> None:
-    """The name, the source and what went wrong."""
+def test_a_failing_factory_is_named_in_the_error() -> None:
+    """The error has the name, the source and the cause."""
     registry = ToolRegistry()
 
     def broken(**_: Any) -> list[Any]:
@@ -319,8 +318,8 @@ def test_what_fails_to_make_tools_is_named() -> None:
         registry.register("int", int)
 
 
-def test_what_a_registry_has_made_it_closes() -> None:
-    """Executors that tools share are closed once, whoever registered or resolved them."""
+def test_closing_a_registry_closes_the_executors_it_created() -> None:
+    """Shared executors are closed once, however they were registered or resolved."""
     GreetTool.made.clear()
     with ToolRegistry() as registry:
         registry.register("greeter", GreetTool)
@@ -339,8 +338,8 @@ def test_what_a_registry_has_made_it_closes() -> None:
 
 
 @pytest.mark.requirement("B92")
-def test_the_shared_registry_is_behind_the_functions(tmp_path: Path) -> None:
-    """Built-in tools are found there by all their names, unless something else is."""
+def test_module_functions_use_the_shared_registry(tmp_path: Path) -> None:
+    """It has the built-in tools under all their names, unless another tool was registered."""
     register_tool("my_greeter", GreetTool)
     try:
         assert "my_greeter" in list_registered_tools()
@@ -356,8 +355,10 @@ def test_the_shared_registry_is_behind_the_functions(tmp_path: Path) -> None:
         default_registry.unregister("think")
 
 
-def test_other_packages_offer_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Entry points: nothing is imported before it is resolved, and a broken one says whose it is."""
+def test_other_packages_can_provide_tools_through_entry_points(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is imported before it is resolved, and an error names the package."""
     package = tmp_path / "shop"
     package.mkdir()
     (package / "__init__.py").write_text("")
@@ -391,7 +392,7 @@ def test_other_packages_offer_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.requirement("C1", "C2", "C3", "C5")
 async def test_a_base_tool_executes_with_a_session() -> None:
-    """JSON text in, text and facts out; faults name the parameter."""
+    """It receives JSON text and returns text and metadata; errors name the parameter."""
     tool = PolishTool()
     assert tool.execute(None, '{"thing": "lamp"}') == ("lamp shines (None)", {"status": "success"})
     outcome = await tool.as_function_tool().call(None, '{"thing": "lamp"}')
@@ -406,8 +407,8 @@ async def test_a_base_tool_executes_with_a_session() -> None:
 
 
 @pytest.mark.requirement("C1")
-def test_a_base_tool_says_what_it_is() -> None:
-    """A subclass without parameters or a name is refused when it is defined."""
+def test_a_base_tool_needs_parameters_and_a_name() -> None:
+    """A subclass without them is refused when it is defined."""
     with pytest.raises(TypeError, match="has no params_class"):
 
         class _NoParams(BaseTool):
@@ -426,7 +427,7 @@ def test_a_base_tool_says_what_it_is() -> None:
                 return "", {}
 
 
-async def test_an_execute_that_gives_something_else_is_told() -> None:
+async def test_an_execute_method_with_an_invalid_result_is_reported() -> None:
     class Odd(BaseTool):
         name = "odd"
         params_class = PolishParams
@@ -455,8 +456,8 @@ async def test_an_async_execute_is_awaited() -> None:
 
 
 @pytest.mark.requirement("F43")
-def test_registries_are_for_all_threads() -> None:
-    """16 threads register, resolve and take out; nothing is lost or half visible."""
+def test_registries_are_thread_safe() -> None:
+    """16 threads register, resolve and unregister; no registration is lost or partly visible."""
     registry, errors = ToolRegistry(), list[BaseException]()
     begin = threading.Barrier(16)
 
@@ -465,13 +466,13 @@ def test_registries_are_for_all_threads() -> None:
             begin.wait(10)
             for turn in range(30):
                 name = f"t{number}_{turn}"
-                pair = [named(name), named(f"{name}_b")]
+                pair = [make_tool(name), make_tool(f"{name}_b")]
                 registry.register_many(pair)
                 assert [tool.name for tool in registry.resolve(f"{name}*")] == [name, f"{name}_b"]
                 registry.unregister(f"{name}_b")
                 registry.get_all_tools()
                 registry.snapshot()["tools"][-1:]
-        except BaseException as error:  # noqa: BLE001 - told by the test
+        except BaseException as error:  # noqa: BLE001 - reported by the test
             errors.append(error)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
@@ -486,13 +487,12 @@ def test_registries_are_for_all_threads() -> None:
 
 
 @pytest.mark.requirement("F43")
-def test_a_name_is_won_by_one_thread() -> None:
-    """Of many that register the same name at once, one succeeds."""
+def test_only_one_thread_can_register_a_name() -> None:
     registry, won = ToolRegistry(), list[int]()
     begin = threading.Barrier(16)
 
     def work(number: int) -> None:
-        tool = named("same")
+        tool = make_tool("same")
         begin.wait(10)
         try:
             registry.register(tool)
@@ -509,7 +509,7 @@ def test_a_name_is_won_by_one_thread() -> None:
 
 
 class _Machine(RuleBasedStateMachine):
-    """A registry behaves as a dictionary that refuses to overwrite."""
+    """A registry behaves like a dictionary that refuses to overwrite keys."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -518,7 +518,7 @@ class _Machine(RuleBasedStateMachine):
 
     @rule(names=st.lists(st.sampled_from("abcd"), max_size=3), replace=st.booleans())
     def register(self, names: list[str], replace: bool) -> None:
-        tools = [named(name) for name in names]
+        tools = [make_tool(name) for name in names]
         clash = len(set(names)) < len(names) or (not replace and set(names) & set(self.model))
         if clash:
             with pytest.raises(UserError):

@@ -1,4 +1,4 @@
-"""Runs of agents: what is asked, what is run, what is recorded, and how a run ends."""
+"""Test runs of agents: model requests, tool calls, the recorded history and how runs end."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ READ_ONLY = ToolAnnotations(readOnlyHint=True)
 
 
 class Gate:
-    """A tool that says when it was entered and left, and waits until it may go on."""
+    """A tool that signals when it is entered and left, and waits until `open` is set."""
 
     def __init__(self, name: str = "wait", *, annotations: ToolAnnotations | None = None) -> None:
         self.entered = asyncio.Event()
@@ -122,15 +122,15 @@ def model_of(agent: Agent[Any, Any]) -> ScriptedModel:
     return agent.model
 
 
-async def run(agent: Agent[Any, Any], given: Any = "go", **more: Any) -> RunResult:
-    return await asyncio.wait_for(Runner.run(agent, given, **more), WITHIN)
+async def run(agent: Agent[Any, Any], input: Any = "go", **more: Any) -> RunResult:
+    return await asyncio.wait_for(Runner.run(agent, input, **more), WITHIN)
 
 
-async def streamed(
-    agent: Agent[Any, Any], given: Any = "go", **more: Any
+async def run_streamed(
+    agent: Agent[Any, Any], input: Any = "go", **more: Any
 ) -> tuple[Any, list[Event]]:
-    """Run to the end, keep the events, and check that they are lawful."""
-    result = Runner.run_streamed(agent, given, **more)
+    """Run to the end, collect the events, and check them against the laws of events."""
+    result = Runner.run_streamed(agent, input, **more)
     events = [event async for event in result.stream_events()]
     check_events(events)
     return result, events
@@ -153,8 +153,8 @@ def names_of(events: Sequence[Event]) -> list[str]:
     return [event.name for event in events if isinstance(event, RunItemStreamEvent)]
 
 
-def assert_answered(result: Any) -> None:
-    """Check that each call has exactly one answer, which comes after it."""
+def assert_each_call_has_one_output(result: Any) -> None:
+    """Check that each call has exactly one output, and that it comes after the call."""
     calls: list[str] = []
     answers: list[str] = []
     for item in result.to_input_list():
@@ -170,8 +170,8 @@ def assert_answered(result: Any) -> None:
 # --- plain, streamed, sync
 
 
-async def test_a_run_asks_calls_and_asks_again() -> None:
-    """This is what a run is; each request sees all that was said before."""
+async def test_a_run_calls_tools_and_asks_the_model_again() -> None:
+    """Each request contains the whole conversation so far."""
     agent = agent_of(
         [ReasoningItem(text="adding"), tool_call("add", a=1, b=2)],
         "It is 3.",
@@ -224,11 +224,11 @@ async def test_a_run_asks_calls_and_asks_again() -> None:
     assert repr(result) == snapshot("<RunResult of 'Driver': 'It is 3.', 2 turns, 0 tokens>")
 
 
-async def test_streamed_plain_and_sync_runs_give_the_same() -> None:
-    """Whoever watches must not change what happens."""
+async def test_streamed_plain_and_sync_runs_have_the_same_result() -> None:
+    """Streaming must not change the behavior of a run."""
     script = ([tool_call("add", a=1, b=2), tool_call("nothing")], "done")
     plain = await run(agent_of(*script, tools=[add]))
-    watched, events = await streamed(agent_of(*script, tools=[add]))
+    watched, events = await run_streamed(agent_of(*script, tools=[add]))
     sync = await asyncio.to_thread(Runner.run_sync, agent_of(*script, tools=[add]), "go")
     inside = Runner.run_sync(agent_of(*script, tools=[add]), "go")  # while this loop runs
     history = plain.to_input_list()
@@ -240,16 +240,16 @@ async def test_streamed_plain_and_sync_runs_give_the_same() -> None:
     assert watched.final_output_as(str) == "done"
     assert repr(watched) == "<RunResultStreaming of 'Driver': done>"
     assert [type(events[0]), type(events[-1])] == [RunStartedEvent, RunFinishedEvent]
-    said = [event for event in events if event.durable and not event.path]
-    assert len(said) == len(history)
+    history_events = [event for event in events if event.durable and not event.path]
+    assert len(history_events) == len(history)
     assert names_of(events) == snapshot(
         ["tool_called", "tool_called", "tool_output", "tool_output", "message_output_created"]
     )
 
 
 @pytest.mark.requirement("A36", "A38", "A39", "A56")
-async def test_what_a_streaming_tool_says_is_seen_and_never_recorded() -> None:
-    """The history is that of a plain tool with its last value, watched or not."""
+async def test_progress_of_a_streaming_tool_is_streamed_but_not_recorded() -> None:
+    """The history equals that of a plain tool that returns the last value, streamed or not."""
 
     @streaming_tool(name_override="add")
     async def loud(a: int, b: int) -> AsyncIterator[NotifyStreamEvent | str]:
@@ -260,7 +260,7 @@ async def test_what_a_streaming_tool_says_is_seen_and_never_recorded() -> None:
     plain = await run(agent_of(*script, tools=[add]))
     agent = agent_of(*script, tools=[loud])
     quiet = await run(agent)
-    watched, events = await streamed(agent_of(*script, tools=[loud]))
+    watched, events = await run_streamed(agent_of(*script, tools=[loud]))
     assert quiet.to_input_list() == watched.to_input_list() == plain.to_input_list()
     assert [one.data for one in events if isinstance(one, NotifyStreamEvent)] == ["adding"]
     (item,) = (one for one in watched.new_items if isinstance(one, ToolCallOutputItem))
@@ -269,8 +269,8 @@ async def test_what_a_streaming_tool_says_is_seen_and_never_recorded() -> None:
 
 
 @pytest.mark.requirement("A54")
-async def test_a_stream_can_be_read_in_part_and_again_and_waited_for() -> None:
-    """User interfaces leave loops; the run must come to its end all the same."""
+async def test_a_stream_can_be_read_in_part_read_again_and_awaited() -> None:
+    """A user interface may leave its loop early; the run must still finish."""
     result = Runner.run_streamed(agent_of(tool_call("add", a=1, b=2), "done", tools=[add]), "go")
     assert repr(result) == "<RunResultStreaming of 'Driver': running>"
     assert result.final_output is None
@@ -287,8 +287,8 @@ async def test_a_stream_can_be_read_in_part_and_again_and_waited_for() -> None:
     assert result.usage.requests == len(result.raw_responses) == 2
 
 
-async def test_a_failed_stream_tells_its_error_once_after_its_events() -> None:
-    """The reader must see what led to the error, and not be told of it again and again."""
+async def test_a_failed_stream_raises_its_error_once_after_its_events() -> None:
+    """The reader must see the events that led to the error, and must not get the error twice."""
     result = Runner.run_streamed(agent_of(ModelError("no such model")), "go")
     seen: list[Event] = []
     with pytest.raises(ModelError, match="no such model") as caught:
@@ -303,8 +303,8 @@ async def test_a_failed_stream_tells_its_error_once_after_its_events() -> None:
         await result.wait()
 
 
-def test_streaming_needs_a_loop() -> None:
-    """There is nobody to run it otherwise, and asyncio's own words do not help."""
+def test_streaming_needs_a_running_event_loop() -> None:
+    """Nothing could run it otherwise, and the error of asyncio does not name a remedy."""
     with pytest.raises(UserError) as caught:
         Runner.run_streamed(agent_of("x"), "go")
     assert str(caught.value) == snapshot(
@@ -326,8 +326,8 @@ def test_streaming_needs_a_loop() -> None:
         (iter([{"role": "system", "content": "x"}, {"role": "assistant", "content": "y"}]), 2),
     ],
 )
-async def test_inputs_come_as_text_items_or_json(given: Any, count: int) -> None:
-    """Applications keep conversations in their own ways."""
+async def test_inputs_can_be_text_items_or_json(given: Any, count: int) -> None:
+    """Applications store conversations in different forms."""
     agent = agent_of("done")
     result = await run(agent, given)
     assert len(model_of(agent).requests[0].input) == count
@@ -350,16 +350,16 @@ BAD_INPUTS: dict[str, Any] = {
 }
 
 
-async def test_bad_inputs_are_refused_by_name_before_anything_runs() -> None:
-    """The mistake is the caller's, so it must be told at the call."""
-    told: dict[str, str] = {}
+async def test_invalid_inputs_are_refused_before_anything_runs() -> None:
+    """The caller made the mistake, so the error must be raised at the call."""
+    errors: dict[str, str] = {}
     for name, given in BAD_INPUTS.items():
         with pytest.raises(UserError) as caught:
             await Runner.run(agent_of(), given)
         with pytest.raises(UserError, match=r"input|text or a list"):
             Runner.run_streamed(agent_of(), given)
-        told[name] = str(caught.value)
-    assert told == snapshot(
+        errors[name] = str(caught.value)
+    assert errors == snapshot(
         {
             "number": 'input: expected text or a list of items such as {"role": "user", "content": "…"}, got a int.',
             "mapping": 'input: expected text or a list of items such as {"role": "user", "content": "…"}, got a dict.',
@@ -376,21 +376,21 @@ async def test_bad_inputs_are_refused_by_name_before_anything_runs() -> None:
 
 
 @pytest.mark.parametrize("agent", ["Driver", None, add])
-async def test_only_agents_run(agent: Any) -> None:
+async def test_an_object_that_is_not_an_agent_is_refused(agent: Any) -> None:
     """The first argument is easily mistaken."""
     with pytest.raises(UserError, match="expected an Agent, got a"):
         await Runner.run(agent, "go")
 
 
-async def test_an_open_call_of_the_input_is_answered_first() -> None:
-    """No provider takes a conversation in which a call has no answer."""
+async def test_an_open_call_in_the_input_is_answered_first() -> None:
+    """No provider accepts a conversation in which a call has no output."""
     agent = agent_of("done", tools=[add])
-    given = [
+    items = [
         {"role": "user", "content": "1 + 2?"},
         tool_call("add", a=1, b=2, call_id="early").to_dict(),
         {"role": "user", "content": "well?"},
     ]
-    result, events = await streamed(agent, given)
+    result, events = await run_streamed(agent, items)
     kinds = [item.get("type", item.get("role")) for item in result.to_input_list()]
     assert kinds == ["user", "function_call", "function_call_output", "user", "message"]
     assert outputs(result) == [("early", "ok", "3")]
@@ -400,40 +400,40 @@ async def test_an_open_call_of_the_input_is_answered_first() -> None:
 # --- hooks
 
 
-class Noted(RunHooks[Any]):
-    """Writes down what it is told."""
+class RecordingHooks(RunHooks[Any]):
+    """Record the arguments of each hook."""
 
     def __init__(self) -> None:
-        self.told: list[Any] = []
+        self.calls: list[Any] = []
 
     async def on_agent_start(self, context: Any, agent: Any) -> None:
-        self.told.append(("agent_start", agent.name, context.context))
+        self.calls.append(("agent_start", agent.name, context.context))
 
     async def on_agent_end(self, context: Any, agent: Any, output: Any) -> None:
-        self.told.append(("agent_end", output, context.usage.requests))
+        self.calls.append(("agent_end", output, context.usage.requests))
 
     async def on_llm_start(
         self, context: Any, agent: Any, system_prompt: str, input_items: Any
     ) -> None:
-        self.told.append(("llm_start", system_prompt, len(input_items)))
+        self.calls.append(("llm_start", system_prompt, len(input_items)))
 
     async def on_llm_end(self, context: Any, agent: Any, response: ModelResponse) -> None:
-        self.told.append(("llm_end", response.finish_reason))
+        self.calls.append(("llm_end", response.finish_reason))
 
     async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
-        self.told.append(
+        self.calls.append(
             ("tool_start", tool.name, context.tool_call_id, dict(context.arguments), context.path)
         )
 
     async def on_tool_end(
         self, context: Any, agent: Any, tool: Any, result: ToolCallOutputItem
     ) -> None:
-        self.told.append(("tool_end", result.call_id, result.status, result.output, result.value))
+        self.calls.append(("tool_end", result.call_id, result.status, result.output, result.value))
 
 
-async def test_hooks_are_told_each_step_with_call_ids_and_arguments() -> None:
-    """Audits need to know which call it was, not just which tool."""
-    hooks = Noted()
+async def test_hooks_receive_each_step_with_call_ids_and_arguments() -> None:
+    """An audit log needs to identify the call, not only the tool."""
+    hooks = RecordingHooks()
     agent = agent_of(
         [tool_call("add", a=1, b=2, call_id="one")],
         [tool_call("add", a="x", b=2, call_id="two")],
@@ -442,7 +442,7 @@ async def test_hooks_are_told_each_step_with_call_ids_and_arguments() -> None:
         instructions="Be brief.",
     )
     await run(agent, hooks=hooks, context="app")
-    assert hooks.told == snapshot(
+    assert hooks.calls == snapshot(
         [
             ("agent_start", "Driver", "app"),
             ("llm_start", "Be brief.", 1),
@@ -469,27 +469,27 @@ Invalid arguments for tool 'add':
     )
 
 
-class OfAgent(AgentHooks[Any]):
-    def __init__(self, told: list[str]) -> None:
-        self.told = told
+class RecordingAgentHooks(AgentHooks[Any]):
+    def __init__(self, lines: list[str]) -> None:
+        self.calls = lines
 
     async def on_start(self, context: Any, agent: Any) -> None:
-        self.told.append(f"start {agent.name}")
+        self.calls.append(f"start {agent.name}")
 
     async def on_end(self, context: Any, agent: Any, output: Any) -> None:
-        self.told.append(f"end {agent.name}: {output}")
+        self.calls.append(f"end {agent.name}: {output}")
 
 
-async def test_hooks_of_the_run_hear_inner_agents_and_hooks_of_an_agent_only_it() -> None:
-    """A run is one thing to whoever watches it; an agent's own hooks go where it goes."""
-    told: list[str] = []
-    inner = Agent("Inner", hooks=OfAgent(told))
+async def test_hooks_of_a_run_see_inner_agents_and_hooks_of_an_agent_see_only_that_agent() -> None:
+    """Hooks of a run observe the run as a whole; the hooks of an agent belong to the agent."""
+    lines: list[str] = []
+    inner = Agent("Inner", hooks=RecordingAgentHooks(lines))
     outer = Agent("Outer", tools=[inner.as_tool()])
     model = ScriptedModel({"Outer": [tool_call("inner", input="x"), "out"], "Inner": ["in"]})
-    hooks = Noted()
+    hooks = RecordingHooks()
     await run(outer, hooks=hooks, run_config=RunConfig(model=model))
-    assert told == ["start Inner", "end Inner: in"]
-    assert [one[:2] for one in hooks.told if one[0].startswith("agent")] == [
+    assert lines == ["start Inner", "end Inner: in"]
+    assert [one[:2] for one in hooks.calls if one[0].startswith("agent")] == [
         ("agent_start", "Outer"),
         ("agent_start", "Inner"),
         ("agent_end", "in"),
@@ -500,8 +500,8 @@ async def test_hooks_of_the_run_hear_inner_agents_and_hooks_of_an_agent_only_it(
 @pytest.mark.parametrize(
     "where", ["on_agent_start", "on_llm_start", "on_llm_end", "on_tool_start", "on_tool_end"]
 )
-async def test_a_hook_that_raises_ends_the_run_and_leaves_nothing(where: str) -> None:
-    """Hooks may veto; what they leave must be a whole conversation all the same."""
+async def test_a_hook_that_raises_ends_the_run_with_a_complete_history(where: str) -> None:
+    """A hook can veto a step; each call in the history must still have an output."""
 
     async def veto(*args: Any) -> None:
         raise PermissionError("not today")
@@ -512,15 +512,15 @@ async def test_a_hook_that_raises_ends_the_run_and_leaves_nothing(where: str) ->
     agent = agent_of([tool_call("add", a=1, b=2), tool_call("wait")], "x", tools=[add, gate.tool])
     with pytest.raises(PermissionError) as caught:
         await run(agent, hooks=hooks)
-    assert_answered(caught.value.run_result)  # type: ignore[attr-defined]
+    assert_each_call_has_one_output(caught.value.run_result)  # type: ignore[attr-defined]
 
 
 # --- parallel calls
 
 
 @pytest.mark.requirement("A59")
-async def test_calls_of_a_turn_run_at_once_and_are_recorded_in_their_order() -> None:
-    """The first to end is shown first; the history does not depend on speed."""
+async def test_parallel_calls_are_recorded_in_the_order_of_the_request() -> None:
+    """Outputs are streamed as they arrive; the history does not depend on their speed."""
     one, two = Gate("one"), Gate("two")
     agent = agent_of(
         [tool_call("one", call_id="c1"), tool_call("two", call_id="c2")],
@@ -546,8 +546,8 @@ async def test_calls_of_a_turn_run_at_once_and_are_recorded_in_their_order() -> 
 
 
 @pytest.mark.parametrize("limit", [1, 2, None])
-async def test_no_more_calls_run_at_once_than_may(limit: int | None) -> None:
-    """Services behind tools break when everything comes at once."""
+async def test_the_number_of_concurrent_calls_is_limited(limit: int | None) -> None:
+    """Services behind tools can fail under too many concurrent calls."""
     running, most = 0, 0
 
     @function_tool
@@ -568,8 +568,8 @@ async def test_no_more_calls_run_at_once_than_may(limit: int | None) -> None:
     assert [output for *_, output in outputs(result)] == ["0", "1", "2", "3", "4"]
 
 
-async def test_an_exclusive_tool_is_a_barrier_within_its_turn() -> None:
-    """What was asked before it has ended, and nothing after it has begun."""
+async def test_an_exclusive_tool_runs_alone_within_its_turn() -> None:
+    """Earlier calls have ended before it starts, and later calls start after it ends."""
     order: list[str] = []
 
     def made(name: str) -> Any:
@@ -587,11 +587,11 @@ async def test_an_exclusive_tool_is_a_barrier_within_its_turn() -> None:
     assert order == ["+a", "+b", "-a", "-b", "+alone", "-alone", "+c", "+d", "-c", "-d"]
 
 
-# --- calls that cannot be
+# --- invalid calls
 
 
-async def test_unknown_tools_and_bad_arguments_are_answered_with_what_helps() -> None:
-    """The model can correct itself only if it is told how."""
+async def test_unknown_tools_and_invalid_arguments_are_answered_with_a_remedy() -> None:
+    """The model can only correct itself if the error says how."""
     agent = agent_of(
         [
             tool_call("ad", a=1, b=2, call_id="near"),
@@ -633,17 +633,17 @@ Invalid arguments for tool 'add':
     )
 
 
-async def test_an_unknown_tool_may_end_the_run() -> None:
-    """Evaluations want to know at once; siblings and history stay whole."""
+async def test_an_unknown_tool_can_end_the_run() -> None:
+    """Evaluations want to fail at once; the other calls and the history stay complete."""
     agent = agent_of([tool_call("add", a=1, b=2), tool_call("nothing")], tools=[add])
     with pytest.raises(ModelBehaviorError) as caught:
         await run(agent, run_config=RunConfig(unknown_tool="raise"))
     assert str(caught.value) == snapshot("Agent 'Driver': There is no tool 'nothing'. Tools: add.")
-    assert_answered(caught.value.run_result)  # type: ignore[attr-defined]
+    assert_each_call_has_one_output(caught.value.run_result)  # type: ignore[attr-defined]
 
 
-async def test_many_tools_are_not_all_told() -> None:
-    """An error must not cost more than the answer it stands for."""
+async def test_the_error_for_an_unknown_tool_lists_only_some_of_many_tools() -> None:
+    """An error must not cost more tokens than the output it replaces."""
     tools = [add.with_(name=f"tool_{number}") for number in range(200)]
     result = await run(agent_of(tool_call("x" * 5_000), "done", tools=tools))
     assert len(outputs(result)[0][2]) < 600
@@ -651,8 +651,8 @@ async def test_many_tools_are_not_all_told() -> None:
 
 
 @pytest.mark.requirement("A67")
-async def test_a_failure_that_is_raised_stops_the_siblings_and_carries_the_result() -> None:
-    """The run is over, but what was done is known, and nothing goes on."""
+async def test_a_raised_failure_stops_the_other_calls_and_carries_the_result() -> None:
+    """The run is over, but its result so far is available, and no call continues."""
     gate = Gate()
     raising = fails.with_(failure_error_function=None)
     agent = agent_of(
@@ -672,8 +672,8 @@ async def test_a_failure_that_is_raised_stops_the_siblings_and_carries_the_resul
     assert on.final_output == "fine"
 
 
-async def test_what_a_raised_failure_says_stays_out_of_the_history() -> None:
-    """It was meant for the program; the model is told only that there was one."""
+async def test_the_text_of_a_raised_failure_stays_out_of_the_history() -> None:
+    """The exception is for the program; the model only learns that the call failed."""
 
     @function_tool(failure_error_function=None)
     async def leaks() -> str:
@@ -684,7 +684,7 @@ async def test_what_a_raised_failure_says_stays_out_of_the_history() -> None:
     assert "password" not in json.dumps(caught.value.run_result.to_input_list())  # type: ignore[attr-defined]
 
 
-# --- what follows from tools
+# --- the tool_use_behavior of an agent
 
 
 class Sum(BaseModel):
@@ -721,13 +721,13 @@ async def _decide_later(context: Any, results: list[Any]) -> ToolsToFinalOutputR
         _decide_later,
     ],
 )
-async def test_what_a_tool_returned_can_be_the_final_output(behavior: Any) -> None:
-    """The object itself, not the text that the model would get."""
+async def test_the_value_of_a_tool_can_be_the_final_output(behavior: Any) -> None:
+    """The final output is the object itself, not the text for the model."""
     agent = agent_of(tool_call("total", a=1, b=2), tools=[total], tool_use_behavior=behavior)
-    result, events = await streamed(agent, context="app")
+    result, events = await run_streamed(agent, context="app")
     assert result.final_output == Sum(total=3)
     assert result.final_output_as(Sum).total == 3
-    assert_answered(result)
+    assert_each_call_has_one_output(result)
     last = events[-1]
     assert isinstance(last, RunFinishedEvent)
     assert last.output == {"total": 3}
@@ -741,15 +741,14 @@ async def test_what_a_tool_returned_can_be_the_final_output(behavior: Any) -> No
         lambda context, results: ToolsToFinalOutputResult(is_final_output=False),
     ],
 )
-async def test_otherwise_the_model_is_asked_again(behavior: Any) -> None:
-    """A behavior that does not apply must not end the run."""
+async def test_a_behavior_that_does_not_apply_lets_the_model_continue(behavior: Any) -> None:
     agent = agent_of(tool_call("total", a=1, b=2), "3", tools=[total], tool_use_behavior=behavior)
     assert (await run(agent)).final_output == "3"
 
 
 @pytest.mark.parametrize("behavior", ["stop_on_first_tool", {"stop_at_tool_names": ["fails"]}])
 async def test_a_failed_call_never_ends_a_run(behavior: Any) -> None:
-    """An error is no answer for the person who asked."""
+    """An error is not an answer for the user."""
     agent = agent_of(tool_call("fails"), "sorry", tools=[fails], tool_use_behavior=behavior)
     assert (await run(agent)).final_output == "sorry"
 
@@ -757,14 +756,14 @@ async def test_a_failed_call_never_ends_a_run(behavior: Any) -> None:
 @pytest.mark.parametrize(
     "behavior", ["stop", 5, {}, {"stop_at_tool_names": "total"}, {"stop": []}, [], None]
 )
-def test_a_behavior_that_is_none_is_refused(behavior: Any) -> None:
-    """A typing mistake must not silently mean the default."""
+def test_an_invalid_behavior_is_refused(behavior: Any) -> None:
+    """A typo must not silently select the default."""
     with pytest.raises(UserError, match="tool_use_behavior of agent 'Driver'"):
         agent_of(tool_use_behavior=behavior)
 
 
-async def test_a_behavior_function_has_to_decide() -> None:
-    """`None` is what a forgotten `return` gives."""
+async def test_a_behavior_function_must_return_a_decision() -> None:
+    """A forgotten `return` returns `None`."""
     agent = agent_of(
         tool_call("add", a=1, b=2), tools=[add], tool_use_behavior=lambda context, results: None
     )
@@ -775,34 +774,34 @@ async def test_a_behavior_function_has_to_decide() -> None:
 # --- limits
 
 
-def _for_ever(request: ModelRequest) -> Any:
+def _call_forever(request: ModelRequest) -> Any:
     return tool_call("add", a=len(request.input), b=1)
 
 
 @pytest.mark.parametrize("turns", [1, 3])
-async def test_a_model_that_never_ends_is_stopped_and_can_go_on(turns: int) -> None:
-    """Money is spent per turn; what was done is not lost."""
-    agent = agent_of(*[_for_ever] * turns, "done", tools=[add])
+async def test_a_run_that_reaches_max_turns_stops_and_can_be_resumed(turns: int) -> None:
+    """Each turn costs money; the work so far is not lost."""
+    agent = agent_of(*[_call_forever] * turns, "done", tools=[add])
     with pytest.raises(MaxTurnsExceeded) as caught:
         await run(agent, max_turns=turns)
     assert isinstance(caught.value, RunError)
     result = caught.value.run_result
     assert len(result.raw_responses) == turns
-    assert_answered(result)
+    assert_each_call_has_one_output(result)
     assert (await run(agent, result.to_state(), max_turns=turns + 1)).final_output == "done"
 
 
-async def test_without_a_limit_a_run_goes_on() -> None:
-    """Ten turns are a default, no law."""
-    agent = agent_of(*[_for_ever] * 30, "done", tools=[add])
+async def test_a_run_without_a_turn_limit_continues() -> None:
+    """Ten turns are only the default."""
+    agent = agent_of(*[_call_forever] * 30, "done", tools=[add])
     assert (await run(agent, max_turns=None)).final_output == "done"
     with pytest.raises(MaxTurnsExceeded, match="within 10 turns"):
-        await run(agent_of(*[_for_ever] * 30, tools=[add]))
+        await run(agent_of(*[_call_forever] * 30, tools=[add]))
 
 
 @pytest.mark.requirement("S33")
 async def test_calls_over_the_budget_are_denied_and_end_the_run() -> None:
-    """None of the turn's calls runs: which ones would be arbitrary."""
+    """No call of that turn runs, because any selection would be arbitrary."""
     ran: list[int] = []
 
     @function_tool
@@ -826,7 +825,7 @@ async def test_calls_over_the_budget_are_denied_and_end_the_run() -> None:
 
 @pytest.mark.requirement("S33")
 async def test_tokens_over_the_budget_end_the_run_before_the_next_request() -> None:
-    """The figure counts what inner runs used, too."""
+    """The count includes the usage of inner runs."""
     spent = Usage(requests=1, input_tokens=40, output_tokens=10)
     inner = Agent("Inner")
     agent = Agent("Outer", tools=[inner.as_tool()])
@@ -842,8 +841,8 @@ async def test_tokens_over_the_budget_end_the_run_before_the_next_request() -> N
 
 
 @pytest.mark.parametrize("where", ["model", "tool"])
-async def test_the_deadline_of_a_run_holds_wherever_it_is(where: str) -> None:
-    """A request that hangs costs as much as a tool that does."""
+async def test_the_deadline_of_a_run_applies_in_every_phase(where: str) -> None:
+    """A model request that hangs costs as much time as a tool that hangs."""
     gate = Gate()
     never = asyncio.Event()
 
@@ -855,7 +854,7 @@ async def test_the_deadline_of_a_run_holds_wherever_it_is(where: str) -> None:
     with pytest.raises(RunTimeoutError, match=r"took longer than 0\.05 s") as caught:
         await run(agent, run_config=RunConfig(timeout=0.05))
     assert isinstance(caught.value, TimeoutError)
-    assert_answered(caught.value.run_result)
+    assert_each_call_has_one_output(caught.value.run_result)
     assert where == "model" or gate.ended == "cancelled"
 
 
@@ -879,8 +878,8 @@ async def test_the_deadline_of_a_run_holds_wherever_it_is(where: str) -> None:
         {"ask": "me"},
     ],
 )
-def test_a_configuration_that_cannot_be_is_refused(wrong: Any) -> None:
-    """It would show itself as a run that hangs or never begins."""
+def test_an_invalid_run_config_is_refused(wrong: Any) -> None:
+    """Otherwise the run would hang or never begin."""
     with pytest.raises(UserError, match=next(iter(wrong))):
         RunConfig(**wrong)
 
@@ -895,15 +894,15 @@ def test_a_configuration_that_cannot_be_is_refused(wrong: Any) -> None:
         {"session": "s"},
     ],
 )
-async def test_an_option_of_a_run_that_cannot_be_is_refused(wrong: Any) -> None:
-    """The mistake must be told where it is made, in words of this library."""
+async def test_an_invalid_option_of_a_run_is_refused(wrong: Any) -> None:
+    """The error must be raised at the call and must name the option."""
     with pytest.raises(UserError, match=next(iter(wrong))):
         await Runner.run(Agent("Main", model=ScriptedModel(["x"])), "Go.", **wrong)
 
 
 @pytest.mark.parametrize("wrong", [None, [], "[]", b"\xff", "{}", 5])
-def test_what_is_no_state_is_refused(wrong: Any) -> None:
-    """A state comes from a file or a queue, and those hold anything."""
+def test_an_object_that_is_not_a_run_state_is_refused(wrong: Any) -> None:
+    """A state comes from a file or a queue, which can contain anything."""
     with pytest.raises(UserError, match="state"):
         RunState.from_json(wrong)
     if not isinstance(wrong, (str, bytes)):
@@ -911,8 +910,8 @@ def test_what_is_no_state_is_refused(wrong: Any) -> None:
             RunState.from_dict(wrong)
 
 
-async def test_what_an_inner_run_uses_counts_for_the_budget_of_the_outer() -> None:
-    """Otherwise a sub-agent could spend what its caller may not."""
+async def test_usage_of_an_inner_run_counts_toward_the_budget_of_the_outer_run() -> None:
+    """Otherwise a sub-agent could exceed the budget of its caller."""
     usage = Usage(requests=1, input_tokens=60)
     noop = tool_call("noop")
 
@@ -932,8 +931,8 @@ async def test_what_an_inner_run_uses_counts_for_the_budget_of_the_outer() -> No
 # --- settings
 
 
-async def test_a_tool_choice_holds_until_a_tool_was_used() -> None:
-    """A forced tool would be called for ever."""
+async def test_a_tool_choice_applies_until_a_tool_was_called() -> None:
+    """Otherwise the forced tool would be called forever."""
     settings = ModelSettings(tool_choice="required", temperature=0.5)
     script = (tool_call("add", a=1, b=2), "3")
     for reset, chosen in ((True, ["required", None]), (False, ["required", "required"])):
@@ -944,8 +943,8 @@ async def test_a_tool_choice_holds_until_a_tool_was_used() -> None:
         assert all((one.temperature, one.max_tokens) == (0.5, 7) for one in asked)
 
 
-async def test_instructions_may_be_a_function_of_the_run() -> None:
-    """They are made anew for each request, from what is known then."""
+async def test_instructions_can_be_a_function_of_the_run() -> None:
+    """The function is called for each request with the current context."""
 
     def plain(context: Any, agent: Agent[Any, Any]) -> str:
         return f"{agent.name} for {context.context}, {context.usage.requests}"
@@ -962,8 +961,8 @@ async def test_instructions_may_be_a_function_of_the_run() -> None:
         await run(agent_of("x", instructions=lambda context, agent: 5))
 
 
-async def test_tools_are_offered_as_their_rules_say_in_each_turn() -> None:
-    """What a person may do can change while a run goes on."""
+async def test_is_enabled_is_evaluated_in_each_turn() -> None:
+    """The permissions of a user can change during a run."""
     allowed = {"value": True}
 
     async def rule(context: Any, agent: Agent[Any, Any]) -> bool:
@@ -987,7 +986,7 @@ async def test_tools_are_offered_as_their_rules_say_in_each_turn() -> None:
 
 
 class Server:
-    """Something that has tools."""
+    """A tool source, such as an MCP server."""
 
     def __init__(self, *batches: list[Any]) -> None:
         self.batches = list(batches)
@@ -1002,8 +1001,8 @@ class LateServer(Server):
 
 
 @pytest.mark.parametrize("kind", [Server, LateServer])
-async def test_servers_are_asked_before_each_turn(kind: type[Server]) -> None:
-    """Their tools change while they run."""
+async def test_tool_sources_are_queried_before_each_turn(kind: type[Server]) -> None:
+    """Their tools can change during a run."""
     agent = agent_of(
         tool_call("add", a=1, b=2), "3", tools=[fails], mcp_servers=[kind([add], [add, total])]
     )
@@ -1013,8 +1012,8 @@ async def test_servers_are_asked_before_each_turn(kind: type[Server]) -> None:
     assert outputs(result)[0][1:] == ("ok", "3")
 
 
-async def test_wrong_tools_are_refused_where_they_are_given() -> None:
-    """Each of these mistakes is made by everybody once."""
+async def test_invalid_tools_are_refused_when_the_agent_is_created() -> None:
+    """These mistakes are common."""
 
     async def bare() -> str:
         return ""
@@ -1029,15 +1028,15 @@ async def test_wrong_tools_are_refused_where_they_are_given() -> None:
         "instructions": lambda: Agent("A", instructions=5),  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
         "output": lambda: Agent("A", output_type=object()),  # pyright: ignore[reportArgumentType]
     }
-    told: dict[str, str] = {}
+    errors: dict[str, str] = {}
     for name, make in wrong.items():
         with pytest.raises(UserError) as caught:
             make()
-        told[name] = str(caught.value)
-    told["twice"] = told["twice"].split(": ")[0]  # the rest names places in files
-    told["output"] = told["output"].split("object at")[0]
-    told["function"] = told["function"].split("<function")[0]
-    assert told == snapshot(
+        errors[name] = str(caught.value)
+    errors["twice"] = errors["twice"].split(": ")[0]  # the rest contains file paths
+    errors["output"] = errors["output"].split("object at")[0]
+    errors["function"] = errors["function"].split("<function")[0]
+    assert errors == snapshot(
         {
             "function": "The tools of agent 'A' are not valid: expected function tools and hosted tools, got ",
             "agent": "The tools of agent 'A' are not valid: expected function tools and hosted tools, got <Agent 'B', model None, tools: none>. Use agent.as_tool().",
@@ -1059,36 +1058,36 @@ async def test_wrong_tools_are_refused_where_they_are_given() -> None:
 
 class Provider(ModelProvider):
     def __init__(self, model: Any) -> None:
-        self.asked: list[str | None] = []
+        self.names: list[str | None] = []
         self.model = model
 
     def get_model(self, name: str | None) -> Any:
-        self.asked.append(name)
+        self.names.append(name)
         return self.model
 
 
 @pytest.mark.requirement("A61")
-async def test_a_provider_gets_the_name_as_the_agent_has_it() -> None:
-    """Names mean what their provider says."""
+async def test_a_provider_gets_the_model_name_unchanged() -> None:
+    """The provider defines the meaning of a name."""
     provider = Provider(ScriptedModel(["a", "b", "c", "d"]))
     config = RunConfig(model_provider=provider)
     await run(Agent("A", model="house/model:1"), run_config=config)
     await run(Agent("A"), run_config=config)
     await run(Agent("A", model="x"), run_config=RunConfig(model="y", model_provider=provider))
-    assert provider.asked == ["house/model:1", None, "y"]
+    assert provider.names == ["house/model:1", None, "y"]
     own = ScriptedModel(["own"])
     assert (await run(Agent("A", model=own), run_config=config)).final_output == "own"
     with override_model(ScriptedModel(["forced"])):
         assert (await run(Agent("A", model=own), run_config=config)).final_output == "forced"
-    assert provider.asked == ["house/model:1", None, "y"]
+    assert provider.names == ["house/model:1", None, "y"]
 
 
-async def test_a_model_that_cannot_be_found_is_told_with_its_remedy(
+async def test_the_error_for_a_model_that_cannot_be_found_has_a_remedy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """This is the first error that anybody meets."""
+    """It is the first error that new users meet."""
     monkeypatch.delenv("AGENTS_TOOLS_MODEL", raising=False)
-    told: dict[str, str] = {}
+    errors: dict[str, str] = {}
     config = RunConfig()
     for name, model in {
         "none": None,
@@ -1099,11 +1098,11 @@ async def test_a_model_that_cannot_be_found_is_told_with_its_remedy(
     }.items():
         with pytest.raises(UserError) as caught:
             await Runner.run(Agent("A", model=model), "go", run_config=config)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
-        told[name] = str(caught.value)
+        errors[name] = str(caught.value)
     with pytest.raises(UserError) as caught:
         await run(Agent("A"), run_config=RunConfig(model_provider=Provider(5)))
-    told["provider"] = str(caught.value)
-    assert told == snapshot(
+    errors["provider"] = str(caught.value)
+    assert errors == snapshot(
         {
             "none": "No model is configured. Set Agent(model=...), for example 'openai/gpt-5', RunConfig(model=...) or the environment variable AGENTS_TOOLS_MODEL. Names start with openai/, openai-chat/, anthropic/, pydantic-ai/, local/.",
             "unknown": "The model 'mystery-1' has no known provider: expected a name that starts with openai/, openai-chat/, anthropic/, pydantic-ai/, local/. For your own models, pass a ModelProvider: RunConfig(model_provider=...).",
@@ -1117,8 +1116,8 @@ async def test_a_model_that_cannot_be_found_is_told_with_its_remedy(
         load_model("mystery-1")
 
 
-class Answers:
-    """A model that gives what it is told, whatever it is."""
+class ScriptedAnswers:
+    """A model that returns the given objects, whatever their type."""
 
     provider: str | None = None
 
@@ -1131,32 +1130,32 @@ class Answers:
 
 
 @pytest.mark.parametrize("answer", [None, "text", {"items": []}])
-async def test_a_model_has_to_give_a_response(answer: Any) -> None:
-    """Models are written by users, too."""
+async def test_a_model_must_return_a_model_response(answer: Any) -> None:
+    """Users write models, too."""
     with pytest.raises(UserError, match=r"Answers\.respond returned a wrong value"):
-        await run(Agent("A", model=Answers(answer)))
+        await run(Agent("A", model=ScriptedAnswers(answer)))
 
 
-async def test_a_model_may_not_answer_for_tools() -> None:
-    """The history would hold an answer that no tool gave."""
-    given: list[Any] = [
+async def test_a_model_must_not_return_tool_outputs() -> None:
+    """The history would have an output that no tool produced."""
+    items: list[Any] = [
         tool_call("add", a=1, b=2, call_id="c"),
         ToolCallOutputItem(call_id="c", output="7"),
     ]
     with pytest.raises(UserError, match="got a ToolCallOutputItem") as caught:
-        await run(Agent("A", model=Answers(ModelResponse(items=given)), tools=[add]))
-    assert_answered(caught.value.run_result)  # type: ignore[attr-defined]
+        await run(Agent("A", model=ScriptedAnswers(ModelResponse(items=items)), tools=[add]))
+    assert_each_call_has_one_output(caught.value.run_result)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("provider", ["openai_responses", "openai_chat", "anthropic"])
-async def test_arguments_come_back_from_the_dialect_of_a_provider(provider: str) -> None:
-    """A strict mode writes null where the tool has a default; bad JSON is the model's fault."""
+async def test_arguments_are_decoded_from_the_dialect_of_the_provider(provider: str) -> None:
+    """A strict mode sends null for a parameter with a default; invalid JSON is an error."""
 
     @function_tool
     async def greet(name: str, times: int = 2) -> str:
         return name * times
 
-    model = Answers(
+    model = ScriptedAnswers(
         ModelResponse(
             items=[
                 tool_call("greet", '{"name": "a", "times": null}', call_id="c1"),
@@ -1173,37 +1172,37 @@ async def test_arguments_come_back_from_the_dialect_of_a_provider(provider: str)
     assert outputs(result)[0][2] == "aa"
 
 
-async def test_a_tool_that_a_provider_cannot_be_told_of_ends_no_run() -> None:
-    """It was not offered, but models call what they remember."""
+async def test_calling_a_tool_that_the_provider_cannot_represent_does_not_end_the_run() -> None:
+    """The tool was not offered, but a model can call a tool that it remembers."""
     odd = FunctionTool(
         name="odd",
         description="Takes what no strict mode takes.",
         params_json_schema={"type": "object", "$ref": "#/$defs/nowhere"},
         on_invoke_tool=_odd,
     )
-    model = Answers(
+    model = ScriptedAnswers(
         ModelResponse(items=[tool_call("odd", call_id="c1")]),
         ModelResponse(items=[MessageOutputItem(text="done")]),
         provider="openai_responses",
     )
     result = await run(Agent("A", model=model, tools=[odd]))
     assert result.final_output == "done"
-    assert_answered(result)
+    assert_each_call_has_one_output(result)
 
 
 async def _odd(context: Any, arguments: str) -> str:
     return "odd"
 
 
-# --- faults of providers
+# --- errors of providers
 
 AGAIN = ModelError("overloaded", retryable=True, status=503)
 
 
-async def test_what_may_pass_is_tried_again() -> None:
-    """Most faults of providers last for seconds."""
+async def test_temporary_errors_of_a_provider_are_retried() -> None:
+    """Most of them last for seconds."""
     agent = agent_of(AGAIN, ModelError("cut", retryable=True, retry_after=0.001), "fine")
-    result, events = await streamed(agent, run_config=RunConfig(retry_backoff=0))
+    result, events = await run_streamed(agent, run_config=RunConfig(retry_backoff=0))
     assert result.final_output == "fine"
     retries = [event.data for event in events if isinstance(event, RawResponseStreamEvent)]
     assert [(one["attempt"], one["delay"]) for one in retries if "attempt" in one] == [
@@ -1221,8 +1220,10 @@ def _is_retry(event: Any) -> bool:
     ("error", "retries", "asked"),
     [(AGAIN, 2, 3), (AGAIN, 0, 1), (ModelError("no key", status=401), 2, 1)],
 )
-async def test_what_does_not_pass_ends_the_run(error: Exception, retries: int, asked: int) -> None:
-    """There is an end to patience, and no point in asking with a wrong key."""
+async def test_permanent_errors_of_a_provider_end_the_run(
+    error: Exception, retries: int, asked: int
+) -> None:
+    """The number of retries is limited, and an invalid key is not retried at all."""
     agent = agent_of(*[error] * 5)
     with pytest.raises(ModelError) as caught:
         await run(agent, run_config=RunConfig(retry_backoff=0, model_retries=retries))
@@ -1230,8 +1231,8 @@ async def test_what_does_not_pass_ends_the_run(error: Exception, retries: int, a
     assert caught.value.run_result.to_input_list() == [{"role": "user", "content": "go"}]  # type: ignore[attr-defined]
 
 
-async def test_a_wait_beyond_the_deadline_is_not_begun() -> None:
-    """The answer would come too late; better to say so now."""
+async def test_a_retry_delay_beyond_the_deadline_is_not_started() -> None:
+    """The answer would come too late, so the run fails now."""
     error = ModelError("later", retryable=True, retry_after=60)
     with pytest.raises(ModelError, match="later"):
         await run(agent_of(error), run_config=RunConfig(timeout=3))
@@ -1240,32 +1241,32 @@ async def test_a_wait_beyond_the_deadline_is_not_begun() -> None:
 async def test_a_tool_that_the_provider_refuses_is_left_out(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """One bad schema among a hundred must not cost the session."""
+    """One invalid schema among a hundred must not end the session."""
     refused = ToolRefusedError("bad schema", tool_name="total", reason="no such type")
     agent = agent_of(refused, tool_call("add", a=1, b=2), "3", tools=[add, total])
     with caplog.at_level(logging.WARNING, "agents_tools"):
-        result, events = await streamed(agent)
+        result, events = await run_streamed(agent)
     assert result.final_output == "3"
     offered = [[tool.name for tool in one.tools] for one in model_of(agent).requests]
     assert offered == [["add", "total"], ["add"], ["add"]]
-    told = "Tool 'total' is left out: the provider refuses it (no such type)."
-    assert told in caplog.text
-    assert [event.data for event in events if isinstance(event, NotifyStreamEvent)] == [told]
+    message = "Tool 'total' is left out: the provider refuses it (no such type)."
+    assert message in caplog.text
+    assert [event.data for event in events if isinstance(event, NotifyStreamEvent)] == [message]
 
 
 @pytest.mark.parametrize("name", ["total", "stranger"])
-async def test_a_refusal_that_cannot_be_helped_ends_the_run(name: str) -> None:
-    """Leaving out again what is out already would never end."""
+async def test_a_refusal_that_cannot_be_fixed_ends_the_run(name: str) -> None:
+    """Leaving out a tool that is already left out would repeat forever."""
     refused = ToolRefusedError("bad schema", tool_name=name, reason="no such type")
     with pytest.raises(ToolRefusedError):
         await run(agent_of(refused, refused, tools=[add, total]))
 
 
-# --- answers that are not whole
+# --- incomplete answers
 
 
 async def test_calls_of_a_truncated_answer_never_run() -> None:
-    """Arguments that happen to be valid JSON may still be half of what was meant."""
+    """Arguments that happen to be valid JSON can still be incomplete."""
     cut = ModelResponse(
         items=[tool_call("add", a=1, b=2, call_id="c1"), tool_call("add", '{"a": 1', call_id="c2")],
         finish_reason="length",
@@ -1276,8 +1277,8 @@ async def test_calls_of_a_truncated_answer_never_run() -> None:
     assert "was cut off" in outputs(result)[0][2]
 
 
-async def test_an_empty_reply_is_asked_for_once_more() -> None:
-    """It is a hiccup, mostly; but two of them are an answer."""
+async def test_an_empty_reply_is_retried_once() -> None:
+    """A single empty reply is usually a glitch; the second one counts as the answer."""
     thought = ModelResponse(items=[ReasoningItem(text="hm")])
     agent = agent_of(ModelResponse(items=[]), "here")
     assert (await run(agent)).final_output == "here"
@@ -1287,23 +1288,23 @@ async def test_an_empty_reply_is_asked_for_once_more() -> None:
 
 
 @pytest.mark.parametrize("ids", [["", ""], ["same", "same"]])
-async def test_calls_without_an_id_of_their_own_get_one(ids: list[str]) -> None:
-    """Small servers give none, or always the same."""
-    given = [
+async def test_calls_without_a_unique_id_get_one(ids: list[str]) -> None:
+    """Small model servers send no id, or always the same one."""
+    items = [
         ToolCallItem(call_id=call_id, name="add", arguments=json.dumps({"a": 1, "b": number}))
         for number, call_id in enumerate(ids)
     ]
     agent = Agent(
         "A",
-        model=Answers(
-            ModelResponse(items=given),
-            ModelResponse(items=given[:1]),
+        model=ScriptedAnswers(
+            ModelResponse(items=items),
+            ModelResponse(items=items[:1]),
             ModelResponse(items=[MessageOutputItem(text="done")]),
         ),
         tools=[add],
     )
-    result, _ = await streamed(agent)
-    assert_answered(result)
+    result, _ = await run_streamed(agent)
+    assert_each_call_has_one_output(result)
     assert [output for *_, output in outputs(result)] == ["1", "2", "1"]
 
 
@@ -1315,18 +1316,20 @@ class Place(BaseModel):
     people: int
 
 
-async def test_a_final_answer_of_a_type_is_read_and_may_be_corrected() -> None:
-    """Models err in form before they err in substance."""
+async def test_an_invalid_final_answer_can_be_corrected_by_the_model() -> None:
+    """Models get the format wrong more often than the content."""
     agent = agent_of(
         "Paris, about two million",
         '{"name": "Paris"}',
         '```json\n{"name": "Paris", "people": 2}\n```',
         output_type=Place,
     )
-    result, events = await streamed(agent)
+    result, events = await run_streamed(agent)
     assert result.final_output == Place(name="Paris", people=2)
-    told = [item["content"] for item in result.to_input_list() if item.get("role") == "user"]
-    assert told == snapshot(
+    user_messages = [
+        item["content"] for item in result.to_input_list() if item.get("role") == "user"
+    ]
+    assert user_messages == snapshot(
         [
             "go",
             """\
@@ -1350,8 +1353,8 @@ Answer again, only with JSON that matches the schema.\
     assert last.output == {"name": "Paris", "people": 2}
 
 
-async def test_an_answer_that_is_never_of_its_type_ends_the_run() -> None:
-    """Corrections cost turns; there is a limit."""
+async def test_a_final_answer_that_stays_invalid_ends_the_run() -> None:
+    """Each correction costs a turn, so their number is limited."""
     with pytest.raises(ModelBehaviorError) as caught:
         await run(agent_of(*["no"] * 5, output_type=Place))
     assert len(caught.value.run_result.raw_responses) == 3  # type: ignore[attr-defined]
@@ -1361,11 +1364,11 @@ async def test_an_answer_that_is_never_of_its_type_ends_the_run() -> None:
     assert len(model_of(agent).requests) == 1
 
 
-async def test_a_refusal_is_no_answer_of_a_type() -> None:
-    """The application asked for an object and must not get an apology for one."""
-    said = [MessageOutputItem(refusal="I may not")]
-    refusal = ModelResponse(items=said, finish_reason="refusal")
-    for answer in (refusal, ModelResponse(items=said)):  # not every provider says why it stopped
+async def test_a_refusal_is_not_accepted_as_a_typed_answer() -> None:
+    """The application must not get an object built from a refusal."""
+    items = [MessageOutputItem(refusal="I may not")]
+    refusal = ModelResponse(items=items, finish_reason="refusal")
+    for answer in (refusal, ModelResponse(items=items)):  # not every provider sends a finish reason
         with pytest.raises(ModelBehaviorError, match="refused to answer: I may not"):
             await run(agent_of(answer, output_type=Place))
     assert (await run(agent_of(refusal))).final_output == "I may not"
@@ -1381,8 +1384,10 @@ async def test_a_refusal_is_no_answer_of_a_type() -> None:
         (Place | None, '{"response": null}', None),
     ],
 )
-async def test_any_type_with_a_json_form_may_be_asked_for(kind: Any, text: str, value: Any) -> None:
-    """Values that are no objects travel in one."""
+async def test_any_type_with_a_json_form_can_be_the_output_type(
+    kind: Any, text: str, value: Any
+) -> None:
+    """Values that are not objects are wrapped in one."""
     assert (await run(agent_of(text, output_type=kind))).final_output == value
 
 
@@ -1390,7 +1395,7 @@ async def test_any_type_with_a_json_form_may_be_asked_for(kind: Any, text: str, 
 
 
 class Slow:
-    """A model that writes one call, waits for a sign, and then writes the rest."""
+    """A model that writes one call, waits for an event, and then writes the rest."""
 
     provider = None
 
@@ -1415,14 +1420,14 @@ class Slow:
 EARLY = RunConfig(start_calls_early=True, retry_backoff=0)
 
 
-async def test_harmless_calls_begin_while_the_model_still_writes() -> None:
-    """The time of the answer's rest is won; events show that the tool ran before it came."""
+async def test_read_only_calls_start_while_the_model_is_still_writing() -> None:
+    """This saves time; the events show that the tool started before the answer was complete."""
     gate = Gate("look", annotations=READ_ONLY)
     call = tool_call("look", call_id="c1")
     later = tool_call("add", a=1, b=2, call_id="c2")
     agent = Agent("A", model=Slow(call, gate.entered, [call, later]), tools=[gate.tool, add])
     gate.open.set()
-    result, events = await streamed(agent, run_config=EARLY)
+    result, events = await run_streamed(agent, run_config=EARLY)
     assert outputs(result) == [("c1", "ok", "look is over"), ("c2", "ok", "3")]
     started = _first(events, lambda one: isinstance(one, ToolStreamStartEvent))
     called = _first(events, lambda one: getattr(one, "name", "") == "tool_called")
@@ -1439,22 +1444,22 @@ def _first(events: Sequence[Event], wanted: Callable[[Any], bool]) -> int:
 
 @pytest.mark.parametrize("second", ["again", "other"])
 async def test_an_early_call_of_a_failed_answer_is_dropped(second: str) -> None:
-    """The answer was never given; the conversation must not know of its calls."""
+    """The answer was never completed, so the history must not contain its calls."""
     gate = Gate("look", annotations=READ_ONLY)
     call = tool_call("look", call_id="c1")
     rest = [call] if second == "again" else [tool_call("add", a=1, b=2, call_id="c9")]
     model = Slow(call, gate.entered, AGAIN, rest)
     ended: list[str] = []
 
-    class Opens(RunHooks[Any]):
+    class OpenGateAfterAnswer(RunHooks[Any]):
         async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
             ended.append(gate.ended)
             gate.open.set()
 
     agent = Agent("A", model=model, tools=[gate.tool, add])
-    result, events = await streamed(agent, run_config=EARLY, hooks=Opens())
+    result, events = await run_streamed(agent, run_config=EARLY, hooks=OpenGateAfterAnswer())
     assert ended[0] == "cancelled"
-    assert_answered(result)
+    assert_each_call_has_one_output(result)
     assert [status for _, status, _ in outputs(result)] == ["ok"]
     assert names_of(events).count("tool_called") == 1
     starts = sum(isinstance(event, ToolStreamStartEvent) for event in events)
@@ -1463,7 +1468,9 @@ async def test_an_early_call_of_a_failed_answer_is_dropped(second: str) -> None:
     assert ends[0] == "cancelled"
 
 
-async def _not_early(tool: FunctionTool[..., Any], entered: Callable[[], bool]) -> None:
+async def _assert_not_started_early(
+    tool: FunctionTool[..., Any], entered: Callable[[], bool]
+) -> None:
     call = tool_call(tool.name, call_id="c1")
     before: list[bool] = []
 
@@ -1477,16 +1484,16 @@ async def _not_early(tool: FunctionTool[..., Any], entered: Callable[[], bool]) 
         before.append(entered())
         return ModelResponse(items=[call])
 
-    model = Answers()
+    model = ScriptedAnswers()
     model.respond = respond  # type: ignore[method-assign]
     result = await run(Agent("A", model=model, tools=[tool]), run_config=EARLY)
     assert before == [False]
     assert entered()
-    assert_answered(result)
+    assert_each_call_has_one_output(result)
 
 
-async def test_what_may_do_harm_or_has_to_be_alone_begins_only_when_its_turn_has_come() -> None:
-    """A call may be taken back until the answer is whole."""
+async def test_calls_with_side_effects_and_exclusive_calls_do_not_start_early() -> None:
+    """An early call may be dropped until the answer is complete."""
     for hints, change in (
         (None, None),
         (ToolAnnotations(idempotentHint=True), None),
@@ -1495,7 +1502,7 @@ async def test_what_may_do_harm_or_has_to_be_alone_begins_only_when_its_turn_has
         gate = Gate("look", annotations=hints)
         gate.open.set()
         tool = gate.tool if change is None else change(gate.tool)
-        await _not_early(tool, gate.entered.is_set)
+        await _assert_not_started_early(tool, gate.entered.is_set)
 
 
 # --- sessions and event streams
@@ -1503,7 +1510,7 @@ async def test_what_may_do_harm_or_has_to_be_alone_begins_only_when_its_turn_has
 
 @dataclass
 class Memory:
-    """A session in memory, which can be slow or broken."""
+    """An in-memory session that can be slow or fail."""
 
     events: list[Event] = field(default_factory=list[Event])
     appended: list[int] = field(default_factory=list[int])
@@ -1525,26 +1532,26 @@ class Memory:
 
 
 async def test_a_session_carries_the_conversation_from_run_to_run() -> None:
-    """The application gives only what is new."""
+    """The application passes only the new input."""
     session = Memory()
     first = await run(agent_of(tool_call("add", a=1, b=2), "3", tools=[add]), session=session)
     agent = agent_of("still 3", tools=[add])
-    second, events = await streamed(agent, "sure?", session=session)
+    second, events = await run_streamed(agent, "sure?", session=session)
     asked = [item.to_dict() for item in model_of(agent).requests[0].input]
     assert asked == [*first.to_input_list(), {"role": "user", "content": "sure?"}]
     assert second.to_input_list()[:-1] == asked
     assert [item.to_dict() for item in second.new_items] == second.to_input_list()[-1:]
-    assert sum(event.durable for event in events) == 2  # what was before is not said again
+    assert sum(event.durable for event in events) == 2  # earlier events are not published again
     wire = [event.to_dict() for event in session.events]
     assert len(wire) == len(second.to_input_list())
     assert session.appended == [2, 1, 1, 2]
 
 
-async def test_a_session_that_was_cut_off_answers_its_open_calls_first() -> None:
-    """Nobody knows whether they took effect; the model must not believe that they did not."""
+async def test_open_calls_of_an_interrupted_session_are_answered_first() -> None:
+    """It is unknown whether they took effect; the model must not assume that they did not."""
     session = Memory()
     await run(agent_of(tool_call("add", a=1, b=2), "3", tools=[add]), session=session)
-    del session.events[2:]  # the program ended while the call ran
+    del session.events[2:]  # as if the process ended while the call ran
     result = await run(agent_of("I see", tools=[add]), "well?", session=session)
     kinds = [item.get("type", item.get("role")) for item in result.to_input_list()]
     assert kinds == ["user", "function_call", "function_call_output", "user", "message"]
@@ -1554,18 +1561,18 @@ async def test_a_session_that_was_cut_off_answers_its_open_calls_first() -> None
     assert len(outputs(await run(agent_of("x"), "x", session=session))) == 1
 
 
-async def test_a_session_that_cannot_keep_a_call_keeps_it_from_running() -> None:
-    """What runs must be known before it does, or a restart would run it again."""
+async def test_a_call_that_the_session_cannot_store_does_not_run() -> None:
+    """A call must be stored before it runs, or a restart would run it again."""
     gate = Gate()
     session = Memory(error=OSError("disk full"))
     with pytest.raises(OSError, match="disk full") as caught:
         await run(agent_of(tool_call("wait"), tools=[gate.tool]), session=session)
     assert not gate.entered.is_set()
-    assert_answered(caught.value.run_result)  # type: ignore[attr-defined]
+    assert_each_call_has_one_output(caught.value.run_result)  # type: ignore[attr-defined]
 
 
-async def test_a_cancel_while_the_session_writes_leaves_no_call_without_an_answer() -> None:
-    """Wherever a run is stopped, its history is one that providers take."""
+async def test_cancelling_while_the_session_writes_leaves_no_open_call() -> None:
+    """Wherever a run is cancelled, providers must accept its history."""
     session = Memory(hold=asyncio.Event())
     result = Runner.run_streamed(
         agent_of(tool_call("add", a=1, b=2), tools=[add]), "go", session=session
@@ -1575,10 +1582,10 @@ async def test_a_cancel_while_the_session_writes_leaves_no_call_without_an_answe
     session.hold = None
     events = [event async for event in result.stream_events()]
     check_events(events)
-    assert_answered(result)
+    assert_each_call_has_one_output(result)
 
 
-class Published:
+class RecordingStream:
     def __init__(self) -> None:
         self.events: list[Event] = []
 
@@ -1586,12 +1593,12 @@ class Published:
         self.events.append(event)
 
 
-async def test_an_event_stream_gets_what_a_reader_gets() -> None:
-    """It may stand in for one, in another process."""
-    published = Published()
+async def test_an_event_stream_gets_the_same_events_as_a_reader() -> None:
+    """A reader in another process can then replace one in this process."""
+    published = RecordingStream()
     agent = agent_of(tool_call("add", a=1, b=2), "3", tools=[add])
     config = RunConfig(event_stream=published)
-    _, events = await streamed(agent, run_config=config)
+    _, events = await run_streamed(agent, run_config=config)
     assert [event.to_dict() for event in published.events] == [one.to_dict() for one in events]
     published.events.clear()
     await run(agent_of("x"), run_config=config)
@@ -1599,10 +1606,10 @@ async def test_an_event_stream_gets_what_a_reader_gets() -> None:
     assert isinstance(published.events[-1], RunFinishedEvent)
 
 
-async def test_an_event_stream_that_raises_costs_nothing(
+async def test_an_event_stream_that_raises_does_not_break_the_run(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Whoever watches never breaks a run."""
+    """An observer must never affect a run."""
 
     class Broken:
         def publish(self, event: Event) -> None:
@@ -1613,8 +1620,8 @@ async def test_an_event_stream_that_raises_costs_nothing(
     assert "An event listener failed" in caplog.text
 
 
-async def test_a_run_of_many_events_without_a_reader_ends_and_keeps_what_counts() -> None:
-    """Nobody is obliged to read; pieces of text may go, items may not."""
+async def test_a_run_with_many_events_and_no_reader_finishes_and_retains_the_items() -> None:
+    """Reading the events is optional; text deltas may be dropped, items may not."""
     model = ScriptedModel(["word " * 20_000], piece=4)
     result = Runner.run_streamed(Agent("A", model=model), "go")
     await asyncio.wait_for(result.wait(), WITHIN)
@@ -1624,11 +1631,11 @@ async def test_a_run_of_many_events_without_a_reader_ends_and_keeps_what_counts(
     assert len(events) < 20_000
 
 
-# --- ends
+# --- ends of runs
 
 
 async def _at_stage(stage: str) -> tuple[Any, Gate]:
-    """Begin a run and wait until it is in a stage."""
+    """Start a run and wait until it reaches the stage."""
     gate = Gate()
     reached, never = asyncio.Event(), asyncio.Event()
 
@@ -1686,8 +1693,8 @@ STAGES = [
 
 @pytest.mark.parametrize("way", ["cancel", "leave", "drop", "twice"])
 @pytest.mark.parametrize("stage", STAGES)
-async def test_a_run_can_be_stopped_at_any_stage(stage: str, way: str) -> None:
-    """Nothing goes on, each call has an answer, and the stream ends."""
+async def test_a_run_can_be_cancelled_at_any_stage(stage: str, way: str) -> None:
+    """No call continues, each call has an output, and the stream ends."""
     before = asyncio.all_tasks()
     result, gate = await _at_stage(stage)
     if way == "cancel":
@@ -1715,13 +1722,13 @@ async def test_a_run_can_be_stopped_at_any_stage(stage: str, way: str) -> None:
         last = events[-1]
         assert isinstance(last, RunFinishedEvent)
         assert last.status == "cancelled"
-    assert_answered(result)
+    assert_each_call_has_one_output(result)
     with pytest.raises(asyncio.CancelledError):
         await result.wait()
 
 
-async def test_a_second_cancel_during_the_cleanup_of_a_tool_still_records_an_answer() -> None:
-    """People press Ctrl-C twice; servers cancel and then close."""
+async def test_a_second_cancel_during_the_cleanup_of_a_tool_still_records_an_output() -> None:
+    """Users press Ctrl-C twice; servers cancel and then close."""
     entered, cleaning, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     @function_tool
@@ -1747,15 +1754,15 @@ async def test_a_second_cancel_during_the_cleanup_of_a_tool_still_records_an_ans
     go_on.set()
     async with asyncio.timeout(WITHIN):
         events = [event async for event in result.stream_events()]
-    assert_answered(result)
+    assert_each_call_has_one_output(result)
     check_events(events)
     last = events[-1]
     assert isinstance(last, RunFinishedEvent)
     assert last.status == "cancelled"
 
 
-async def test_a_tool_that_will_not_end_costs_its_grace_once() -> None:
-    """Two seconds are promised, not two seconds for each place that waits."""
+async def test_a_tool_that_ignores_cancellation_costs_the_grace_period_once() -> None:
+    """The limit is two seconds in total, not two seconds for each place that waits."""
     entered, go_on = asyncio.Event(), asyncio.Event()
 
     @function_tool
@@ -1778,11 +1785,11 @@ async def test_a_tool_that_will_not_end_costs_its_grace_once() -> None:
             pass
     took = loop.time() - began
     go_on.set()
-    assert_answered(result)
+    assert_each_call_has_one_output(result)
     assert took < 2 * GRACE
 
 
-async def _left(*, read: bool = False, error: Exception | None = None) -> None:
+async def _leave_block(*, read: bool = False, error: Exception | None = None) -> None:
     async with Runner.run_streamed(agent_of(ModelError("no key")), "go") as result:
         if read:
             await _read(result, [])
@@ -1791,21 +1798,21 @@ async def _left(*, read: bool = False, error: Exception | None = None) -> None:
             raise error
 
 
-async def test_leaving_the_block_raises_what_nobody_was_told() -> None:
+async def test_leaving_the_block_raises_an_error_that_was_not_yet_raised() -> None:
     """An error must not be lost because its reader left early."""
     with pytest.raises(ModelError, match="no key"):
-        await _left()
+        await _leave_block()
     with pytest.raises(ModelError, match="no key"):
-        await _left(read=True)
-    with pytest.raises(KeyError):  # what happens in the block comes first
-        await _left(error=KeyError())
+        await _leave_block(read=True)
+    with pytest.raises(KeyError):  # an exception in the block has priority
+        await _leave_block(error=KeyError())
     async with Runner.run_streamed(agent_of("x"), "go") as result:
         assert [event async for event in result.stream_events()]
     assert result.final_output == "x"
 
 
-async def test_a_waiter_that_is_cancelled_does_not_stop_the_run() -> None:
-    """Several may wait for one run."""
+async def test_cancelling_one_waiter_does_not_cancel_the_run() -> None:
+    """Several tasks can wait for one run."""
     gate = Gate()
     result = Runner.run_streamed(agent_of(tool_call("wait"), "done", tools=[gate.tool]), "go")
     await asyncio.wait_for(gate.entered.wait(), WITHIN)
@@ -1818,8 +1825,8 @@ async def test_a_waiter_that_is_cancelled_does_not_stop_the_run() -> None:
     assert (await asyncio.wait_for(result.wait(), WITHIN)).final_output == "done"
 
 
-async def test_a_plain_run_that_is_cancelled_stops_its_tools() -> None:
-    """A server that drops a request must not pay for its end."""
+async def test_cancelling_a_plain_run_cancels_its_tools() -> None:
+    """A server that drops a request must not pay for the rest of the run."""
     gate = Gate()
     task = asyncio.ensure_future(Runner.run(agent_of(tool_call("wait"), tools=[gate.tool]), "go"))
     await asyncio.wait_for(gate.entered.wait(), WITHIN)
@@ -1829,12 +1836,12 @@ async def test_a_plain_run_that_is_cancelled_stops_its_tools() -> None:
     assert gate.ended == "cancelled"
 
 
-# --- states of runs that go on
+# --- run states
 
 
 @pytest.mark.requirement("F42")
-async def test_f42_a_state_taken_while_calls_run_knows_which_have_ended() -> None:
-    """After a crash what ended keeps its answer; what ran is run again only if harmless."""
+async def test_f42_a_state_saved_during_calls_lists_the_finished_ones() -> None:
+    """After a crash, finished calls keep their output; others are repeated only if idempotent."""
     slow, same = Gate("slow"), Gate("same", annotations=ToolAnnotations(idempotentHint=True))
     quick = Gate("quick")
     quick.open.set()
@@ -1863,18 +1870,18 @@ async def test_f42_a_state_taken_while_calls_run_knows_which_have_ended() -> Non
 
 async def run_state(agent: Agent[Any, Any], state: RunState) -> RunResult:
     result = await run(agent, state)
-    assert_answered(result)
+    assert_each_call_has_one_output(result)
     return result
 
 
-async def test_what_was_said_after_an_open_call_is_not_lost_when_it_is_stopped() -> None:
-    """The person's words belong to the conversation, however its calls end."""
+async def test_input_after_an_open_call_is_not_lost_on_cancel() -> None:
+    """The user's message belongs to the conversation, however its calls end."""
     gate = Gate()
     open_call = tool_call("wait", call_id="c1").to_dict()
-    given = [{"role": "user", "content": "one"}, open_call, {"role": "user", "content": "two"}]
-    result = Runner.run_streamed(agent_of(tools=[gate.tool]), given)
+    items = [{"role": "user", "content": "one"}, open_call, {"role": "user", "content": "two"}]
+    result = Runner.run_streamed(agent_of(tools=[gate.tool]), items)
     await asyncio.wait_for(gate.entered.wait(), WITHIN)
-    assert [item.to_dict() for item in result.to_state().history][2:] == given[2:]
+    assert [item.to_dict() for item in result.to_state().history][2:] == items[2:]
     async with result:
         pass
     history = result.to_input_list()
@@ -1889,8 +1896,8 @@ async def test_what_was_said_after_an_open_call_is_not_lost_when_it_is_stopped()
 # --- values
 
 
-async def test_outputs_keep_the_object_and_the_text() -> None:
-    """Programs read objects, models read text."""
+async def test_outputs_have_both_the_object_and_the_text() -> None:
+    """Programs use the object, models the text."""
     result = await run(
         agent_of([tool_call("total", a=1, b=2)], "3", tools=[truncate(100)(timeout(5)(total))])
     )
@@ -1900,8 +1907,8 @@ async def test_outputs_keep_the_object_and_the_text() -> None:
     assert item_from_dict(items[0].to_dict()) == items[0]
 
 
-async def test_a_tool_sees_the_run_that_it_is_called_in() -> None:
-    """Ids in logs must lead from the tool to the run."""
+async def test_a_tool_context_has_the_ids_of_its_run() -> None:
+    """Ids in logs must lead from the tool call to the run."""
     seen: list[ToolContext[Any]] = []
 
     @function_tool
@@ -1919,8 +1926,8 @@ async def test_a_tool_sees_the_run_that_it_is_called_in() -> None:
 
 
 @pytest.mark.requirement("A71")
-def test_agents_say_what_they_are() -> None:
-    """A repr is what logs and debuggers show."""
+def test_agents_have_a_readable_repr() -> None:
+    """Logs and debuggers show it."""
     agent = Agent("Adder", tools=[add.with_(name=f"t{n}") for n in range(7)], model="openai/x")
     assert repr(agent) == snapshot(
         "<Agent 'Adder', model 'openai/x', tools: t0, t1, t2, t3, t4, …>"

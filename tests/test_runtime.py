@@ -1,4 +1,4 @@
-"""The runtime: actions of a stream are carried out, and each gets one observation."""
+"""Test the runtime: it executes the actions of a stream and publishes one observation for each."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ async def hang() -> str:
 
 @pytest.fixture
 async def stream() -> AsyncIterator[EventStream]:
-    """Give a stream."""
+    """Yield an open stream."""
     async with EventStream() as stream:
         yield stream
 
 
-async def answer(stream: EventStream, event: Event) -> ObservationEvent[Any]:
+async def wait_for_observation(stream: EventStream, event: Event) -> ObservationEvent[Any]:
     """Wait for the observation of an action."""
     async with asyncio.timeout(BOUND):
         async with stream.follow(where=OBSERVATIONS) as events:
@@ -94,12 +94,12 @@ async def answer(stream: EventStream, event: Event) -> ObservationEvent[Any]:
 async def act(
     stream: EventStream, action: Action | Event, source: EventSource = EventSource.AGENT
 ) -> Any:
-    """Publish an action and wait for what was observed."""
-    return (await answer(stream, stream.add_event(action, source))).value
+    """Publish an action and return the value of its observation."""
+    return (await wait_for_observation(stream, stream.add_event(action, source))).value
 
 
-async def said(stream: EventStream, text: str) -> Event:
-    """Wait until a tool has said something."""
+async def wait_for_notification(stream: EventStream, text: str) -> Event:
+    """Wait until a tool has published a text."""
     async with asyncio.timeout(BOUND):
         async with stream.follow() as events:
             async for event in events:
@@ -109,14 +109,14 @@ async def said(stream: EventStream, text: str) -> Event:
 
 
 @pytest.mark.requirement("D24", "D39")
-async def test_an_action_by_the_name_of_a_tool_is_answered_with_its_cause(
+async def test_an_action_with_the_name_of_a_tool_gets_an_observation(
     stream: EventStream,
 ) -> None:
-    """The observation says which action it answers, and that it is the environment's."""
+    """The observation has the action as its cause and the environment as its source."""
     async with ToolRuntime(stream, [add]):
         action = ActionEvent[Any]("add", {"a": 1, "b": 2})
         event = stream.add_event(action, EventSource.AGENT)
-        seen = await answer(stream, event)
+        seen = await wait_for_observation(stream, event)
         assert seen.value == ToolObservation("3", "add")
         assert (seen.cause, seen.source) == (event.id, EventSource.ENVIRONMENT)
 
@@ -133,8 +133,10 @@ async def test_an_action_by_the_name_of_a_tool_is_answered_with_its_cause(
     ],
     ids=lambda action: type(action).__name__,
 )
-async def test_what_is_not_runnable_is_passed_over(stream: EventStream, action: Action) -> None:
-    """Thoughts and messages are not carried out."""
+async def test_actions_that_are_not_runnable_are_ignored(
+    stream: EventStream, action: Action
+) -> None:
+    """Thoughts and messages are not executed."""
     async with ToolRuntime(stream, [add]):
         ignored = stream.add_event(action, EventSource.AGENT)
         observed = stream.add_event(ToolObservation("x"), EventSource.ENVIRONMENT)
@@ -145,10 +147,10 @@ async def test_what_is_not_runnable_is_passed_over(stream: EventStream, action: 
 
 
 @pytest.mark.requirement("D27", "D28", "D39")
-async def test_the_actions_of_the_document_are_carried_out_by_the_built_in_tools(
+async def test_the_documented_actions_are_executed_by_the_built_in_tools(
     stream: EventStream, tmp_path: Path
 ) -> None:
-    """A command, an edit and a view, in the working directory."""
+    """Covers a command, an edit and a view in the working directory."""
     async with ToolRuntime(stream, default_registry, working_dir=tmp_path):
         edited = await act(stream, FileEditAction("a.txt", "create", "one\ntwo\nthree\n"))
         assert isinstance(edited, FileEditObservation)
@@ -166,10 +168,10 @@ async def test_the_actions_of_the_document_are_carried_out_by_the_built_in_tools
 
 
 @pytest.mark.requirement("D26", "D39")
-async def test_the_action_of_a_built_in_tool_goes_to_that_tool(
+async def test_the_action_of_a_built_in_tool_runs_that_tool(
     stream: EventStream, tmp_path: Path
 ) -> None:
-    """The observation is the tool's own."""
+    """The observation has the type of the tool."""
     async with ToolRuntime(stream, default_registry, working_dir=tmp_path):
         ran = await act(stream, TerminalAction(command="echo hello"))
         assert type(ran).__name__ == "TerminalObservation"
@@ -224,10 +226,10 @@ class DoubleTool(ToolDefinition[DoubleAction, DoubleObservation]):
 
 @pytest.mark.requirement("D26")
 @pytest.mark.parametrize("registered", [True, False])
-async def test_the_action_of_a_tool_of_ones_own_goes_to_that_tool(
+async def test_the_action_of_a_custom_tool_runs_that_tool(
     stream: EventStream, registered: bool
 ) -> None:
-    """Whether the tool is given or made by a registry; what was made is closed."""
+    """The tool is passed directly or created by a registry; created tools are closed."""
     registry = ToolRegistry()
     registry.register("double", DoubleTool)
     DoubleExecutor.closed = False
@@ -239,8 +241,8 @@ async def test_the_action_of_a_tool_of_ones_own_goes_to_that_tool(
 
 
 @pytest.mark.requirement("D27")
-async def test_a_mapping_of_ones_own_extends_the_runtime(stream: EventStream) -> None:
-    """Any action may be carried out by any tool."""
+async def test_a_custom_mapping_extends_the_runtime(stream: EventStream) -> None:
+    """Any tool can execute any action."""
 
     @function_tool
     def browser(code: str) -> str:
@@ -264,7 +266,7 @@ async def test_a_mapping_of_ones_own_extends_the_runtime(stream: EventStream) ->
 
 @pytest.mark.requirement("D37")
 async def test_an_mcp_action_calls_the_tool_of_its_server(stream: EventStream) -> None:
-    """By the server's name for it or by ours; the observation has the cause."""
+    """It can use the name of the server or of this library; the observation has the cause."""
     remote: list[Any] = []
     for server in ("numbers", "letters"):
 
@@ -277,7 +279,7 @@ async def test_an_mcp_action_calls_the_tool_of_its_server(stream: EventStream) -
         remote.append(tool)
     async with ToolRuntime(stream, [*remote, add]):
         event = stream.add_event(MCPAction("add", {"a": 1, "b": 2}, "numbers"), EventSource.AGENT)
-        seen = await answer(stream, event)
+        seen = await wait_for_observation(stream, event)
         assert seen.value == MCPObservation("numbers: 3", "add", {"a": 1, "b": 2}, "numbers")
         assert seen.cause == event.id
         assert (await act(stream, MCPAction("letters_add", {"a": 1, "b": 2}))).text == "letters: 3"
@@ -288,8 +290,8 @@ async def test_an_mcp_action_calls_the_tool_of_its_server(stream: EventStream) -
 
 
 @pytest.mark.requirement("D38")
-async def test_failures_are_observations_and_say_whose_they_are(stream: EventStream) -> None:
-    """A mistake of the agent's is told apart from a failure of the environment."""
+async def test_failures_are_observations_with_their_origin(stream: EventStream) -> None:
+    """Errors of the agent are distinguished from failures of the environment."""
 
     @function_tool
     def fail() -> str:
@@ -322,8 +324,8 @@ async def test_failures_are_observations_and_say_whose_they_are(stream: EventStr
 
 
 @pytest.mark.requirement("D24")
-async def test_what_a_tool_says_is_published_while_it_works(stream: EventStream) -> None:
-    """With the path of the call, and the action as its cause."""
+async def test_events_of_a_tool_are_published_while_it_runs(stream: EventStream) -> None:
+    """They have the path of the call, and the action as their cause."""
 
     @function_tool
     def speak() -> str:
@@ -335,23 +337,23 @@ async def test_what_a_tool_says_is_published_while_it_works(stream: EventStream)
     async with ToolRuntime(stream, [speak]):
         origin = Origin("speak", "call_7", ("call_1",), EventSource.AGENT)
         event = stream.publish(ActionEvent[Any]("speak", {}).replace(origin=origin))
-        seen = await answer(stream, event)
-        heard = [one for one in stream.get_events() if event.id < one.id < seen.id]
-    assert [type(one).__name__ for one in heard] == [
+        seen = await wait_for_observation(stream, event)
+        published = [one for one in stream.get_events() if event.id < one.id < seen.id]
+    assert [type(one).__name__ for one in published] == [
         "ToolStreamStartEvent",
         "NotifyStreamEvent",
         "ToolProgressEvent",
         "ToolStreamEndEvent",
     ]
-    assert isinstance(heard[2], ToolProgressEvent)
-    for one in heard:
+    assert isinstance(published[2], ToolProgressEvent)
+    for one in published:
         assert (one.path, one.tool_name, one.cause) == (("call_1", "call_7"), "speak", event.id)
     assert (seen.path, seen.tool_call_id) == (("call_1",), "call_7")
 
 
 @pytest.mark.requirement("D47")
-async def test_the_timeout_of_an_action_is_honoured(stream: EventStream, tmp_path: Path) -> None:
-    """A command is stopped by its session, anything else by the runtime."""
+async def test_the_timeout_of_an_action_is_enforced(stream: EventStream, tmp_path: Path) -> None:
+    """The session stops a command, the runtime stops everything else."""
 
     @function_tool
     async def execute_ipython_cell(code: str) -> str:
@@ -371,14 +373,14 @@ async def test_the_timeout_of_an_action_is_honoured(stream: EventStream, tmp_pat
 
 
 @pytest.mark.requirement("D46", "D47")
-async def test_a_setup_script_runs_unseen_in_the_session_of_the_terminal(
+async def test_a_setup_script_runs_hidden_in_the_terminal_session(
     stream: EventStream, tmp_path: Path
 ) -> None:
-    """What it sets is there for the commands that follow; views leave it out."""
+    """Its variables are available to later commands; views omit it."""
     (tmp_path / "set up.sh").write_text("export GREETING=hello\n", encoding="utf-8")
     async with ToolRuntime(stream, default_registry, working_dir=tmp_path) as runtime:
         event = runtime.run_setup_script("./set up.sh")
-        seen = await answer(stream, event)
+        seen = await wait_for_observation(stream, event)
         assert event.source is EventSource.ENVIRONMENT
         assert isinstance(event, ActionEvent)
         assert event.value.timeout == 600
@@ -391,8 +393,8 @@ async def test_a_setup_script_runs_unseen_in_the_session_of_the_terminal(
 
 
 @pytest.mark.requirement("D39")
-async def test_actions_run_one_after_the_other_unless_told_otherwise(stream: EventStream) -> None:
-    """A command finds what the one before it has left."""
+async def test_actions_run_sequentially_by_default(stream: EventStream) -> None:
+    """A command can depend on the effects of the previous one."""
     running, most = 0, 0
     both = asyncio.Event()
 
@@ -414,7 +416,7 @@ async def test_actions_run_one_after_the_other_unless_told_otherwise(stream: Eve
             stream.add_event(ActionEvent[Any]("work", {"wait": False}), "agent") for _ in range(4)
         ]
         for event in events:
-            await answer(stream, event)
+            await wait_for_observation(stream, event)
         order = [one.cause for one in stream.get_events(filter=OBSERVATIONS)]
         assert (most, order) == (1, [event.id for event in events])
     async with ToolRuntime(stream, [work], max_parallel=2):
@@ -422,25 +424,25 @@ async def test_actions_run_one_after_the_other_unless_told_otherwise(stream: Eve
             stream.add_event(ActionEvent[Any]("work", {"wait": True}), "agent") for _ in range(2)
         ]
         for event in events:
-            await answer(stream, event)
+            await wait_for_observation(stream, event)
         assert most == 2
     with pytest.raises(UserValueError, match="expected a positive integer, got 0"):
         ToolRuntime(stream, [work], max_parallel=0)
 
 
 @pytest.mark.requirement("D27", "D50")
-async def test_killing_reaches_the_tool_and_overtakes_what_waits(stream: EventStream) -> None:
-    """A command that stops does not wait for the one that is to be stopped."""
+async def test_a_kill_action_reaches_the_tool_before_waiting_actions(stream: EventStream) -> None:
+    """It must not wait for the command that it is meant to stop."""
     async with ToolRuntime(stream, [hang, add]):
         hanging = stream.add_event(ActionEvent[Any]("hang", {}), "agent")
         after = stream.add_event(ActionEvent[Any]("add", {"a": 1, "b": 1}), "agent")
-        await said(stream, "hanging")
+        await wait_for_notification(stream, "hanging")
         killed = await act(stream, CmdKillAction(hanging.id))
         assert isinstance(killed, CmdOutputObservation)
-        gone = (await answer(stream, hanging)).value
+        gone = (await wait_for_observation(stream, hanging)).value
         assert isinstance(gone, ErrorObservation)
         assert gone.error_id == "cancelled"
-        assert (await answer(stream, after)).value.text == "2"
+        assert (await wait_for_observation(stream, after)).value.text == "2"
         nothing = await act(stream, CmdKillAction(hanging.id))
         assert isinstance(nothing, AgentErrorObservation)
         assert f"Action {hanging.id} is not running. Running actions: none." in nothing.text
@@ -448,8 +450,8 @@ async def test_killing_reaches_the_tool_and_overtakes_what_waits(stream: EventSt
 
 
 @pytest.mark.requirement("D27")
-async def test_code_in_a_thread_sees_that_it_was_stopped(stream: EventStream) -> None:
-    """A thread cannot be ended from outside; it is told."""
+async def test_code_in_a_thread_can_detect_cancellation(stream: EventStream) -> None:
+    """A thread cannot be stopped from outside, so it checks a flag."""
     seen = threading.Event()
 
     @function_tool
@@ -463,39 +465,39 @@ async def test_code_in_a_thread_sees_that_it_was_stopped(stream: EventStream) ->
 
     async with ToolRuntime(stream, [loop]):
         stream.add_event(ActionEvent[Any]("loop", {}), "agent")
-        await said(stream, "looping")
+        await wait_for_notification(stream, "looping")
         await act(stream, CmdKillAction())
         assert await asyncio.to_thread(seen.wait, BOUND)
 
 
 @pytest.mark.requirement("D18", "D19")
-async def test_closing_stops_what_runs_and_answers_it(stream: EventStream) -> None:
-    """Each action has its one observation, and no task is left."""
+async def test_closing_cancels_running_actions_and_answers_them(stream: EventStream) -> None:
+    """Each action has one observation, and no task is left."""
     runtime = ToolRuntime(stream, [hang])
     events = [stream.add_event(ActionEvent[Any]("hang", {}), "agent") for _ in range(3)]
-    await said(stream, "hanging")
+    await wait_for_notification(stream, "hanging")
     await runtime.aclose()
     await runtime.aclose()
     for event in events:
-        assert (await answer(stream, event)).value.error_id == "cancelled"
+        assert (await wait_for_observation(stream, event)).value.error_id == "cancelled"
     ignored = stream.add_event(ActionEvent[Any]("hang", {}), "agent")
     await stream.flush()
     assert ignored.id == stream.last_id
 
 
 @pytest.mark.requirement("D19")
-async def test_closing_on_the_loop_itself_does_not_wait(stream: EventStream) -> None:
-    """What runs is stopped as soon as the loop goes on."""
+async def test_closing_on_the_event_loop_does_not_block(stream: EventStream) -> None:
+    """Running actions are cancelled as soon as the loop continues."""
     with ToolRuntime(stream, [hang]) as runtime:
         event = stream.add_event(ActionEvent[Any]("hang", {}), "agent")
-        await said(stream, "hanging")
-    assert (await answer(stream, event)).value.error_id == "cancelled"
+        await wait_for_notification(stream, "hanging")
+    assert (await wait_for_observation(stream, event)).value.error_id == "cancelled"
     runtime.close()
 
 
 @pytest.mark.requirement("D39")
-def test_it_works_without_an_event_loop() -> None:
-    """In a synchronous program, on the background loop."""
+def test_the_runtime_works_without_an_event_loop() -> None:
+    """A synchronous program uses the background loop."""
     with EventStream() as stream, ToolRuntime(stream, [add, hang]) as runtime:
         answered = threading.Event()
         seen: list[Any] = []
@@ -527,8 +529,7 @@ def test_it_works_without_an_event_loop() -> None:
 
 
 @pytest.mark.requirement("D39")
-async def test_tools_see_the_object_of_the_application(stream: EventStream) -> None:
-    """As in a run."""
+async def test_tools_receive_the_context_object_of_the_application(stream: EventStream) -> None:
 
     @function_tool
     def who(ctx: RunContextWrapper[str]) -> str:
@@ -540,10 +541,10 @@ async def test_tools_see_the_object_of_the_application(stream: EventStream) -> N
 
 
 @pytest.mark.requirement("D38")
-async def test_an_observation_that_a_mapping_cannot_make_is_an_error(
+async def test_a_failing_observation_mapping_produces_an_error(
     stream: EventStream, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The action is answered whatever the mapping does."""
+    """The action gets an observation in any case."""
     async with ToolRuntime(stream, [add]) as runtime:
         runtime.handles(
             "NullAction2", "add", lambda _: {"a": 1, "b": 1}, lambda *_: _none().observation
@@ -563,8 +564,8 @@ def _none() -> Any:
 
 
 @pytest.mark.requirement("D8", "D25")
-async def test_an_action_that_is_published_as_an_event_is_the_same(stream: EventStream) -> None:
-    """With its record attached or only its JSON."""
+async def test_an_action_published_as_an_event_is_executed(stream: EventStream) -> None:
+    """Its record can be attached, or the event has only its JSON."""
     async with ToolRuntime(stream, DoubleTool.create()):
         event = event_of(DoubleAction(number=1))
         assert (await act(stream, event)).doubled == 2
@@ -580,10 +581,10 @@ class Odd(Observation):
 
 @pytest.mark.requirement("D24", "D40")
 @pytest.mark.parametrize("made", ["text", None, Odd(what=object())])
-async def test_what_is_no_observation_is_answered_as_an_error(
+async def test_a_result_that_is_not_an_observation_produces_an_error(
     stream: EventStream, made: Any
 ) -> None:
-    """An action has its one observation, whatever a mapping gives for it."""
+    """Each action gets one observation, whatever a mapping returns."""
     async with ToolRuntime(stream, [add]) as runtime:
         runtime.handles("Sum", "add", lambda _: {"a": 1, "b": 2}, lambda _, __: made)
         runtime.handles(CmdRunAction, "add", lambda _: {"a": 1, "b": 2}, lambda _, __: made)
@@ -594,8 +595,10 @@ async def test_what_is_no_observation_is_answered_as_an_error(
 
 @pytest.mark.requirement("D18", "D40")
 @pytest.mark.parametrize("wait", [True, False])
-async def test_closing_answers_what_was_not_begun(stream: EventStream, wait: bool) -> None:
-    """What was published before closing is answered, however soon that comes."""
+async def test_closing_answers_actions_that_were_not_started(
+    stream: EventStream, wait: bool
+) -> None:
+    """This holds even if closing follows the publication at once."""
     runtime = ToolRuntime(stream, [add])
     events = [
         stream.add_event(ActionEvent[Any]("add", {"a": 1, "b": 2}), "agent") for _ in range(9)
@@ -606,18 +609,18 @@ async def test_closing_answers_what_was_not_begun(stream: EventStream, wait: boo
         runtime.close()
     other = ToolRuntime(stream, [hang])
     stream.add_event(ActionEvent[Any]("hang", {}), "agent")
-    await said(stream, "hanging")
-    await runtime.aclose()  # again: it answers nothing that has come since
+    await wait_for_notification(stream, "hanging")
+    await runtime.aclose()  # a second close answers no later action
     causes = [event.cause for event in stream.get_events(filter=OBSERVATIONS)]
     assert causes == [event.id for event in events]
     await other.aclose()
 
 
 @pytest.mark.requirement("D18")
-async def test_a_tool_that_does_not_listen_does_not_keep_the_runtime_open(
+async def test_a_tool_that_ignores_cancellation_does_not_block_closing(
     stream: EventStream, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Closing comes to an end, and the action has one observation all the same."""
+    """Closing finishes, and the action still gets one observation."""
     go = asyncio.Event()
 
     @function_tool
@@ -632,11 +635,11 @@ async def test_a_tool_that_does_not_listen_does_not_keep_the_runtime_open(
     runtime = ToolRuntime(stream, [stubborn])
     event = stream.add_event(ActionEvent[Any]("stubborn", {}), "agent")
     try:
-        await said(stream, "hanging")
+        await wait_for_notification(stream, "hanging")
         async with asyncio.timeout(BOUND):
             await runtime.aclose()
         assert "tool 'stubborn' is still running" in caplog.text
-        assert (await answer(stream, event)).value.error_id == "cancelled"
+        assert (await wait_for_observation(stream, event)).value.error_id == "cancelled"
     finally:
         go.set()
     async with asyncio.timeout(BOUND):
@@ -647,8 +650,8 @@ async def test_a_tool_that_does_not_listen_does_not_keep_the_runtime_open(
 
 
 @pytest.mark.requirement("D53")
-async def test_what_a_crash_has_left_is_lost_and_not_done_twice() -> None:
-    """Who comes after a crash says so, and nothing is carried out a second time."""
+async def test_actions_left_by_a_crash_are_lost_and_not_repeated() -> None:
+    """A restarted program reports them as lost and executes nothing twice."""
     done: list[str] = []
 
     @function_tool
@@ -665,7 +668,7 @@ async def test_what_a_crash_has_left_is_lost_and_not_done_twice() -> None:
         stream.add_event(AgentThinkAction("not runnable"), "agent")
     for _ in range(2):
         async with EventStream(store) as stream, ToolRuntime(stream, [once]):
-            seen = (await answer(stream, left)).value
+            seen = (await wait_for_observation(stream, left)).value
             assert isinstance(seen, ErrorObservation)
             assert seen.error_id == "lost"
             await act(stream, ActionEvent[Any]("once", {"what": "c"}))
@@ -675,8 +678,8 @@ async def test_what_a_crash_has_left_is_lost_and_not_done_twice() -> None:
 
 
 @pytest.mark.requirement("D39")
-async def test_what_was_published_before_the_first_runtime_is_carried_out_once() -> None:
-    """Whoever publishes first and starts the runtime then is no crash."""
+async def test_actions_published_before_the_first_runtime_run_once() -> None:
+    """Publishing before the runtime starts is not a crash."""
     done: list[str] = []
 
     @function_tool
@@ -688,7 +691,7 @@ async def test_what_was_published_before_the_first_runtime_is_carried_out_once()
     async with EventStream(MemoryEventStore()) as stream:
         early = stream.add_event(ActionEvent[Any]("once", {"what": "a"}), "agent")
         async with ToolRuntime(stream, [once]):
-            assert (await answer(stream, early)).cause == early.id
+            assert (await wait_for_observation(stream, early)).cause == early.id
         async with ToolRuntime(stream, [once]):
             await act(stream, ActionEvent[Any]("once", {"what": "b"}))
     assert done == ["a", "b"]

@@ -1,4 +1,4 @@
-"""From signatures to JSON Schema: what is published, key for key."""
+"""Test the JSON Schema of function signatures, key by key."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ class Pair(typing.NamedTuple):
 
 
 @pytest.mark.requirement("A13", "A15", "A16", "A17", "A19", "A21")
-def test_the_schema_of_the_first_documented_example_comes_out_key_for_key() -> None:
-    """People compare what they see with the page they learn from."""
+def test_the_first_documented_example_has_the_documented_schema() -> None:
+    """Readers compare the output with the page that they learn from."""
 
     @function_tool
     async def fetch_weather(location: Location) -> str:
@@ -122,7 +122,7 @@ def test_the_schema_of_the_first_documented_example_comes_out_key_for_key() -> N
 
 
 @pytest.mark.requirement("A12", "A14", "A20", "A21", "A22")
-def test_the_schema_of_the_second_documented_example_comes_out_key_for_key() -> None:
+def test_the_second_documented_example_has_the_documented_schema() -> None:
     """It has a context, an override and an optional parameter."""
 
     @function_tool(name_override="fetch_data")
@@ -226,8 +226,8 @@ ANNOTATIONS: list[Any] = [
 @pytest.mark.parametrize(
     "annotation", ANNOTATIONS, ids=[f"{index}" for index in range(len(ANNOTATIONS))]
 )
-def test_a_type_is_described_exactly_as_pydantic_describes_a_field(annotation: Any) -> None:
-    """Pydantic's schemas are what users and models know; ours are only composed faster."""
+def test_a_type_has_the_same_schema_as_a_pydantic_field(annotation: Any) -> None:
+    """Users and models know the schemas of pydantic; this library only composes them faster."""
 
     def tool(value: Any) -> None: ...
 
@@ -310,10 +310,10 @@ VALUES: list[Any] = [
     list(zip(ANNOTATIONS, VALUES, strict=True)),
     ids=[f"{index}" for index in range(len(ANNOTATIONS))],
 )
-async def test_a_value_of_a_type_reaches_the_function_and_comes_back(
+async def test_a_value_of_each_type_round_trips_through_the_function(
     annotation: Any, value: Any
 ) -> None:
-    """The function gets what it is annotated with, made of what a model can send."""
+    """The function receives the annotated type, created from JSON that a model can send."""
 
     def tool(value: Any) -> Any:
         return value
@@ -330,8 +330,8 @@ async def test_a_value_of_a_type_reaches_the_function_and_comes_back(
 @pytest.mark.parametrize(
     "annotation", [int, str | None, list[str], Address, Colour, Point], ids=str
 )
-def test_an_optional_parameter_is_described_as_pydantic_describes_it(annotation: Any) -> None:
-    """Defaults are published when they have a JSON form."""
+def test_an_optional_parameter_has_the_same_schema_as_in_pydantic(annotation: Any) -> None:
+    """Defaults are published if they have a JSON form."""
     defaults: dict[Any, Any] = {
         int: 3,
         str | None: None,
@@ -350,8 +350,8 @@ def test_an_optional_parameter_is_described_as_pydantic_describes_it(annotation:
     assert function_tool(tool).params_json_schema == expected
 
 
-def test_two_types_of_one_name_keep_apart() -> None:
-    """The second must not take the first one's place under `$defs`."""
+def test_two_types_with_the_same_name_get_separate_definitions() -> None:
+    """The second must not replace the first under `$defs`."""
     first = create_model("Same", a=(int, ...))
     second = create_model("Same", b=(str, ...), __module__="elsewhere")
 
@@ -365,8 +365,8 @@ def test_two_types_of_one_name_keep_apart() -> None:
     assert [list(schema["$defs"][name]["properties"]) for name in names] == [["a"], ["b"]]
 
 
-def test_every_way_to_describe_a_parameter_works_and_the_annotation_wins() -> None:
-    """Three libraries taught people three ways; a docstring is the weakest."""
+def test_annotated_descriptions_override_docstring_descriptions() -> None:
+    """Three libraries established three kinds of description; a docstring has least priority."""
 
     def tool(
         a: Annotated[int, "from a string"],
@@ -395,8 +395,8 @@ def test_every_way_to_describe_a_parameter_works_and_the_annotation_wins() -> No
 
 
 @pytest.mark.requirement("A17")
-def test_docstrings_can_be_left_out() -> None:
-    """`use_docstring_info=False` means no word of them."""
+def test_docstrings_can_be_ignored() -> None:
+    """`use_docstring_info=False` takes no text from them."""
 
     def tool(a: int) -> None:
         """Do it.
@@ -411,8 +411,8 @@ def test_docstrings_can_be_left_out() -> None:
 
 
 @pytest.mark.requirement("A15")
-def test_a_description_that_is_given_replaces_the_docstrings() -> None:
-    """What a model should know is not always what a programmer should."""
+def test_explicit_descriptions_replace_the_docstring() -> None:
+    """A description for the model can differ from the documentation for programmers."""
 
     def tool(a: int) -> None:
         """Do it.
@@ -428,8 +428,8 @@ def test_a_description_that_is_given_replaces_the_docstrings() -> None:
 
 
 @pytest.mark.requirement("A31", "A32")
-def test_the_style_of_a_docstring_does_not_show_in_the_schema() -> None:
-    """Whether it is found out or stated, in any of the three styles."""
+def test_the_docstring_style_does_not_affect_the_schema() -> None:
+    """The style is detected or given, and can be any of three."""
 
     def google(a: int, b: str = "") -> None:
         """Do it.
@@ -496,7 +496,7 @@ def test_unannotated_parameters_take_their_type_from_the_docstring() -> None:
 
 
 def test_any_parameter_name_works() -> None:
-    """Names that pydantic models reserve are ordinary words to the author of a tool."""
+    """Authors of tools use names that pydantic models reserve."""
 
     def tool(
         schema: int,
@@ -533,8 +533,8 @@ def test_any_parameter_name_works() -> None:
     ],
     ids=repr,
 )
-def test_the_context_parameter_is_told_by_its_annotation(annotation: Any) -> None:
-    """It may stand anywhere and is never part of the schema."""
+def test_the_context_parameter_is_found_by_its_annotation(annotation: Any) -> None:
+    """It can have any position and is never part of the schema."""
 
     def tool(a: int, ctx: Any = None, *, b: int = 0) -> bool:
         return isinstance(ctx, ToolContext)
@@ -545,8 +545,8 @@ def test_the_context_parameter_is_told_by_its_annotation(annotation: Any) -> Non
     assert built.invoke_sync(a=1) is True
 
 
-def test_a_positional_only_context_before_star_args_is_filled_in() -> None:
-    """Then everything has to be passed by position."""
+def test_a_positional_only_context_before_star_args_is_passed() -> None:
+    """All parameters before `*args` must then be passed by position."""
 
     def tool(ctx: ToolContext[Any], a: int, b: int = 2, /, *rest: int, c: int = 3, **more: int):  # type: ignore[no-untyped-def]
         assert isinstance(ctx, ToolContext)
@@ -572,7 +572,7 @@ def test_a_positional_only_context_before_star_args_is_filled_in() -> None:
 
 
 def test_unpacked_typed_dicts_become_parameters() -> None:
-    """`**kwargs: Unpack[...]` names its keys, and those that may be missing stay missing."""
+    """`**kwargs: Unpack[...]` declares keys, and optional keys stay optional."""
 
     class Settings(TypedDict):
         """Settings."""
@@ -589,8 +589,8 @@ def test_unpacked_typed_dicts_become_parameters() -> None:
     assert built.invoke_sync(size=1, colour="red") == {"size": 1, "colour": "red"}
 
 
-def test_local_classes_in_postponed_annotations_are_found() -> None:
-    """This module has `from __future__ import annotations`; no peer builds such a tool."""
+def test_local_classes_in_postponed_annotations_are_resolved() -> None:
+    """This module has `from __future__ import annotations`, so its annotations are strings."""
 
     class Local(BaseModel):
         value: int
@@ -602,8 +602,8 @@ def test_local_classes_in_postponed_annotations_are_found() -> None:
     assert tool.invoke_sync({"it": {"value": 5}}) == 5
 
 
-def test_callables_of_every_kind_become_tools() -> None:
-    """Whatever has a signature and a name can be a tool."""
+def test_all_kinds_of_callables_become_tools() -> None:
+    """Any callable with a signature and a name can be a tool."""
 
     class Adder:
         """Add."""
@@ -650,7 +650,7 @@ def _no_generator() -> Any:
 
 
 class Opaque:
-    """No JSON describes it."""
+    """A class without a JSON form."""
 
 
 def _opaque(thing: Opaque) -> None: ...
@@ -686,17 +686,15 @@ def _two_contexts(a: ToolContext[Any], b: ToolContext[Any]) -> None: ...
     ],
     ids=lambda value: getattr(value, "__name__", "") if callable(value) else "",
 )
-def test_what_cannot_be_a_tool_is_refused_with_its_culprit_and_a_remedy(
-    func: Any, words: list[str]
-) -> None:
-    """The message alone must be enough to mend it."""
+def test_invalid_tools_are_refused_with_the_cause_and_a_remedy(func: Any, words: list[str]) -> None:
+    """The error alone must be enough to fix the tool."""
     with pytest.raises(UserError) as caught:
         function_tool(typing.cast("Callable[..., Any]", func)).build()
     for word in words:
         assert word in str(caught.value)
 
 
-def test_an_unresolvable_return_annotation_costs_nothing_but_its_schema() -> None:
+def test_an_unresolvable_return_annotation_only_omits_the_output_schema() -> None:
     """Models never see it."""
     built = function_tool(_returns_nowhere)
     assert built.output_json_schema is None
@@ -705,7 +703,7 @@ def test_an_unresolvable_return_annotation_costs_nothing_but_its_schema() -> Non
 
 @pytest.mark.parametrize("name", ["", "has space", "dotted.name", "ümlaut", "x" * 65, "a\n"])
 def test_names_that_providers_refuse_are_refused_with_a_suggestion(name: str) -> None:
-    """A provider's own error comes late and names no line."""
+    """The error of a provider comes late and names no line."""
 
     def tool() -> None: ...
 
@@ -714,8 +712,8 @@ def test_names_that_providers_refuse_are_refused_with_a_suggestion(name: str) ->
         function_tool(tool)
 
 
-def test_changing_what_was_handed_out_changes_nothing() -> None:
-    """The published schema is the enforced one, whatever somebody does to a copy."""
+def test_changing_a_returned_schema_does_not_affect_the_tool() -> None:
+    """Arguments are always validated against the published schema."""
 
     @function_tool
     def tool(a: list[Location]) -> None: ...
@@ -728,8 +726,8 @@ def test_changing_what_was_handed_out_changes_nothing() -> None:
 
 
 @pytest.mark.requirement("A34")
-def test_the_pydantic_model_of_the_parameters_is_there_for_those_who_want_it() -> None:
-    """Programs written against the model keep working."""
+def test_the_pydantic_model_of_the_parameters_is_available() -> None:
+    """Programs that use the model continue to work."""
 
     def tool(a: int, json: str = "x", *rest: int, **more: float) -> None: ...
 
@@ -742,8 +740,8 @@ def test_the_pydantic_model_of_the_parameters_is_there_for_those_who_want_it() -
     assert schema.params_json_schema == function_tool(tool).params_json_schema
 
 
-def test_a_return_annotation_is_published() -> None:
-    """Servers and type-aware callers read it."""
+def test_the_schema_of_a_return_annotation_is_published() -> None:
+    """Servers and typed callers use it."""
 
     @function_tool
     def tool() -> list[Point]: ...  # type: ignore[empty-body]
@@ -753,7 +751,7 @@ def test_a_return_annotation_is_published() -> None:
     assert schema["items"] == {"$ref": "#/$defs/Point"}
 
 
-def test_a_return_annotation_is_kept_private_on_request() -> None:
+def test_the_output_schema_can_be_disabled() -> None:
     """Its schema costs tokens."""
 
     @function_tool(output_schema=False)
@@ -763,7 +761,7 @@ def test_a_return_annotation_is_kept_private_on_request() -> None:
 
 
 def test_methods_bind_to_their_instance() -> None:
-    """A tool declared in a class body behaves as the method it replaces."""
+    """A tool declared in a class body behaves like the method it replaces."""
 
     class Bank:
         def __init__(self, balance: int) -> None:
@@ -797,8 +795,8 @@ def test_methods_bind_to_their_instance() -> None:
         Bank.deposit.invoke_sync(amount=1)
 
 
-def test_a_function_kept_in_a_class_but_written_elsewhere_is_no_method() -> None:
-    """Whether a tool binds is decided by where its function was written."""
+def test_a_function_defined_outside_a_class_is_not_a_method() -> None:
+    """Binding depends on where the function was defined."""
 
     @function_tool
     def outside(amount: int) -> int:
@@ -810,8 +808,7 @@ def test_a_function_kept_in_a_class_but_written_elsewhere_is_no_method() -> None
     assert Box().tool.invoke_sync(amount=3) == 3
 
 
-def test_strict_pydantic_models_keep_their_own_rules() -> None:
-    """The model's author has decided."""
+def test_pydantic_models_keep_their_own_configuration() -> None:
 
     class Loose(BaseModel):
         model_config = ConfigDict(extra="allow")

@@ -1,4 +1,4 @@
-"""Schemas at the edges: references written in odd ways, values that are null, what nobody named."""
+"""Test edge cases of schemas: unusual references, nullable values and unnamed parameters."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def optional(schema: Any) -> Any:
-    """Convert one property that may be left out, and give what became of it."""
+def convert_optional(schema: Any) -> Any:
+    """Convert one optional property and return its new schema."""
     return ensure_strict_json_schema({"type": "object", "properties": {"x": schema}})["properties"][
         "x"
     ]
@@ -36,13 +36,13 @@ def optional(schema: Any) -> Any:
         ({"enum": ["a", None]}, {"type": ["string", "null"], "enum": ["a", None]}),
     ],
 )
-def test_a_value_of_its_own_may_be_null_only_where_it_is(schema: Any, strict: Any) -> None:
-    """A fixed value without a type says by itself whether null is among it."""
-    assert optional(schema) == strict
+def test_a_constant_becomes_nullable_only_if_null_is_allowed(schema: Any, strict: Any) -> None:
+    """A constant without a type decides by its values whether null is allowed."""
+    assert convert_optional(schema) == strict
 
 
-def test_a_reference_may_be_written_as_an_address_writes_it() -> None:
-    """Spaces and such are written with `%` in a reference, and as they are in `$defs`."""
+def test_a_reference_can_be_percent_encoded() -> None:
+    """Spaces are written as `%20` in a reference, but unencoded in `$defs`."""
     schema = {
         "type": "object",
         "properties": {"x": {"$ref": "#/$defs/a%20b"}},
@@ -53,8 +53,8 @@ def test_a_reference_may_be_written_as_an_address_writes_it() -> None:
 
 
 @pytest.mark.parametrize("number", ["1", "7", "99999999999999999999"])
-def test_a_reference_past_the_end_of_a_list_leads_nowhere(number: str) -> None:
-    """It is refused in our words, not with an error about an index."""
+def test_a_reference_past_the_end_of_a_list_is_refused(number: str) -> None:
+    """The error is one of this library and not an `IndexError`."""
     ref = f"#/properties/y/anyOf/{number}"
     properties = {"x": {"$ref": ref}, "y": {"anyOf": [{"type": "string"}]}}
     schema = {"type": "object", "properties": properties, "required": ["x", "y"]}
@@ -72,8 +72,8 @@ def test_a_reference_past_the_end_of_a_list_leads_nowhere(number: str) -> None:
         ({"const": "a", "enum": ["a", "b"]}, "string"),
     ],
 )
-def test_the_type_is_told_by_what_stands_beside_it(schema: Any, kind: str) -> None:
-    """Strict mode asks for a type everywhere; schemas written by hand often have none."""
+def test_a_missing_type_is_inferred_from_other_keywords(schema: Any, kind: str) -> None:
+    """Strict mode requires a type everywhere, and hand-written schemas often have none."""
     whole = {"type": "object", "properties": {"x": schema}, "required": ["x"]}
     assert ensure_strict_json_schema(whole)["properties"]["x"]["type"] == kind
 
@@ -90,8 +90,8 @@ CHAINS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("link", CHAINS)
-def test_a_chain_of_definitions_ends_whatever_links_it(link: str) -> None:
-    """Each link that is written out uses the stack; a thousand would be too many."""
+def test_a_long_chain_of_definitions_is_refused_for_every_kind_of_link(link: str) -> None:
+    """Inlining each link uses the stack, and a thousand links would be too many."""
     definitions: dict[str, Any] = {
         f"D{number}": CHAINS[link]({"$ref": f"#/$defs/D{number + 1}", "description": "d"})
         for number in range(1_000)
@@ -103,8 +103,8 @@ def test_a_chain_of_definitions_ends_whatever_links_it(link: str) -> None:
         to_strict(schema, ANTHROPIC_STRICT)
 
 
-def test_objects_may_be_nested_as_deeply_as_the_provider_allows() -> None:
-    """Ten levels are taken, the eleventh is refused: counted exactly."""
+def test_objects_can_be_nested_up_to_the_limit_of_the_provider() -> None:
+    """Ten levels are accepted and the eleventh is refused."""
 
     def nested(levels: int) -> dict[str, Any]:
         schema: dict[str, Any] = {"type": "string"}
@@ -118,7 +118,7 @@ def test_objects_may_be_nested_as_deeply_as_the_provider_allows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("beside", "items", "most"),
+    ("keywords", "items", "most"),
     [
         ({}, {"type": "string"}, 1),
         ({"items": False}, {"type": "string"}, 1),
@@ -131,11 +131,11 @@ def test_objects_may_be_nested_as_deeply_as_the_provider_allows() -> None:
         ({"items": {"type": "string"}, "maxItems": 5}, {"type": "string"}, 5),
     ],
 )
-def test_what_follows_the_first_items_of_an_array_is_kept(
-    beside: Any, items: Any, most: int | None
+def test_items_after_the_first_ones_of_an_array_are_retained(
+    keywords: Any, items: Any, most: int | None
 ) -> None:
-    """A tuple has a fixed length where nothing may follow, and only there."""
-    schema = {"type": "array", "prefixItems": [{"type": "string"}], **beside}
+    """A tuple has a fixed length only if no further items are allowed."""
+    schema = {"type": "array", "prefixItems": [{"type": "string"}], **keywords}
     whole = {"type": "object", "properties": {"x": schema}, "required": ["x"]}
     x = ensure_strict_json_schema(whole)["properties"]["x"]
     assert (x["items"], x.get("maxItems")) == (items, most)
@@ -146,8 +146,8 @@ class Filters(TypedDict):
     since: NotRequired[int]
 
 
-def test_what_a_function_says_of_itself() -> None:
-    """Providers with a strict mode are asked for it unless it is turned off."""
+def test_functions_are_strict_by_default() -> None:
+    """Providers are asked for strict mode unless it is turned off."""
 
     def find(text: str, **filters: Unpack[Filters]) -> str:
         return text
@@ -158,8 +158,8 @@ def test_what_a_function_says_of_itself() -> None:
     assert schema.signature == inspect.signature(find)
 
 
-def test_a_key_that_is_left_out_of_a_model_is_left_out_of_the_call() -> None:
-    """A key of a TypedDict that may be absent has no default that could be passed."""
+def test_an_omitted_key_of_a_typed_dict_is_omitted_in_the_call() -> None:
+    """An optional key of a TypedDict has no default value."""
 
     def find(text: str = "all", **filters: Unpack[Filters]) -> None: ...
 
@@ -183,8 +183,8 @@ def test_a_key_that_is_left_out_of_a_model_is_left_out_of_the_call() -> None:
         (Field(serialization_alias="s"), "number"),
     ],
 )
-def test_a_parameter_goes_by_the_name_that_is_read(field: Any, key: str) -> None:
-    """Of pydantic's three names the one for reading counts: the model writes it, we read it."""
+def test_a_parameter_uses_its_validation_alias(field: Any, key: str) -> None:
+    """Of the three aliases of pydantic, the one for input applies to arguments."""
 
     @function_tool
     def double(number: Annotated[int, field]) -> int:
@@ -194,11 +194,11 @@ def test_a_parameter_goes_by_the_name_that_is_read(field: Any, key: str) -> None
     assert double.invoke_sync(json.dumps({key: 4})) == 8
 
 
-def test_a_default_from_pydantic_is_a_value() -> None:
-    """Only `Field(...)` describes; any other object of pydantic's is what the argument is."""
+def test_a_default_can_be_any_pydantic_object() -> None:
+    """Only `Field(...)` is a description; any other object is the value itself."""
 
     class FieldInfo:
-        """A class of the author's that only has the name."""
+        """A user class with the same name as the class of pydantic."""
 
     own = FieldInfo()
 
@@ -211,8 +211,8 @@ def test_a_default_from_pydantic_is_a_value() -> None:
 
 
 @pytest.mark.parametrize("text", ["{}", '{"a": null, "b": null, "c": null}'])
-def test_what_a_field_says_of_a_default_reaches_the_function(text: str) -> None:
-    """Python's own default is pydantic's mark there, which is no number."""
+def test_a_default_in_field_is_passed_to_the_function(text: str) -> None:
+    """The Python default is then a `FieldInfo` object, which is not a number."""
 
     @function_tool
     def add(
@@ -227,8 +227,8 @@ def test_what_a_field_says_of_a_default_reaches_the_function(text: str) -> None:
     assert add.invoke_sync(text) == [1, 20, 3]
 
 
-def test_each_call_gets_a_value_of_its_own_from_a_factory() -> None:
-    """One list for all calls would carry what one call put in into the next."""
+def test_a_default_factory_creates_a_new_value_for_each_call() -> None:
+    """A shared list would carry values from one call to the next."""
 
     @function_tool
     def collect(into: list[int] = Field(default_factory=list)) -> int:  # noqa: B008
@@ -239,21 +239,24 @@ def test_each_call_gets_a_value_of_its_own_from_a_factory() -> None:
     assert "into" not in collect.params_json_schema.get("required", [])
 
 
-def test_further_arguments_cannot_take_the_place_of_declared_ones() -> None:
-    """Python would raise `got multiple values` for a parameter that goes by another name."""
+def test_extra_arguments_cannot_replace_declared_parameters() -> None:
+    """Python would raise `got multiple values` for a parameter with an alias."""
 
     @function_tool
     def send(number: Annotated[int, Field(alias="n")] = 0, **rest: int) -> dict[str, Any]:
         return {"number": number, **rest}
 
     assert send.invoke_sync('{"n": 1, "x": 2}') == {"number": 1, "x": 2}
-    assert send.invoke_sync('{"rest": 3}') == {"number": 0, "rest": 3}  # the name of all is free
+    assert send.invoke_sync('{"rest": 3}') == {
+        "number": 0,
+        "rest": 3,
+    }  # the `**` name is free
     with pytest.raises(ModelBehaviorError, match="number: unknown, leave it out"):
         send.invoke_sync('{"n": 1, "number": 2}')
 
 
-def test_a_name_bound_by_position_alone_is_free_for_further_arguments() -> None:
-    """Python tells the two apart, so a tool does."""
+def test_the_name_of_a_positional_only_parameter_is_free_for_extra_arguments() -> None:
+    """Python distinguishes the two, and so does a tool."""
 
     def send(to: str, /, **rest: int) -> dict[str, Any]:
         return {"first": to, **rest}
@@ -262,8 +265,8 @@ def test_a_name_bound_by_position_alone_is_free_for_further_arguments() -> None:
     assert tool.invoke_sync('{"to": 5}') == {"first": "me", "to": 5}
 
 
-def test_types_of_one_name_are_told_apart() -> None:
-    """Two modules may each have a `Place`: each parameter refers to its own."""
+def test_types_with_the_same_name_are_distinguished() -> None:
+    """Two modules can each have a `Place`; each parameter must reference its own."""
 
     def place(**fields: Any) -> Any:
         return create_model("Place", **fields)
@@ -288,8 +291,8 @@ def unit(schema: dict[str, Any]) -> None:
     schema["unit"] = "m"
 
 
-def test_a_field_may_change_its_own_schema() -> None:
-    """As in pydantic: a dictionary is added, a function is called."""
+def test_a_field_can_change_its_own_schema() -> None:
+    """As in pydantic, a dictionary is merged and a function is called."""
 
     def go(
         a: Annotated[int, Field(json_schema_extra={"unit": "m"})],
@@ -309,8 +312,8 @@ def test_a_field_may_change_its_own_schema() -> None:
         (list[threading.Barrier], "the type list[threading.Barrier], which"),
     ],
 )
-def test_a_refused_annotation_is_written_as_in_code(annotation: Any, words: str) -> None:
-    """An author finds the place by the text of the annotation."""
+def test_a_refused_annotation_is_shown_as_in_the_source(annotation: Any, words: str) -> None:
+    """The author can then search for the text of the annotation."""
 
     def go(a: Any) -> None: ...
 
@@ -322,7 +325,7 @@ def test_a_refused_annotation_is_written_as_in_code(annotation: Any, words: str)
 
 
 class Bare:
-    """Its instances can be called, and have no code of their own."""
+    """A class whose instances are callable but have no code object."""
 
     def __init__(self, call: Any) -> None:
         self.call = call
@@ -333,14 +336,14 @@ class Bare:
     __call__ = print
 
 
-def test_what_has_no_line_is_named_by_its_module() -> None:
-    """Callables written in C, or instances that call them, are named instead."""
+def test_a_callable_without_source_is_named_by_its_module() -> None:
+    """Covers callables written in C and callable instances."""
     with pytest.raises(UserError, match=rf"\({__name__}\.Bare\)"):
         function_schema(Bare(print), name_override="bare")
 
 
-def test_names_are_looked_up_where_a_function_was_made() -> None:
-    """Code that is run from a text has names of its own, and the module's name of who ran it."""
+def test_names_in_annotations_are_resolved_where_the_function_was_defined() -> None:
+    """Code run with `exec` has its own namespace but the module name of its caller."""
     space: dict[str, Any] = {"__name__": __name__}
     text = "from __future__ import annotations\nOwn = int\ndef double(a: Own): return 2 * a\n"
     exec(text, space)  # noqa: S102 - the text stands above
@@ -353,8 +356,8 @@ class Loose(TypedDict, total=False):
     far: Required[int]
 
 
-def test_a_key_of_a_loose_dictionary_may_be_left_out_unless_it_is_required() -> None:
-    """`total=False`, `Required` and `NotRequired` mean what they mean to a type checker."""
+def test_keys_of_a_non_total_typed_dict_are_optional_unless_required() -> None:
+    """`total=False`, `Required` and `NotRequired` have the same meaning as for a type checker."""
 
     @function_tool
     def go(**options: Unpack[Loose]) -> dict[str, Any]:
@@ -366,8 +369,8 @@ def test_a_key_of_a_loose_dictionary_may_be_left_out_unless_it_is_required() -> 
         go.invoke_sync('{"near": 1}')
 
 
-def test_arguments_by_position_of_mixed_types_are_refused() -> None:
-    """A JSON array of arguments has no place to say which is which."""
+def test_positional_arguments_of_mixed_types_are_refused() -> None:
+    """A JSON array of arguments cannot express a type for each position."""
 
     def go(*parts: *tuple[int, str]) -> None: ...
 
@@ -375,8 +378,8 @@ def test_arguments_by_position_of_mixed_types_are_refused() -> None:
         function_schema(go)
 
 
-def test_bounds_hold_however_they_are_written() -> None:
-    """The quick way and the careful way of reading know the same bounds."""
+def test_bounds_apply_in_both_readers() -> None:
+    """The fast and the careful argument reader enforce the same bounds."""
 
     @function_tool
     def go(
@@ -397,7 +400,7 @@ def test_bounds_hold_however_they_are_written() -> None:
             go.invoke_sync(f"{{{one}}}")
 
 
-def test_two_parameters_of_one_name_are_refused() -> None:
+def test_two_parameters_with_the_same_name_are_refused() -> None:
     """A call could fill only one of them."""
 
     def weigh(a: Annotated[int, Field(alias="x")], b: Annotated[int, Field(alias="x")]) -> int:

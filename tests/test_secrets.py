@@ -1,4 +1,4 @@
-"""Secrets are masked in whatever leaves the process: texts, JSON, messages, encodings of them."""
+"""Test that secrets are masked in texts, JSON and messages, in all their usual encodings."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def registered() -> Iterator[str]:
     forget_secret(VALUE)
 
 
-def test_a_registered_value_is_masked_until_it_is_forgotten() -> None:
-    """Tests and rotated keys must be able to take a value back."""
+def test_a_registered_value_is_masked_until_it_is_unregistered() -> None:
+    """Tests and rotated keys need to remove a value."""
     register_secret("hunter2-hunter2")
     register_secret("hunter2-hunter2")
 
@@ -66,8 +66,8 @@ def test_a_registered_value_is_masked_until_it_is_forgotten() -> None:
     ],
     ids=["str", "bytes", "SecretStr", "SecretBytes", "with blanks"],
 )
-def test_a_secret_may_come_in_any_wrapping(value: str | bytes | SecretStr | SecretBytes) -> None:
-    """Secrets are read from files, the environment and settings objects."""
+def test_a_secret_can_have_any_supported_type(value: str | bytes | SecretStr | SecretBytes) -> None:
+    """Secrets come from files, the environment and settings objects."""
     register_secret(value)
 
     assert mask("a violet-tulip b") == "a *** b"
@@ -77,21 +77,21 @@ def test_a_secret_may_come_in_any_wrapping(value: str | bytes | SecretStr | Secr
 
 @pytest.mark.parametrize("value", ["", "abcde", "     abcde   ", b"12345", SecretStr("")])
 def test_a_short_secret_is_refused_with_the_reason(value: str | bytes | SecretStr) -> None:
-    """A short value would be masked all over ordinary text; an unset one would mask nothing."""
+    """A short value would be masked all over ordinary text; an empty one would mask nothing."""
     with pytest.raises(UserValueError, match=r"expected 6 to 32,768 bytes, got \d") as caught:
         register_secret(value)
     assert "abcde" not in str(caught.value)
 
 
 def test_a_huge_secret_is_refused() -> None:
-    """The time that masking takes is promised, and depends on the sizes of secrets."""
+    """The time for masking is bounded, and it depends on the sizes of secrets."""
     with pytest.raises(UserValueError, match="got 32,769"):
         register_secret("x" * 32_769)
 
 
 @pytest.mark.parametrize("value", [None, 123456789, ["violet-tulip"]])
-def test_what_is_no_secret_is_refused(value: object) -> None:
-    """`os.environ.get()` gives `None`: better told at the start than noticed in a leak."""
+def test_an_invalid_secret_is_refused(value: object) -> None:
+    """`os.environ.get()` can return `None`; an early error is better than a leak."""
     with pytest.raises(UserTypeError, match=r"str, bytes or an object with get_secret_value"):
         register_secret(value)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
@@ -124,7 +124,7 @@ ENCODINGS: dict[str, Callable[[str], str]] = {
 
 @pytest.mark.parametrize("name", ENCODINGS)
 def test_a_registered_value_is_masked_in_every_usual_encoding(registered: str, name: str) -> None:
-    """Headers, addresses and logs hardly ever carry a secret as it is."""
+    """Headers, addresses and logs rarely contain a secret unencoded."""
     encoded = ENCODINGS[name](registered)
 
     masked = mask(f"before {encoded} after")
@@ -141,10 +141,10 @@ def test_a_registered_value_is_masked_in_every_usual_encoding(registered: str, n
     st.binary(max_size=7),
     st.booleans(),
 )
-def test_a_secret_in_the_middle_of_base64_is_masked_at_each_alignment(
+def test_a_secret_inside_base64_is_masked_at_each_alignment(
     secret: bytes, before: bytes, after: bytes, safe: bool
 ) -> None:
-    """Where a secret falls in the encoded data decides how it looks there."""
+    """The encoded form of a secret depends on its offset in the data."""
     encode = base64.urlsafe_b64encode if safe else base64.b64encode
     encoded = encode(before + secret + after).decode()
     register_secret(secret)
@@ -156,11 +156,11 @@ def test_a_secret_in_the_middle_of_base64_is_masked_at_each_alignment(
     left, found, right = masked.partition(MASK)
     assert found
     assert encoded.startswith(left)
-    assert len(left) <= -(-8 * len(before) // 6)  # nothing but what stands before the secret
+    assert len(left) <= -(-8 * len(before) // 6)  # only the text before the secret
     assert len(right.rstrip("=")) <= -(-8 * len(after) // 6)
 
 
-def test_overlapping_secrets_leave_no_rest() -> None:
+def test_overlapping_secrets_are_masked_completely() -> None:
     """Masking one after the other would leave the end of the second."""
     register_secret("abcdefgh")
     register_secret("efghijkl")
@@ -228,8 +228,8 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_what_looks_like_a_secret_is_masked(name: str) -> None:
-    """Nobody registers the key that a server sends back in its error."""
+def test_values_that_look_like_secrets_are_masked(name: str) -> None:
+    """An error of a server can contain a key that was never registered."""
     text, expected = SHAPES[name]
 
     masked = mask(text)
@@ -240,8 +240,8 @@ def test_what_looks_like_a_secret_is_masked(name: str) -> None:
 
 @pytest.mark.parametrize("before", ["", "a", "ab", "/v1/x", "1234567"])
 @pytest.mark.parametrize("secret", ["sk-aB3dEf6hIj9kLm2nOp", "password=tulip", JWT, PEM])
-def test_what_looks_like_a_secret_is_masked_in_base64(secret: str, before: str) -> None:
-    """An encoded key is one call of `b64decode` away from the key."""
+def test_values_that_look_like_secrets_are_masked_in_base64(secret: str, before: str) -> None:
+    """One call of `b64decode` would restore the key."""
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         encoded = encode(f"{before}the {secret} is it".encode()).decode()
 
@@ -274,8 +274,8 @@ def test_what_looks_like_a_secret_is_masked_in_base64(secret: str, before: str) 
         base64.b64encode(b"The quick brown fox jumps over the lazy dog").decode(),
     ],
 )
-def test_ordinary_text_is_left_alone(text: str) -> None:
-    """A model that reads asterisks in place of facts cannot correct itself."""
+def test_ordinary_text_is_unchanged(text: str) -> None:
+    """A model that reads asterisks instead of facts cannot correct itself."""
     assert mask(text) == text
 
 
@@ -286,8 +286,8 @@ def test_ordinary_text_is_left_alone(text: str) -> None:
         max_size=6,
     ).map("\n".join)
 )
-def test_masking_twice_is_masking_once(text: str) -> None:
-    """Messages pass several places that mask, and what is masked stays readable."""
+def test_masking_is_idempotent(text: str) -> None:
+    """Messages are masked in several places, and masked text must stay readable."""
     masked = mask(text)
 
     assert mask(masked) == masked
@@ -315,17 +315,17 @@ EVIL = [
 @pytest.mark.scaled
 @pytest.mark.parametrize("piece", EVIL)
 def test_masking_a_hostile_text_takes_linear_time(piece: str) -> None:
-    """Whoever writes a tool's output must not be able to stop the process that masks it."""
+    """The output of a tool must not block the process that masks it."""
     register_secret("abcabcabcabcabcabcabcabd" * 8)
     text = (piece * (LARGE // len(piece) + 1))[:LARGE]
-    with at_most(LARGE // 1_000):  # a quadratic search takes minutes
+    with at_most(LARGE // 1_000):  # a quadratic search would take minutes
         mask(text)
 
 
-def test_masking_a_short_text_is_cheap() -> None:
-    """Each error, event and log line passes it."""
+def test_masking_a_short_text_is_fast() -> None:
+    """Each error, event and log line is masked."""
     text = "File '/tmp/report.txt' could not be opened: permission denied on line 12 of the job"
-    mask(text)  # compiles what it needs
+    mask(text)  # compiles the patterns
     with at_most(50):
         for _ in range(1_000):
             mask(text)
@@ -371,8 +371,8 @@ def test_json_is_masked_in_keys_and_values_at_any_depth() -> None:
     }
 
 
-def test_keys_that_are_masked_alike_stay_apart() -> None:
-    """Masking may hide a key but must not lose its value."""
+def test_keys_with_the_same_mask_stay_distinct() -> None:
+    """Masking can hide a key but must not lose its value."""
     register_secret("violet-tulip")
     register_secret("purple-daisy")
 
@@ -381,8 +381,8 @@ def test_keys_that_are_masked_alike_stay_apart() -> None:
     assert masked == {"***": 1, "*** (2)": 2, "*** (3)": 3}
 
 
-def test_masking_json_survives_any_shape_and_keeps_what_is_no_json() -> None:
-    """What is reported is seldom clean JSON, and reporting must not fail."""
+def test_masking_handles_any_shape_and_values_that_are_not_json() -> None:
+    """Reports are seldom clean JSON, and reporting must not fail."""
     cycle: list[object] = []
     cycle.append(cycle)
     now = dt.datetime.now(tz=dt.UTC)
@@ -391,8 +391,8 @@ def test_masking_json_survives_any_shape_and_keeps_what_is_no_json() -> None:
     assert mask_json([now, 10**5000]) == [now, 10**5000]
 
 
-def test_masking_while_others_register_never_fails_nor_misses() -> None:
-    """Secrets are registered at any time, by any thread."""
+def test_masking_is_thread_safe_during_registration() -> None:
+    """Any thread can register secrets at any time."""
     register_secret("violet-tulip")
     failures: list[BaseException | str] = []
     barrier = threading.Barrier(5)
@@ -428,7 +428,7 @@ def fail(canaries: list[str]) -> None:
 
 
 def plant(canaries: list[str]) -> str:
-    """Give what a broken program shows of its secrets: all the sinks as one text."""
+    """Return the output of a broken program with secrets: all sinks as one text."""
     places = {
         "env": "\n".join(f"VALUE_{n}={canary}" for n, canary in enumerate(canaries)),
         "args": json.dumps([{"query": canary, "nested": [canary]} for canary in canaries]),
@@ -457,8 +457,8 @@ def plant(canaries: list[str]) -> str:
 
 
 @pytest.mark.requirement("S20")
-def test_none_of_forty_canaries_gets_out() -> None:
-    """Planted in every sink, in every encoding, none may be found again."""
+def test_none_of_forty_canaries_leaks() -> None:
+    """They are planted in every sink and encoding, and none may be found in the output."""
     source = random.Random(20)  # noqa: S311 - made-up secrets
     alphabet = string.ascii_letters + string.digits + " +/=&?%\"'\\éß-_"
     canaries = [

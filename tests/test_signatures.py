@@ -90,7 +90,7 @@ _MISTAKES: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("message", _MISTAKES)
-def test_a_value_of_a_wrong_type_is_refused_where_it_is_written(message: str) -> None:
+def test_a_value_of_a_wrong_type_is_refused_by_the_call_that_passes_it(message: str) -> None:
     with pytest.raises(UserError) as caught:
         _MISTAKES[message]()
     assert message in str(caught.value)
@@ -111,7 +111,9 @@ def test_a_value_of_a_wrong_type_is_refused_where_it_is_written(message: str) ->
     ],
 )
 @pytest.mark.parametrize("target", [_double, _tool], ids=["function", "tool"])
-def test_a_policy_without_its_parentheses_says_so(name: str, target: Any) -> None:
+def test_a_policy_without_parentheses_is_refused_with_the_correct_form(
+    name: str, target: Any
+) -> None:
     with pytest.raises(UserError) as caught:
         getattr(policies, name)(target)
     assert str(caught.value) == (

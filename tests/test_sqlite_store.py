@@ -1,4 +1,4 @@
-"""The store in a file: what every store promises, and what a file adds to it."""
+"""Test the SQLite event store: the contract of every store, and the behavior of its file."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.mark.requirement("D9", "D11", "D52", "D53", "F23", "F38")
 class TestContract(EventStoreContract):
-    """What every store promises, of a file."""
+    """The contract of every store, with a file."""
 
     lasting = True
 
@@ -59,25 +59,25 @@ class TestContract(EventStoreContract):
         self._path = tmp_path / "events.db"
 
     def make_store(self) -> SQLiteEventStore:
-        """Give an empty store."""
+        """Return an empty store."""
         return SQLiteEventStore(self._path)
 
     def reopen(self, store: EventStore) -> SQLiteEventStore:
-        """Open it again."""
+        """Open the same log again."""
         store.close()
         return self.make_store()
 
 
 class TestContractOfManySessions(TestContract):
-    """The same, of a session that is not the first one."""
+    """The same contract for a session that is not the first one."""
 
     def make_store(self) -> SQLiteEventStore:
-        """Give an empty store."""
+        """Return an empty store."""
         return SQLiteEventStore(self._path, "another ü")
 
 
 class TestContractOfTwoStores(TestContract):
-    """The same where a reader has opened the file for itself, as another process does."""
+    """The same contract with a second reader of the file, as in another process."""
 
     @pytest.mark.requirement("F23")
     def test_waiting_sees_what_another_writes(self) -> None:
@@ -88,12 +88,12 @@ class TestContractOfTwoStores(TestContract):
         ):
             for number in range(20):
                 waiting = reader.wait(number - 1)
-                writer.append([said(str(number))]).result(PATIENCE)
+                writer.append([message(str(number))]).result(PATIENCE)
                 assert waiting.result(PATIENCE) == number
             assert texts(reader) == [str(number) for number in range(20)]
 
 
-def said(text: str, **envelope: Any) -> Event:
+def message(text: str, **envelope: Any) -> Event:
     return MessageEvent(text).replace(**envelope)
 
 
@@ -102,13 +102,13 @@ def texts(store: SQLiteEventStore, **options: Any) -> list[str]:
     return [cast("MessageEvent", event).content for event in events]
 
 
-def put(store: SQLiteEventStore, *events: Event, **options: Any) -> int:
+def append(store: SQLiteEventStore, *events: Event, **options: Any) -> int:
     return store.append(events, **options).result(PATIENCE)
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Give where a store may be."""
+    """Return the path of a store that does not exist yet."""
     return tmp_path / "events.db"
 
 
@@ -116,8 +116,8 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.requirement("F35")
-def test_a_file_of_another_kind_is_refused_and_left_alone(path: Path) -> None:
-    """Whoever mistypes a path loses nothing."""
+def test_a_file_of_another_format_is_refused_and_unchanged(path: Path) -> None:
+    """A mistyped path must not destroy a file."""
     for content in (b"Dear diary,\n" * 50, b"SQLite format 3\0 and no more"):
         path.write_bytes(content)
         for read_only in (False, True):
@@ -129,8 +129,8 @@ def test_a_file_of_another_kind_is_refused_and_left_alone(path: Path) -> None:
 
 
 @pytest.mark.requirement("F35")
-def test_a_file_of_another_program_is_refused_and_left_alone(path: Path) -> None:
-    """SQLite is everywhere; its files look alike from outside."""
+def test_a_database_of_another_program_is_refused_and_unchanged(path: Path) -> None:
+    """SQLite files of other programs look the same from outside."""
     with closing(sqlite3.connect(path)) as other:
         other.execute("CREATE TABLE notes (text)")
     content = path.read_bytes()
@@ -140,14 +140,14 @@ def test_a_file_of_another_program_is_refused_and_left_alone(path: Path) -> None
 
 
 def test_an_empty_file_becomes_a_store(path: Path) -> None:
-    """A file made by `mktemp` is as good as none."""
+    """A file created by `mktemp` counts as missing."""
     path.touch()
     with closing(SQLiteEventStore(path)) as store:
-        assert put(store, said("a")) == 0
+        assert append(store, message("a")) == 0
 
 
-def test_a_file_that_is_not_there_is_not_made_unless_asked(path: Path) -> None:
-    """A reader with a wrong path is told so."""
+def test_a_missing_file_is_created_only_on_request(path: Path) -> None:
+    """A reader with a wrong path gets an error."""
     for options in ({"create": False}, {"read_only": True}):
         with pytest.raises(EventStoreError, match=r"The event store .* does not exist"):
             SQLiteEventStore(path, **cast("Any", options))
@@ -161,9 +161,9 @@ def test_a_file_that_is_not_there_is_not_made_unless_asked(path: Path) -> None:
     assert not path.exists()
 
 
-def test_a_store_of_an_earlier_release_is_brought_up_to_date(path: Path) -> None:
-    """Updating the library must not cost the history; reading alone changes nothing."""
-    wire = {**said("old").to_dict(), "id": 4}
+def test_a_store_of_an_earlier_release_is_migrated(path: Path) -> None:
+    """Updating the library must not cost the history; read-only access changes nothing."""
+    wire = {**message("old").to_dict(), "id": 4}
     with closing(sqlite3.connect(path)) as old:
         old.executescript(MIGRATIONS[0])
         old.execute("INSERT INTO log (sid, last_id, next_position) VALUES ('default', 4, 1)")
@@ -179,13 +179,13 @@ def test_a_store_of_an_earlier_release_is_brought_up_to_date(path: Path) -> None
         SQLiteEventStore(path, read_only=True)
     with closing(SQLiteEventStore(path)) as store:
         assert texts(store) == ["old"]
-        assert put(store, said("new"), said("x" * 100_000)) == 6
+        assert append(store, message("new"), message("x" * 100_000)) == 6
     with closing(SQLiteEventStore(path, read_only=True)) as store:
         assert texts(store, limit=2) == ["old", "new"]
 
 
-def test_a_store_of_a_later_release_is_refused_and_left_alone(path: Path) -> None:
-    """Writing to tables that one does not know would destroy them."""
+def test_a_store_of_a_later_release_is_refused_and_unchanged(path: Path) -> None:
+    """Writing to tables of an unknown version would damage them."""
     SQLiteEventStore(path).close()
     with closing(sqlite3.connect(path)) as later:
         later.execute("PRAGMA user_version = 1000")
@@ -197,10 +197,10 @@ def test_a_store_of_a_later_release_is_refused_and_left_alone(path: Path) -> Non
 
 
 @pytest.mark.requirement("F35")
-def test_a_missing_event_is_noticed_by_whoever_reads_or_writes(path: Path) -> None:
-    """A hole is never passed over in silence."""
+def test_a_missing_event_is_detected_by_reads_and_writes(path: Path) -> None:
+    """A hole in the ids is never skipped silently."""
     with closing(SQLiteEventStore(path)) as store:
-        put(store, *[said(str(n)) for n in range(10)])
+        append(store, *[message(str(n)) for n in range(10)])
     with closing(sqlite3.connect(path)) as damage:
         damage.execute("DELETE FROM event WHERE id = 4")
         damage.commit()
@@ -208,16 +208,16 @@ def test_a_missing_event_is_noticed_by_whoever_reads_or_writes(path: Path) -> No
         with pytest.raises(EventStoreCorruptError, match=r"an event is missing.*next to event 5"):
             store.read().result(PATIENCE)
         with pytest.raises(EventStoreCorruptError, match=r"missing at the end.*--salvage"):
-            put(store, said("more"))
+            append(store, message("more"))
         assert texts(store, before=4) == ["0", "1", "2", "3"]
 
 
 @pytest.mark.requirement("F35")
-def test_a_damaged_page_is_reported_and_the_rest_is_salvaged(path: Path) -> None:
-    """Nothing is changed, and what can be read can be had."""
+def test_a_damaged_page_is_reported_and_the_rest_can_be_salvaged(path: Path) -> None:
+    """The file is not changed, and all readable events are returned."""
     with closing(SQLiteEventStore(path)) as store:
-        put(store, *[said(f"{n} " + "x" * 500) for n in range(200)])
-        put(store.session("other"), said("whole"))
+        append(store, *[message(f"{n} " + "x" * 500) for n in range(200)])
+        append(store.session("other"), message("whole"))
     content = bytearray(path.read_bytes())
     place = content.index(b'"content":"100 ') // 4096 * 4096
     content[place : place + 4096] = bytes(4096)
@@ -236,10 +236,10 @@ def test_a_damaged_page_is_reported_and_the_rest_is_salvaged(path: Path) -> None
 
 
 @pytest.mark.requirement("F35")
-def test_events_are_salvaged_from_a_file_whose_tables_are_gone(path: Path) -> None:
-    """Each row has its event whole."""
+def test_events_can_be_salvaged_without_the_index_tables(path: Path) -> None:
+    """Each row contains its whole event."""
     with closing(SQLiteEventStore(path)) as store:
-        put(store, *[said(f"{n}") for n in range(20)])
+        append(store, *[message(f"{n}") for n in range(20)])
     content = bytearray(path.read_bytes())
     content[:4096] = bytes(4096)
     path.write_bytes(content)
@@ -253,8 +253,8 @@ def test_events_are_salvaged_from_a_file_whose_tables_are_gone(path: Path) -> No
 
 
 @pytest.mark.requirement("S31")
-def test_a_large_text_is_kept_once_and_comes_back(path: Path) -> None:
-    """A file that is edited ten times is not stored ten times; no payload is a reference."""
+def test_a_large_text_is_stored_once_and_restored(path: Path) -> None:
+    """Ten edits of a file do not store its text ten times, and readers get the full payload."""
     text = "ä" * 500_000
     block = [{"type": "text", "text": text}, {"large": [[0, "text", "content"]]}]
     odd = {"$blob": "0" * 64, "large": "x" * 70_000, "numbers": list(range(30_000))}
@@ -266,7 +266,7 @@ def test_a_large_text_is_kept_once_and_comes_back(path: Path) -> None:
         ToolArtifactEvent("image", data=bytes(range(256)) * 1_000),
     ]
     with closing(SQLiteEventStore(path)) as store:
-        put(store, *events)
+        append(store, *events)
         found = store.read().result(PATIENCE)
         assert found == [event.replace(id=n) for n, event in enumerate(events)]
         where = EventFilter(text="ÄÄÄ")
@@ -275,17 +275,17 @@ def test_a_large_text_is_kept_once_and_comes_back(path: Path) -> None:
 
 
 @pytest.mark.requirement("S31")
-def test_a_payload_may_hold_whatever_the_tables_do(path: Path) -> None:
-    """Names that mean something to the store are data within a payload."""
+def test_a_payload_can_contain_names_that_the_store_uses(path: Path) -> None:
+    """Such names are only data within a payload."""
     names = {"v": 9, "type": "x", "id": 5, "body": "'; DROP TABLE event; --", "large": None}
     with closing(SQLiteEventStore(path, "'; DROP TABLE log; --")) as store:
-        put(store, MessageEvent([names]))
+        append(store, MessageEvent([names]))
         assert store.read().result(PATIENCE) == [MessageEvent([names]).replace(id=0)]
         assert store.read(where=EventFilter(tool_name="' OR 1=1")).result(PATIENCE) == []
 
 
 class StrangeEvent(Event):
-    """Belongs to a program that registered it; this one did not."""
+    """An event type that another program registered and this one did not."""
 
     type = "acme.strange_event"
     durable = True
@@ -294,11 +294,11 @@ class StrangeEvent(Event):
 
 
 @pytest.mark.requirement("D25")
-def test_an_event_of_an_unknown_type_is_given_as_what_it_is(path: Path) -> None:
+def test_an_event_of_an_unknown_type_is_returned_as_a_generic_event(path: Path) -> None:
     """A plugin that is not installed here must not make a log unreadable."""
     strange = stamp(StrangeEvent("odd"), Origin("t", "c", ("c",)), 7).replace(cause=3)
     with closing(SQLiteEventStore(path)) as store:
-        put(store, said("a"), strange, said("b"))
+        append(store, message("a"), strange, message("b"))
         events = store.read().result(PATIENCE)
         unknown = events[1]
         assert isinstance(unknown, UnknownEvent)
@@ -308,13 +308,13 @@ def test_an_event_of_an_unknown_type_is_given_as_what_it_is(path: Path) -> None:
         assert "register_event" in unknown.problem
         for where in (EventFilter(types=("acme.strange_event",)), EventFilter(text="ODD")):
             assert store.read(where=where).result(PATIENCE) == [unknown]
-        put(store, unknown.replace(id=-1))
+        append(store, unknown.replace(id=-1))
         assert store.read(after=2).result(PATIENCE)[0].to_dict()["what"] == "odd"
 
 
 @pytest.mark.requirement("F35")
-def test_ids_of_events_that_were_not_stored_are_not_given_again_after_a_crash(path: Path) -> None:
-    """Someone has seen them; a resumed page would take another event for them."""
+def test_ids_of_unstored_events_are_not_reused_after_a_crash(path: Path) -> None:
+    """Clients have seen them, so a resumed page would mistake another event for them."""
     program = """
 import os, sys
 from agents_tools.events import MessageEvent
@@ -334,10 +334,10 @@ os._exit(9)
         assert store.last_id == 5_000
         assert (next_id := store.next_id) > 5_000
     with closing(SQLiteEventStore(path)) as store:
-        assert store.next_id == next_id  # closed in good order: nothing is skipped
+        assert store.next_id == next_id  # closed properly: no id is skipped
 
 
-# --- finding --------------------------------------------------------------------------------------
+# --- searching ------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("D52")
@@ -355,10 +355,10 @@ os._exit(9)
     ],
 )
 @pytest.mark.parametrize("reverse", [False, True])
-def test_events_are_found_by_an_index_in_order(
+def test_filtered_reads_use_an_index_and_return_events_in_order(
     path: Path, where: EventFilter | None, index: str, *, reverse: bool
 ) -> None:
-    """A search costs what it finds, not what there is; no search sorts."""
+    """The cost of a search depends on its results, not on the size of the log; no query sorts."""
     SQLiteEventStore(path).close()
     asked: list[str] = []
     with closing(sqlite3.connect(path)) as connection:
@@ -375,10 +375,10 @@ def test_events_are_found_by_an_index_in_order(
 
 
 @pytest.mark.requirement("D52")
-def test_several_types_come_in_one_order(path: Path) -> None:
-    """Each type is walked through by itself."""
+def test_several_types_are_merged_in_one_order(path: Path) -> None:
+    """The store iterates over each type separately."""
     with closing(SQLiteEventStore(path)) as store:
-        put(store, *[(said("m"), NullEvent(), RunStartedEvent())[n % 3] for n in range(60)])
+        append(store, *[(message("m"), NullEvent(), RunStartedEvent())[n % 3] for n in range(60)])
         where = EventFilter(types=("run_started_event", "message_event", "message_event"))
         for reverse in (False, True):
             found = store.read(after=9, where=where, limit=9, reverse=reverse).result(PATIENCE)
@@ -386,13 +386,13 @@ def test_several_types_come_in_one_order(path: Path) -> None:
             assert [event.id for event in found] == (ids[::-1] if reverse else ids)[:9]
 
 
-def test_readers_go_on_while_the_writer_writes(path: Path) -> None:
-    """A reader sees whole appends, and each keeps its pace."""
+def test_readers_continue_while_the_writer_writes(path: Path) -> None:
+    """A reader sees only complete appends, at its own pace."""
     with (
         closing(SQLiteEventStore(path)) as store,
         closing(SQLiteEventStore(path, read_only=True)) as reader,
     ):
-        put(store, said("0"))
+        append(store, message("0"))
         enough = threading.Event()
         counts: list[int] = []
 
@@ -404,7 +404,7 @@ def test_readers_go_on_while_the_writer_writes(path: Path) -> None:
         thread.start()
         try:
             for n in range(100):
-                put(store, *[said(str(n))] * 4)
+                append(store, *[message(str(n))] * 4)
         finally:
             enough.set()
             thread.join()
@@ -412,22 +412,22 @@ def test_readers_go_on_while_the_writer_writes(path: Path) -> None:
         assert counts == sorted(counts)
 
 
-# --- room -----------------------------------------------------------------------------------------
+# --- disk space -----------------------------------------------------------------------------------
 
 
 def filled(path: Path, sessions: int, each: int) -> SQLiteEventStore:
     store = SQLiteEventStore(path)
     for number in range(sessions):
         log = store.session(f"s{number}")
-        events = [said("x" * 1_000, timestamp=1e9 + number * 1e6 + n) for n in range(each)]
-        put(log, *events, MessageEvent(f"{number % 2}" * 100_000).replace(timestamp=1e9))
+        events = [message("x" * 1_000, timestamp=1e9 + number * 1e6 + n) for n in range(each)]
+        append(log, *events, MessageEvent(f"{number % 2}" * 100_000).replace(timestamp=1e9))
         log.close()
     return store
 
 
 @pytest.mark.requirement("D53")
-def test_a_deleted_session_gives_its_room_back(path: Path) -> None:
-    """What is deleted is gone from the disk; what others need of it stays."""
+def test_deleting_a_session_frees_its_disk_space(path: Path) -> None:
+    """Deleted data is removed from the disk; texts shared with other sessions stay."""
     with closing(filled(path, 4, 1_000)) as store:
         large = path.stat().st_size
         for sid in ("s0", "s1", "s3"):
@@ -453,10 +453,10 @@ def test_a_deleted_session_gives_its_room_back(path: Path) -> None:
         ({}, {"s0": 101, "s1": 101, "s2": 101, "s3": 101}),
     ],
 )
-def test_old_sessions_are_dropped_as_a_whole(
+def test_retention_deletes_whole_old_sessions(
     path: Path, limits: dict[str, Any], kept: dict[str, int]
 ) -> None:
-    """Half a conversation is worth nothing; the one that was quiet for longest goes first."""
+    """The session that was inactive for longest is deleted first."""
     with closing(filled(path, 4, 100)) as store:
         deleted = store.retain(**limits).result(PATIENCE)
         left = {one.sid: one.events for one in store.sessions().result(PATIENCE)}
@@ -468,31 +468,31 @@ def test_the_limit_holds_after_a_closed_session_was_deleted(path: Path) -> None:
     """The events of a deleted session are removed later and do not count as the oldest ones."""
     filled(path, 1, 3_000).close()
     with closing(SQLiteEventStore(path)) as store:
-        put(store.session("open"), *[said(str(n)) for n in range(5_000)])
+        append(store.session("open"), *[message(str(n)) for n in range(5_000)])
         store.retain(max_events=1_000).result(PATIENCE)
         assert {one.sid: one.events for one in store.sessions().result(PATIENCE)} == {"open": 1_000}
 
 
 @pytest.mark.requirement("D53")
-def test_a_session_in_use_loses_its_oldest_events_only(path: Path) -> None:
-    """It goes on with its ids, and `expect_seq` counts what was dropped, too."""
+def test_a_session_in_use_loses_only_its_oldest_events(path: Path) -> None:
+    """Its ids continue, and `expect_seq` also counts the deleted events."""
     with closing(SQLiteEventStore(path)) as store:
-        put(store, *[said(str(n), timestamp=1e9) for n in range(5_000)])
+        append(store, *[message(str(n), timestamp=1e9) for n in range(5_000)])
         assert store.retain(max_events=10).result(PATIENCE) == 4_990
         assert texts(store) == [str(n) for n in range(4_990, 5_000)]
-        assert put(store, said("next", timestamp=time()), expect_seq=5_000) == 5_000
+        assert append(store, message("next", timestamp=time()), expect_seq=5_000) == 5_000
         assert store.retain(max_age=3600).result(PATIENCE) == 10
-        put(store, said("and on"))
-        assert store.retain(max_age=3600).result(PATIENCE) == 0  # it has no time
+        append(store, message("and on"))
+        assert store.retain(max_age=3600).result(PATIENCE) == 0  # the last event has no timestamp
         assert [one.events for one in store.sessions().result(PATIENCE)] == [2]
     with closing(SQLiteEventStore(path)) as store:
-        assert put(store, said("and so on")) == 5_002
+        assert append(store, message("and so on")) == 5_002
         assert texts(store) == ["next", "and on", "and so on"]
 
 
 @pytest.mark.requirement("D53")
-def test_deleting_goes_on_after_a_crash(path: Path) -> None:
-    """A session that was half deleted does not come back, and its room is given back later."""
+def test_deleting_a_session_continues_after_a_crash(path: Path) -> None:
+    """A half-deleted session does not reappear, and its space is freed later."""
     with closing(filled(path, 2, 10)):
         pass
     with closing(sqlite3.connect(path)) as crash:
@@ -506,24 +506,24 @@ def test_deleting_goes_on_after_a_crash(path: Path) -> None:
                 assert inside.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)  # noqa: S608 - ours
 
 
-# --- handles --------------------------------------------------------------------------------------
+# --- read-only and closed stores ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "act",
     [
-        lambda store: store.append([said("a")]),
+        lambda store: store.append([message("a")]),
         lambda store: store.delete("default"),
         lambda store: store.retain(max_events=1),
     ],
     ids=["append", "delete", "retain"],
 )
-def test_a_store_for_reading_refuses_to_write(
+def test_a_read_only_store_refuses_to_write(
     path: Path, act: Callable[[SQLiteEventStore], Any]
 ) -> None:
-    """A viewer cannot break what it shows."""
+    """A viewer must not be able to damage a log."""
     with closing(SQLiteEventStore(path)) as store:
-        put(store, said("a"))
+        append(store, message("a"))
     with closing(SQLiteEventStore(path, read_only=True)) as store:
         with pytest.raises(EventStoreError, match="read_only=True"):
             act(store).result(PATIENCE)
@@ -531,10 +531,10 @@ def test_a_store_for_reading_refuses_to_write(
         assert (store.last_id, store.next_id) == (0, 1)
 
 
-def test_a_closed_store_still_knows_where_it_was(path: Path) -> None:
-    """What is closed in good order leaves nothing behind that was only looked at."""
+def test_a_closed_store_still_reports_its_position(path: Path) -> None:
+    """Closing removes the temporary files of a reader."""
     store = SQLiteEventStore(path)
-    put(store, said("a"))
+    append(store, message("a"))
     looked_at = store.session("looked at")
     assert looked_at.next_id == 0
     looked_at.close()
@@ -544,18 +544,18 @@ def test_a_closed_store_still_knows_where_it_was(path: Path) -> None:
         assert inside.execute("SELECT sid, writer FROM log").fetchall() == [("default", None)]
 
 
-def test_a_store_that_is_dropped_lets_go_of_its_file(path: Path) -> None:
-    """What was begun is stored all the same; nobody else is kept out."""
+def test_a_dropped_store_releases_its_file(path: Path) -> None:
+    """Pending appends are still stored, and other writers are not blocked."""
     store = SQLiteEventStore(path)
-    pending = store.append([said("a")])
+    pending = store.append([message("a")])
     del store
     assert pending.result(PATIENCE) == 0
     with closing(SQLiteEventStore(path)) as again:
-        assert put(again, said("b")) == 1
+        assert append(again, message("b")) == 1
 
 
-def test_a_program_that_ends_has_stored_what_it_began(path: Path) -> None:
-    """Nobody has to close a store for its events to be safe."""
+def test_pending_appends_are_stored_when_the_program_exits(path: Path) -> None:
+    """Events are safe without closing the store."""
     program = """
 import sys
 from agents_tools.events import MessageEvent
@@ -570,8 +570,8 @@ for number in range(1_000):
         assert texts(store) == [str(n) for n in range(1_000)]
 
 
-def test_a_session_may_be_closed_where_its_events_are_acknowledged(path: Path) -> None:
-    """A callback runs in the thread that writes; closing must not wait for that thread there."""
+def test_a_session_can_be_closed_in_an_append_callback(path: Path) -> None:
+    """The callback runs in the writer thread, so closing must not wait for that thread."""
     with closing(SQLiteEventStore(path)) as store:
         log = store.session("short")
         closed = threading.Event()
@@ -580,47 +580,49 @@ def test_a_session_may_be_closed_where_its_events_are_acknowledged(path: Path) -
             log.close()
             closed.set()
 
-        log.append([said("a")]).add_done_callback(close)
+        log.append([message("a")]).add_done_callback(close)
         assert closed.wait(PATIENCE)
         assert texts(store.session("short")) == ["a"]
 
 
 @pytest.mark.requirement("F37")
-def test_a_callback_that_raises_does_no_harm(path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """It must not be taken for a disk that failed, and its events not be stored again."""
+def test_a_callback_that_raises_does_not_affect_the_store(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It must not count as a disk failure that makes the store append the events again."""
 
     def fail(_: object) -> None:
         raise RuntimeError("on purpose")
 
     with closing(SQLiteEventStore(path)) as store:
         store.wait(-1).add_done_callback(fail)
-        begun = [store.append([said(str(n))]) for n in range(50)]
+        begun = [store.append([message(str(n))]) for n in range(50)]
         for pending in begun[:-1]:
             pending.add_done_callback(fail)
         assert begun[-1].result(PATIENCE) == 49
-        put(store, said("50"))
+        append(store, message("50"))
         assert texts(store) == [str(n) for n in range(51)]
     assert "on purpose" in caplog.text
 
 
 @pytest.mark.requirement("F38")
-def test_a_writer_that_came_in_between_is_noticed(path: Path) -> None:
-    """The lease file was removed, and somebody else took the lease of a new one."""
+def test_a_writer_that_took_over_in_between_is_detected(path: Path) -> None:
+    """The lease file was removed, and another writer took the lease of a new one."""
     with closing(SQLiteEventStore(path)) as store:
-        put(store, said("a"))
+        append(store, message("a"))
         with closing(sqlite3.connect(path)) as other:
             other.execute("UPDATE log SET next_position = 7")
             other.commit()
         with pytest.raises(EventStoreError, match=r"-lease|missing"):
-            put(store, said("b"))
+            append(store, message("b"))
         assert store.count().result(PATIENCE) == 1
 
 
-def test_names_of_sessions_are_any_text(path: Path) -> None:
-    """Half of a surrogate pair is no text."""
+def test_session_names_can_be_any_text(path: Path) -> None:
+    """An unpaired surrogate is not valid text."""
     with closing(SQLiteEventStore(path)) as store:
         for sid in ("", "a\x00b", "../x", "ü" * 1_000):
-            assert put(store.session(sid), said(sid)) == 0
+            assert append(store.session(sid), message(sid)) == 0
         assert len(store.sessions().result(PATIENCE)) == 4
         with pytest.raises(UserValueError, match="expected valid Unicode"):
             store.session("\ud800")
@@ -628,17 +630,17 @@ def test_names_of_sessions_are_any_text(path: Path) -> None:
 
 @pytest.mark.requirement("S11")
 @pytest.mark.skipif(os.name == "nt", reason="rights are other things there")
-def test_nobody_else_may_read_what_is_made(path: Path) -> None:
-    """The file and those beside it; the rights of a file that is there are left alone."""
+def test_new_files_are_readable_only_by_their_owner(path: Path) -> None:
+    """This includes the files next to the database; permissions of existing files are unchanged."""
     before = os.umask(0)
     try:
         with closing(SQLiteEventStore(path)) as store:
-            put(store, said("a"), durability="sync")
+            append(store, message("a"), durability="sync")
             files = [Path(f"{path}{suffix}") for suffix in ("", "-wal", "-shm", "-lease")]
             assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
         path.chmod(0o640)
         with closing(SQLiteEventStore(path)) as store:
-            put(store, said("b"))
+            append(store, message("b"))
             assert stat.S_IMODE(path.stat().st_mode) == 0o640
     finally:
         os.umask(before)
@@ -659,12 +661,12 @@ def test_nobody_else_may_read_what_is_made(path: Path) -> None:
         "UPDATE event SET body = CAST(x'fffe' AS TEXT)",
     ],
 )
-def test_a_file_with_values_of_other_kinds_gives_errors_of_a_store_only(
+def test_a_file_with_values_of_wrong_types_raises_only_store_errors(
     path: Path, damage: str
 ) -> None:
-    """Whoever made it, and whatever is asked of it; salvaging copes with it."""
+    """This holds for every operation, and salvaging skips such values."""
     with closing(SQLiteEventStore(path)) as store:
-        put(store, said("a"), said("b"))
+        append(store, message("a"), message("b"))
     with closing(sqlite3.connect(path)) as other:
         other.execute(damage)
         other.commit()
@@ -673,8 +675,8 @@ def test_a_file_with_values_of_other_kinds_gives_errors_of_a_store_only(
             one.sessions,
             one.read,
             lambda: one.read(where=EventFilter(text="a")),
-            lambda: one.append([said("c")]),
-            lambda: two.append([said("d")]),
+            lambda: one.append([message("c")]),
+            lambda: two.append([message("d")]),
             lambda: one.retain(max_events=1),
             lambda: one.delete("default"),
         ):
@@ -683,10 +685,10 @@ def test_a_file_with_values_of_other_kinds_gives_errors_of_a_store_only(
     assert salvage(str(path)).events is not None
 
 
-def test_what_no_row_can_have_is_not_found(path: Path) -> None:
-    """Numbers and texts come from outside: none of them is an error, or SQL, or a pattern."""
+def test_values_that_no_row_can_have_match_nothing(path: Path) -> None:
+    """Numbers and texts from outside must not act as an error, SQL or a pattern."""
     with closing(SQLiteEventStore(path)) as store:
-        put(store, said("100 percent"), said("under_score"))
+        append(store, message("100 percent"), message("under_score"))
         for where in (
             EventFilter(cause=1 << 70),
             EventFilter(run_id="\ud800"),
@@ -702,30 +704,30 @@ def test_what_no_row_can_have_is_not_found(path: Path) -> None:
 
 
 @pytest.mark.requirement("F20")
-def test_what_has_no_json_form_fails_in_what_is_pending(path: Path) -> None:
-    """Whatever an event of somebody's own raises; the others are stored."""
+def test_an_event_without_a_json_form_fails_its_own_append(path: Path) -> None:
+    """This holds for any exception of a custom event; the other events are stored."""
 
     class OddEvent(Event):
         type = "odd_for_this_test"
         text: str = field(FieldType("a text", lambda _: True, {}, encode=_odd))
 
-    half = said("a").replace(origin=Origin("tool", "\udc80", ("\udc80",)))
+    half = message("a").replace(origin=Origin("tool", "\udc80", ("\udc80",)))
     with closing(SQLiteEventStore(path)) as store:
         with pytest.raises(ZeroDivisionError):
             store.append([OddEvent("x")]).result(PATIENCE)
         with pytest.raises(UserValueError, match="message_event has no JSON form"):
             store.append([half]).result(PATIENCE)
-        assert put(store, said("b")) == 0
+        assert append(store, message("b")) == 0
 
 
 def _odd(value: Any, at: str) -> Any:
     raise ZeroDivisionError(f"{value} at {at}")
 
 
-def test_a_store_may_be_closed_where_events_were_read(path: Path) -> None:
-    """A callback runs in the thread that reads; closing must not wait for that thread there."""
+def test_a_store_can_be_closed_in_a_read_callback(path: Path) -> None:
+    """The callback runs in the reader thread, so closing must not wait for that thread."""
     store = SQLiteEventStore(path)
-    put(store, said("a"))
+    append(store, message("a"))
     closed = threading.Event()
     reading = threading.Event()
 
@@ -738,7 +740,7 @@ def test_a_store_may_be_closed_where_events_were_read(path: Path) -> None:
         closed.set()
 
     pending = store._shared.readers.submit(read)
-    pending.add_done_callback(close)  # while it is still reading: called in that thread
+    pending.add_done_callback(close)  # called in the reader thread, while it reads
     reading.set()
     assert closed.wait(PATIENCE)
     with closing(SQLiteEventStore(path)) as again:

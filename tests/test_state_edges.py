@@ -1,4 +1,4 @@
-"""The state of a run at the edges: copies, calls that nobody here answers, pins that stay."""
+"""Test edge cases of run states: copies, calls of the provider and standing approvals."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from agents_tools.events import Origin
 
 
 def state_of(*history: Any, **more: Any) -> RunState:
-    """Make a state by hand, as `from_json` does."""
+    """Return a state created by hand, as `from_json` does."""
     return RunState(agent="A", run_id="run_1", history=list(history), input_count=0, **more)
 
 
-def test_a_copy_has_nothing_in_common_with_its_state() -> None:
-    """It is decided about by itself, and its run counts by itself."""
+def test_a_copy_shares_nothing_with_its_state() -> None:
+    """Decisions and usage of the copy are separate."""
     item = ToolApprovalItem(call_id="c1", name="send", arguments="{}", agent="A")
     state = state_of(usage=Usage(requests=1), pending={"c1": PendingCall(item=item, pin="p")})
     copy = state.copy()
@@ -37,31 +37,31 @@ def test_a_copy_has_nothing_in_common_with_its_state() -> None:
 
 
 def test_a_call_that_the_provider_answers_is_not_open() -> None:
-    """A search that the provider made has its results with it: no answer comes from here."""
+    """A hosted search already contains its results, so the application need not answer it."""
     ours = ToolCallItem(call_id="c1", name="send", arguments="{}")
     theirs = ToolCallItem(call_id="c2", name="web_search", arguments="{}", kind="hosted")
     assert [call.call_id for call in state_of(ours, theirs).open_calls] == ["c1"]
 
 
-def test_only_the_conversations_own_calls_wait_in_it() -> None:
-    """An agent inside has calls of its own, with ids of its own, perhaps the same ones."""
+def test_only_calls_of_the_conversation_itself_are_pending() -> None:
+    """An inner agent has calls of its own, possibly with the same ids."""
 
-    def said(name: str, call_id: str, *path: str) -> RunItemStreamEvent:
+    def approval_event(name: str, call_id: str, *path: str) -> RunItemStreamEvent:
         item = ToolApprovalItem(call_id=call_id, name="send", arguments="{}", agent="A")
         return RunItemStreamEvent(name, item.to_dict()).replace(origin=Origin(path=path))
 
     events = [
-        said("tool_approval_requested", "c1"),
-        said("tool_approval_requested", "c2"),
-        said("tool_approval_requested", "c3", "outer"),
-        said("tool_approval_granted", "c1"),
-        said("tool_approval_granted", "c2", "outer"),
+        approval_event("tool_approval_requested", "c1"),
+        approval_event("tool_approval_requested", "c2"),
+        approval_event("tool_approval_requested", "c3", "outer"),
+        approval_event("tool_approval_granted", "c1"),
+        approval_event("tool_approval_granted", "c2", "outer"),
     ]
     assert waiting_calls(events) == {"c2"}
 
 
-def test_arguments_of_a_person_are_written_in_one_way() -> None:
-    """The order of the keys and the script of the text change nothing in what is pinned."""
+def test_approved_arguments_have_one_canonical_form() -> None:
+    """The order of keys and the escaping of text must not affect the approval."""
     item = ToolApprovalItem(call_id="c1", name="send", arguments="{}", agent="A")
     for arguments in ({"b": "ä", "a": 1}, {"a": 1, "b": "ä"}):
         state = state_of(pending={"c1": PendingCall(item=item, pin="p")})
@@ -71,8 +71,8 @@ def test_arguments_of_a_person_are_written_in_one_way() -> None:
         assert decision.arguments == '{"a":1,"b":"ä"}'
 
 
-def test_a_state_comes_back_from_json_as_it_was() -> None:
-    """All of it: what was decided, what stands for later calls, and the runs inside."""
+def test_a_state_round_trips_through_json() -> None:
+    """This includes decisions, standing approvals and inner runs."""
     item = ToolApprovalItem(call_id="c1", name="send", arguments="{}", agent="A")
 
     def whole(**more: Any) -> RunState:
@@ -94,8 +94,8 @@ def test_a_state_comes_back_from_json_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), object()])
-def test_a_persons_arguments_have_a_json_form(value: Any) -> None:
-    """What is approved is what a tool can be given: there is no NaN in JSON."""
+def test_approved_arguments_must_be_json(value: Any) -> None:
+    """A tool can only receive JSON arguments, and NaN is not JSON."""
     item = ToolApprovalItem(call_id="c1", name="send", arguments="{}", agent="A")
     state = state_of(pending={"c1": PendingCall(item=item, pin="p")})
     with pytest.raises(UserError, match="not serializable as JSON"):

@@ -1,4 +1,4 @@
-"""The store in a file when the process dies, the power goes, the disk fills, or others interfere."""
+"""Test the SQLite store when the process dies, the power or disk fails, or others interfere."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PATIENCE = 45.0
 SECTOR = 512
 
 
-def said(number: int, length: int = 0) -> Event:
+def message(number: int, length: int = 0) -> Event:
     return MessageEvent(f"{number} {'x' * length}")
 
 
@@ -48,8 +48,8 @@ def numbers(events: list[Event]) -> list[int]:
 # --- F35: the process dies ------------------------------------------------------------------------
 
 
-class Victims:
-    """Starts processes that write, and kills them."""
+class KilledWriters:
+    """Starts writer processes and kills them."""
 
     def __init__(self) -> None:
         program = Path(__file__).with_name("store_victim.py")
@@ -61,35 +61,35 @@ class Victims:
         )
 
     @property
-    def told(self) -> IO[str]:
-        """What they say."""
+    def output(self) -> IO[str]:
+        """Return the pipe with their output."""
         assert self._parent.stdout is not None
         return self._parent.stdout
 
     def start(self, *words: str) -> int:
-        """Start one and give its pid."""
+        """Start a writer and return its pid."""
         assert self._parent.stdin is not None
         self._parent.stdin.write(" ".join(words) + "\n")
         self._parent.stdin.flush()
-        return int(self.told.readline().split()[1])
+        return int(self.output.readline().split()[1])
 
     def kill(self, pid: int) -> list[str]:
-        """Kill one and give what it said until then."""
+        """Kill a writer and return its output until then."""
         os.kill(pid, signal.SIGKILL)
-        return list(iter(self.told.readline, "dead\n"))
+        return list(iter(self.output.readline, "dead\n"))
 
     def end(self) -> None:
-        """Start no more."""
+        """End the process that starts the writers."""
         assert self._parent.stdin is not None
         self._parent.stdin.close()
         self._parent.wait(PATIENCE)
-        self.told.close()
+        self.output.close()
 
 
 @pytest.fixture(scope="module")
-def victims() -> Iterator[Victims]:
-    """Give processes to kill."""
-    given = Victims()
+def writers() -> Iterator[KilledWriters]:
+    """Yield writer processes to kill."""
+    given = KilledWriters()
     try:
         yield given
     finally:
@@ -99,20 +99,20 @@ def victims() -> Iterator[Victims]:
 @pytest.mark.requirement("F35")
 @needs_fork
 @pytest.mark.timeout(600)
-def test_a_killed_writer_loses_nothing_that_was_acknowledged(
-    victims: Victims, tmp_path: Path, corpus_size: int
+def test_a_killed_writer_loses_no_acknowledged_event(
+    writers: KilledWriters, tmp_path: Path, corpus_size: int
 ) -> None:
-    """No acknowledged event is lost, none is there twice or in part, no id is given again.
+    """No acknowledged event is lost, duplicated or torn, and no id is reused.
 
-    The store is opened after each kill; its lease is free at once.
+    The store is opened after each kill; its lease must be free at once.
     """
     times = 200 if corpus_size > 5_000 else 20
     chance = random.Random(35)  # noqa: S311 - no secret
     for seed in range(times):
-        path = str(tmp_path / f"events{seed // 20}.db")  # one file is opened again and again
-        pid = victims.start("write", path, str(seed))
-        acks = [victims.told.readline() for _ in range(chance.randrange(1, 30))]
-        acks += victims.kill(pid)
+        path = str(tmp_path / f"events{seed // 20}.db")  # the same file is opened repeatedly
+        pid = writers.start("write", path, str(seed))
+        acks = [writers.output.readline() for _ in range(chance.randrange(1, 30))]
+        acks += writers.kill(pid)
         with closing(SQLiteEventStore(path)) as store:
             for sid in ("one", "two"):
                 _check_after_kill(store.session(sid), acks)
@@ -132,31 +132,33 @@ def _check_after_kill(log: SQLiteEventStore, acks: list[str]) -> None:
     assert log.count().result(PATIENCE) == len(events) + 1
 
 
-# --- F36: the power goes --------------------------------------------------------------------------
+# --- F36: the power fails -------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("F36")
 @needs_disk
 @pytest.mark.timeout(600)
-def test_whatever_of_unsynced_writes_reaches_the_disk_the_log_opens(
+def test_the_log_opens_after_any_part_of_unsynced_writes_was_lost(
     tmp_path: Path, corpus_size: int
 ) -> None:
-    """At any moment, with any part of what was not synced, in any order, torn at sectors.
+    """At any moment, with any part of the unsynced writes, in any order, torn at sectors.
 
-    What was acknowledged as `sync` is there, and what is there is a beginning of what was written.
+    Events acknowledged as `sync` are present, and the stored events are a prefix of the written ones.
     """
     cases = 10_000 if corpus_size > 5_000 else 200
     path = tmp_path / "events.db"
     with failing_disk() as disk, closing(SQLiteEventStore(path)) as store:
-        store.append([said(0)], durability="sync").result(PATIENCE)
+        store.append([message(0)], durability="sync").result(PATIENCE)
         written = {name: (tmp_path / name).read_bytes() for name in _files(tmp_path)}
         disk.steps.clear()
         for n in range(1, 60, 2):
             durability = "sync" if n % 3 else "normal"
-            last = store.append([said(n, 700), said(n + 1)], durability=durability).result(PATIENCE)
+            last = store.append([message(n, 700), message(n + 1)], durability=durability).result(
+                PATIENCE
+            )
             if durability == "sync":
                 disk.note(str(last))
-            if n % 9 == 0:  # what SQLite does by itself every thousand pages
+            if n % 9 == 0:  # SQLite does this by itself every thousand pages
                 with closing(sqlite3.connect(path)) as other:
                     other.execute("PRAGMA wal_checkpoint(PASSIVE)")
         steps = list(disk.steps)
@@ -179,7 +181,7 @@ def _files(folder: Path) -> list[str]:
 
 
 class _Power:
-    """What a disk may hold after the power went: all that was synced, and any part of the rest."""
+    """The possible contents of a disk after a power failure: all synced and any unsynced data."""
 
     def __init__(self, synced: dict[str, bytes]) -> None:
         self._synced = {name: bytearray(data) for name, data in synced.items()}
@@ -187,7 +189,7 @@ class _Power:
         self.acknowledged = 0
 
     def take(self, step: Step) -> None:
-        """Go on by a step."""
+        """Apply a step."""
         if step.kind == "note":
             self.acknowledged = int(step.file)
         elif step.kind == "sync":
@@ -197,7 +199,7 @@ class _Power:
             self._loose[step.file].append(step)
 
     def loss(self, chance: random.Random) -> dict[str, bytes]:
-        """Give the files as they might be."""
+        """Return possible contents of the files."""
         files = {name: bytearray(data) for name, data in self._synced.items()}
         for name, loose in self._loose.items():
             kept = [step for step in loose if chance.random() < 0.7]
@@ -213,7 +215,7 @@ class _Power:
 
 
 def _torn(step: Step, chance: random.Random) -> list[Step]:
-    """Take a write apart into sectors and leave some out."""
+    """Split a write into sectors and leave some out."""
     if step.kind != "write":
         return []
     parts = range(0, len(step.data), SECTOR)
@@ -249,7 +251,7 @@ def _check_after_power_loss(
         assert store.next_id == len(found)
 
 
-# --- F37: the disk is full, or fails --------------------------------------------------------------
+# --- F37: the disk is full or fails ---------------------------------------------------------------
 
 
 @pytest.mark.requirement("F37")
@@ -260,10 +262,10 @@ def _check_after_power_loss(
     [FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_READONLY],
 )
 @pytest.mark.parametrize("for_long", [False, True], ids=["once", "until_repaired"])
-def test_whichever_write_fails_nothing_is_torn_and_it_goes_on(
+def test_a_failing_write_tears_nothing_and_the_store_recovers(
     code: int, *, for_long: bool, tmp_path: Path, corpus_size: int
 ) -> None:
-    """The i-th write, cut or sync fails, for all i; then the disk works again."""
+    """The i-th write, truncation or sync fails, for all i; then the disk works again."""
     total = _failing(tmp_path / "whole", code, at=1 << 30, for_long=False)
     every = 1 if corpus_size > 5_000 else 25
     for at in range(0, total, every):
@@ -271,7 +273,7 @@ def test_whichever_write_fails_nothing_is_torn_and_it_goes_on(
 
 
 def _failing(folder: Path, code: int, *, at: int, for_long: bool) -> int:
-    """Do some work on a disk that fails at a step; gives how many steps there were."""
+    """Write to a disk that fails at one step, and return the number of steps."""
     folder.mkdir()
     count = 0
     broken = True
@@ -291,7 +293,7 @@ def _failing(folder: Path, code: int, *, at: int, for_long: bool) -> int:
             store = SQLiteEventStore(folder / "events.db")
         with closing(store):
             for n in range(8):
-                given = [said(2 * n, 300), said(2 * n + 1, 90_000 if n % 3 == 0 else 0)]
+                given = [message(2 * n, 300), message(2 * n + 1, 90_000 if n % 3 == 0 else 0)]
                 durability = "sync" if n % 2 else "normal"
                 if _stored(store.append(given, durability=durability)):
                     kept += [2 * n, 2 * n + 1]
@@ -299,7 +301,7 @@ def _failing(folder: Path, code: int, *, at: int, for_long: bool) -> int:
                 if n == 4:
                     _stored(store.delete("never there"))
             broken = False
-            assert store.append([said(99)], durability="sync").result(PATIENCE) == len(kept)
+            assert store.append([message(99)], durability="sync").result(PATIENCE) == len(kept)
             assert numbers(store.read().result(PATIENCE)) == [*kept, 99]
         with closing(SQLiteEventStore(folder / "events.db")) as again:
             assert numbers(again.read().result(PATIENCE)) == [*kept, 99]
@@ -320,7 +322,7 @@ def _failure(pending: PendingFuture[Any]) -> EventStoreError | None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Give a folder with room for one megabyte."""
+    """Yield a directory with room for one megabyte."""
     folder = tmp_path / "small"
     folder.mkdir()
     try:
@@ -340,30 +342,30 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.requirement("F37")
-def test_a_disk_without_room_refuses_and_goes_on_when_there_is_some(small_disk: Path) -> None:
-    """On a real disk; what was refused is not there, what was taken is."""
+def test_a_full_disk_refuses_appends_until_there_is_room(small_disk: Path) -> None:
+    """On a real disk: refused events are not stored, acknowledged events are."""
     filler = small_disk / "filler"
     filler.write_bytes(bytes(300_000))
     with closing(SQLiteEventStore(small_disk / "events.db")) as store:
         kept = 0
-        while (error := _failure(store.append([said(kept, 5_000)]))) is None:
+        while (error := _failure(store.append([message(kept, 5_000)]))) is None:
             kept += 1
         assert isinstance(error, EventStoreFullError)
         assert error.store == store.path
         assert "is full" in str(error)
         assert numbers(store.read().result(PATIENCE)) == list(range(kept))
         filler.unlink()
-        store.append([said(kept)]).result(PATIENCE)
+        store.append([message(kept)]).result(PATIENCE)
     with closing(SQLiteEventStore(small_disk / "events.db")) as again:
         assert numbers(again.read().result(PATIENCE)) == list(range(kept + 1))
 
 
 @pytest.mark.requirement("F37")
-def test_a_folder_that_may_not_be_written_can_be_read(small_disk: Path) -> None:
-    """EROFS; the error says what helps."""
+def test_a_store_in_a_read_only_directory_can_be_read(small_disk: Path) -> None:
+    """The error for EROFS names the remedy."""
     path = small_disk / "events.db"
     with closing(SQLiteEventStore(path)) as store:
-        store.append([said(0)]).result(PATIENCE)
+        store.append([message(0)]).result(PATIENCE)
     remount = ["mount", "-o", "remount,ro", str(small_disk)]
     subprocess.run(remount, check=True)  # noqa: S603
     with pytest.raises(EventStoreFullError, match="read_only=True"):
@@ -372,57 +374,57 @@ def test_a_folder_that_may_not_be_written_can_be_read(small_disk: Path) -> None:
         assert numbers(store.read().result(PATIENCE)) == [0]
 
 
-# --- F38: others ----------------------------------------------------------------------------------
+# --- F38: other processes -------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("F38")
 @needs_fork
-def test_a_second_process_is_refused_until_the_first_is_gone(
-    victims: Victims, tmp_path: Path
+def test_a_second_process_is_refused_until_the_first_has_ended(
+    writers: KilledWriters, tmp_path: Path
 ) -> None:
-    """It is told who writes; it may read; after a kill -9 the lease is free at once."""
+    """The error names the writer, reading is possible, and kill -9 frees the lease at once."""
     path = tmp_path / "events.db"
     os.mkfifo(f"{path}.never")
-    pid = victims.start("hold", str(path))
+    pid = writers.start("hold", str(path))
     try:
-        assert victims.told.readline() == "held\n"
+        assert writers.output.readline() == "held\n"
         with closing(SQLiteEventStore(path, "held")) as store:
             with pytest.raises(EventConflictError, match=rf"process {pid} \(store_victim.py\)"):
-                store.append([said(1)]).result(PATIENCE)
+                store.append([message(1)]).result(PATIENCE)
             assert store.next_id == store.count().result(PATIENCE)
             with pytest.raises(EventConflictError, match=f"process {pid}"):
                 store.delete("held").result(PATIENCE)
             assert store.retain(max_events=0).result(PATIENCE) == 0
-            store.session("free").append([said(0)]).result(PATIENCE)
-            victims.kill(pid)
+            store.session("free").append([message(0)]).result(PATIENCE)
+            writers.kill(pid)
             pid = 0
-            assert store.append([said(1)]).result(PATIENCE) >= 1
+            assert store.append([message(1)]).result(PATIENCE) >= 1
     finally:
         if pid:
-            victims.kill(pid)
+            writers.kill(pid)
 
 
 @pytest.mark.requirement("F38")
-def test_a_second_store_of_the_same_process_is_refused_as_well(tmp_path: Path) -> None:
-    """Two parts of a program do not overwrite each other; a closed one lets the other."""
+def test_a_second_store_of_the_same_process_is_refused(tmp_path: Path) -> None:
+    """Two parts of a program must not overwrite each other; closing one frees the lease."""
     path = tmp_path / "events.db"
     with closing(SQLiteEventStore(path)) as one, closing(SQLiteEventStore(path)) as two:
-        one.append([said(0)]).result(PATIENCE)
+        one.append([message(0)]).result(PATIENCE)
         with pytest.raises(EventConflictError, match=str(os.getpid())):
-            two.append([said(1)]).result(PATIENCE)
-        two.session("other").append([said(0)]).result(PATIENCE)
+            two.append([message(1)]).result(PATIENCE)
+        two.session("other").append([message(0)]).result(PATIENCE)
         one.close()
-        assert two.append([said(1)]).result(PATIENCE) == 1
+        assert two.append([message(1)]).result(PATIENCE) == 1
 
 
 @pytest.mark.requirement("F38")
 @needs_fork
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_fork_does_not_share_what_the_parent_has_open(tmp_path: Path) -> None:
-    """A child reads with connections of its own; the lease stays with the parent."""
+def test_a_forked_child_does_not_share_connections(tmp_path: Path) -> None:
+    """A child reads with its own connections; the lease stays with the parent."""
     path = tmp_path / "events.db"
     with closing(SQLiteEventStore(path)) as store:
-        store.append([said(0)]).result(PATIENCE)
+        store.append([message(0)]).result(PATIENCE)
         pid = os.fork()
         if pid == 0:
             code = 1
@@ -430,40 +432,40 @@ def test_a_fork_does_not_share_what_the_parent_has_open(tmp_path: Path) -> None:
                 code = _in_the_child(store)
             os._exit(code)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-        assert store.append([said(1)]).result(PATIENCE) == 1
+        assert store.append([message(1)]).result(PATIENCE) == 1
         assert numbers(store.read().result(PATIENCE)) == [0, 1]
 
 
 def _in_the_child(store: SQLiteEventStore) -> int:
     assert numbers(store.read().result(PATIENCE)) == [0]
     with pytest.raises(EventConflictError, match=str(os.getppid())):
-        store.append([said(1)]).result(PATIENCE)
-    store.session("of the child").append([said(0)]).result(PATIENCE)
+        store.append([message(1)]).result(PATIENCE)
+    store.session("of the child").append([message(0)]).result(PATIENCE)
     return 0
 
 
 @pytest.mark.requirement("F37")
 @pytest.mark.parametrize("suffix", ["", "-wal"])
-def test_a_file_that_is_taken_away_is_noticed(tmp_path: Path, suffix: str) -> None:
-    """Otherwise events would be acknowledged that nobody finds again."""
+def test_a_removed_file_is_detected(tmp_path: Path, suffix: str) -> None:
+    """Otherwise acknowledged events would be lost."""
     path = tmp_path / "events.db"
     with closing(SQLiteEventStore(path)) as store:
-        store.append([said(0)]).result(PATIENCE)
+        store.append([message(0)]).result(PATIENCE)
         Path(f"{path}{suffix}").rename(tmp_path / "elsewhere")
         with pytest.raises(EventStoreError, match="removed"):
-            store.append([said(1)]).result(PATIENCE)
+            store.append([message(1)]).result(PATIENCE)
 
 
 # --- F39: the clock -------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("F39")
-def test_a_clock_that_is_set_back_changes_no_order(tmp_path: Path) -> None:
-    """The order is that of the ids; times are found where they are."""
+def test_a_clock_that_is_set_back_does_not_change_the_order(tmp_path: Path) -> None:
+    """The order follows the ids; filters by time still find the events."""
     day = 86_400.0
     times = [1.7e9 + n - (day if 10 <= n < 20 else 0) for n in range(30)]
     with closing(SQLiteEventStore(tmp_path / "events.db")) as store:
-        events = [said(n).replace(timestamp=time) for n, time in enumerate(times)]
+        events = [message(n).replace(timestamp=time) for n, time in enumerate(times)]
         for event in events:
             store.append([event]).result(PATIENCE)
         assert numbers(store.read().result(PATIENCE)) == list(range(30))

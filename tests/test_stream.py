@@ -1,4 +1,4 @@
-"""What an event stream promises to those who publish and to those who read."""
+"""Test what an event stream guarantees to publishers and readers."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ BOUND = 10.0
 CALL = Origin("crawl", "call_1", ("call_1",), EventSource.ENVIRONMENT)
 
 
-def said(text: str = "hello") -> MessageEvent:
+def message(text: str = "hello") -> MessageEvent:
     return MessageEvent(text, role="assistant")
 
 
-def shown(text: str, **fields: Any) -> NotifyStreamEvent:
+def notification(text: str, **fields: Any) -> NotifyStreamEvent:
     return NotifyStreamEvent(text, **fields).stamped(CALL, 1)
 
 
@@ -57,18 +57,18 @@ def texts(events: Any) -> list[Any]:
     return [getattr(event, "content", None) or getattr(event, "data", None) for event in events]
 
 
-async def everything(stream: EventStream, **options: Any) -> list[Event]:
+async def read_all(stream: EventStream, **options: Any) -> list[Event]:
     async with asyncio.timeout(BOUND):
         return [event async for event in stream.follow(**options)]
 
 
-async def some(count: int, follower: Any) -> list[Event]:
+async def read_some(count: int, follower: Any) -> list[Event]:
     async with asyncio.timeout(BOUND):
         return [await anext(follower) for _ in range(count)]
 
 
-class Heard:
-    """A callback that keeps what it gets."""
+class RecordingCallback:
+    """A callback that collects its events."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -85,10 +85,10 @@ class Heard:
 
 
 @pytest.mark.requirement("D9", "D10", "D22")
-def test_what_is_published_gets_an_id_and_a_time_on_a_copy():
-    """The event of the publisher stays as it was."""
+def test_publish_returns_a_copy_with_an_id_and_a_timestamp():
+    """The event of the publisher is not changed."""
     stream = EventStream()
-    event = said()
+    event = message()
     before = time.time()
     first, second = stream.publish(event), stream.publish(event)
     assert (event.id, event.timestamp) == (INVALID_ID, 0.0)
@@ -99,16 +99,16 @@ def test_what_is_published_gets_an_id_and_a_time_on_a_copy():
 
 
 @pytest.mark.requirement("D10")
-def test_the_time_that_an_event_has_is_kept():
-    """When it was said, not when it was published."""
-    assert EventStream().publish(said().replace(timestamp=5.0)).timestamp == 5.0
+def test_the_timestamp_of_an_event_is_preserved():
+    """It is the time at which the event was created, not published."""
+    assert EventStream().publish(message().replace(timestamp=5.0)).timestamp == 5.0
 
 
 @pytest.mark.requirement("D51")
-def test_an_event_with_an_id_is_refused():
-    """What a subscriber got and publishes again would go round for ever."""
+def test_publishing_an_event_that_has_an_id_is_refused():
+    """A subscriber that publishes its events again would cause an endless loop."""
     stream = EventStream()
-    published = stream.publish(said())
+    published = stream.publish(message())
     with pytest.raises(ValueError, match="already has an id"):
         stream.publish(published)
     with pytest.raises(UserValueError, match="already has an id"):
@@ -117,33 +117,33 @@ def test_an_event_with_an_id_is_refused():
 
 
 @pytest.mark.requirement("D51")
-async def test_sending_again_what_was_received_is_refused():
-    """`send` guards as `publish` does."""
+async def test_sending_an_event_that_has_an_id_is_refused():
+    """`send` has the same check as `publish`."""
     async with EventStream() as stream:
         with pytest.raises(UserValueError):
-            await stream.send(await stream.send(said()))
+            await stream.send(await stream.send(message()))
 
 
 @pytest.mark.requirement("D9", "D15")
-def test_ids_are_dense_whoever_publishes():
-    """4 threads with 300 events each give the ids 0 to 1199, seen in that order."""
-    heard = Heard()
+def test_ids_are_dense_with_several_publishers():
+    """4 threads with 300 events each produce the ids 0 to 1199, delivered in that order."""
+    received = RecordingCallback()
     with EventStream() as stream:
-        stream.subscribe("main", heard)
+        stream.subscribe("main", received)
         threads = [
-            threading.Thread(target=lambda: [stream.publish(said()) for _ in range(300)])
+            threading.Thread(target=lambda: [stream.publish(message()) for _ in range(300)])
             for _ in range(4)
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    assert heard.ids == list(range(1200))
+    assert received.ids == list(range(1200))
 
 
 @pytest.mark.requirement("D8", "D24", "D26")
-def test_an_action_travels_in_an_event():
-    """What is added is wrapped, and says who it is from and what led to it."""
+def test_an_action_is_wrapped_in_an_event():
+    """The event has the source and the cause of the action."""
     stream = EventStream()
     action = stream.add_event(CmdRunAction(command="ls"), EventSource.AGENT)
     answer = stream.add_event(
@@ -157,41 +157,41 @@ def test_an_action_travels_in_an_event():
 
 
 @pytest.mark.requirement("D8", "D23")
-def test_an_event_is_added_with_its_source():
-    """The path and the tool that it has stay."""
+def test_add_event_sets_the_source():
+    """The path and the tool of the event stay the same."""
     stream = EventStream()
-    event = stream.add_event(shown("x"), EventSource.USER)
+    event = stream.add_event(notification("x"), EventSource.USER)
     assert (event.source, event.path, event.tool_name) == (EventSource.USER, ("call_1",), "crawl")
     assert stream.add_event(NullEvent(), "agent").source is EventSource.AGENT
 
 
-def test_what_is_no_event_and_nobody_is_refused():
-    """The message names what may be given."""
+def test_add_event_refuses_other_objects_and_unknown_sources():
+    """The error names the accepted values."""
     stream = EventStream()
     with pytest.raises(UserTypeError, match="an Event, an Action or an Observation, got str"):
         stream.add_event("hello", EventSource.USER)  # type: ignore[arg-type]
     with pytest.raises(UserValueError, match="agent, user, environment, got 'me'"):
-        stream.add_event(said(), "me")
+        stream.add_event(message(), "me")
 
 
 @pytest.mark.requirement("D3", "D14", "F21")
-def test_publishing_returns_before_a_slow_callback_ends():
-    """Nobody waits for a callback; others get everything meanwhile."""
+def test_publishing_does_not_wait_for_a_slow_callback():
+    """Other subscribers receive all events meanwhile."""
     released, entered = threading.Event(), threading.Event()
 
     def slow(event: Event) -> None:
         entered.set()
         assert released.wait(BOUND)
 
-    heard = Heard()
+    received = RecordingCallback()
     with EventStream() as stream:
         stream.subscribe("a", slow)
-        stream.subscribe("b", heard)
+        stream.subscribe("b", received)
         for _ in range(5000):
-            stream.publish(said())
+            stream.publish(message())
         assert entered.wait(BOUND)
-        until(lambda: len(heard.events) == 5000)
-        assert heard.ids == list(range(5000))
+        until(lambda: len(received.events) == 5000)
+        assert received.ids == list(range(5000))
         released.set()
 
 
@@ -199,8 +199,8 @@ def test_publishing_returns_before_a_slow_callback_ends():
 
 
 @pytest.mark.requirement("D7")
-def test_the_subscribers_have_the_names_they_always_had():
-    """Programs compare them with texts."""
+def test_the_subscriber_names_are_stable():
+    """Programs compare them with strings."""
     assert {one.name: one.value for one in EventStreamSubscriber} == {
         "AGENT_CONTROLLER": "agent_controller",
         "RESOLVER": "openhands_resolver",
@@ -213,21 +213,21 @@ def test_the_subscribers_have_the_names_they_always_had():
 
 
 @pytest.mark.requirement("D1", "D4")
-def test_two_subscribers_get_one_event():
-    """Each callback gets what is published after it came."""
-    one, two = Heard(), Heard()
+def test_two_subscribers_receive_the_same_event():
+    """Each callback receives the events published after its subscription."""
+    one, two = RecordingCallback(), RecordingCallback()
     with EventStream() as stream:
-        stream.publish(said("before"))
+        stream.publish(message("before"))
         stream.subscribe(EventStreamSubscriber.SERVER, one, "x")
         stream.subscribe(EventStreamSubscriber.MAIN, two, "x")
-        event = stream.publish(said("after"))
+        event = stream.publish(message("after"))
     assert one.events == two.events == [event]
 
 
 @pytest.mark.requirement("D6")
-def test_a_subscriber_has_several_callbacks():
-    """Told apart by their ids; the same id again is refused."""
-    one, two = Heard(), Heard()
+def test_a_subscriber_can_have_several_callbacks():
+    """Their ids distinguish them; a duplicate id is refused."""
+    one, two = RecordingCallback(), RecordingCallback()
     with EventStream() as stream:
         stream.subscribe("main", one, "one")
         stream.subscribe("main", two, "two")
@@ -236,34 +236,34 @@ def test_a_subscriber_has_several_callbacks():
             stream.subscribe("main", one, "one")
         first = stream.subscribe("main", one)
         assert first.callback_id != stream.subscribe("main", one).callback_id
-        stream.publish(said())
+        stream.publish(message())
     assert len(one.events) == 3
     assert len(two.events) == 2
 
 
 @pytest.mark.requirement("D5", "D16")
 def test_nothing_is_delivered_after_unsubscribe():
-    """Whatever is published meanwhile, from whatever thread."""
+    """This holds while other threads publish."""
     stream = EventStream()
-    heard = Heard()
+    received = RecordingCallback()
     going = threading.Event()
 
     def publish() -> None:
         while not going.is_set():
-            stream.publish(said())
+            stream.publish(message())
 
     thread = threading.Thread(target=publish)
     thread.start()
     try:
         for n in range(50):
-            heard = Heard()
-            stream.subscribe("main", heard, str(n))
-            until(lambda heard=heard: heard.events)
+            received = RecordingCallback()
+            stream.subscribe("main", received, str(n))
+            until(lambda received=received: received.events)
             stream.unsubscribe("main", str(n))
-            count = len(heard.events)
+            count = len(received.events)
             last = stream.last_id
             until(lambda last=last: stream.last_id > last + 10)
-            assert len(heard.events) == count
+            assert len(received.events) == count
     finally:
         going.set()
         thread.join()
@@ -271,46 +271,44 @@ def test_nothing_is_delivered_after_unsubscribe():
 
 
 @pytest.mark.requirement("D5", "D16", "F21")
-def test_a_callback_may_unsubscribe_itself_and_others():
-    """Inside the callback, as anywhere."""
-    heard = Heard()
+def test_a_callback_can_unsubscribe_itself_and_others():
+    received = RecordingCallback()
     with EventStream() as stream:
 
         def once(event: Event) -> None:
-            heard(event)
+            received(event)
             stream.unsubscribe("a", "once")
             stream.unsubscribe("b", "other")
 
         stream.subscribe("a", once, "once")
-        stream.subscribe("b", Heard(), "other")
+        stream.subscribe("b", RecordingCallback(), "other")
         for _ in range(100):
-            stream.publish(said())
-        until(lambda: heard.events)
-        stream.publish(said())
-    assert heard.ids == [0]
+            stream.publish(message())
+        until(lambda: received.events)
+        stream.publish(message())
+    assert received.ids == [0]
 
 
 @pytest.mark.requirement("D5")
-async def test_an_async_callback_may_unsubscribe_itself():
-    """The same for those that run on a loop."""
-    heard = Heard()
+async def test_an_async_callback_can_unsubscribe_itself():
+    received = RecordingCallback()
     async with EventStream() as stream:
 
         async def once(event: Event) -> None:
-            heard(event)
+            received(event)
             stream.unsubscribe("a", "once")
 
         stream.subscribe("a", once, "once")
         for _ in range(100):
-            stream.publish(said())
-    assert heard.ids == [0]
+            stream.publish(message())
+    assert received.ids == [0]
 
 
 @pytest.mark.requirement("D20")
-def test_ids_that_are_not_known_are_only_logged(caplog: pytest.LogCaptureFixture):
-    """Cleaning up twice is no error."""
+def test_unsubscribing_unknown_ids_is_only_logged(caplog: pytest.LogCaptureFixture):
+    """Cleaning up twice is not an error."""
     stream = EventStream()
-    stream.subscribe("main", Heard(), "one")
+    stream.subscribe("main", RecordingCallback(), "one")
     stream.unsubscribe("main", "one")
     stream.unsubscribe("main", "one")
     stream.unsubscribe("nobody", "x")
@@ -319,8 +317,8 @@ def test_ids_that_are_not_known_are_only_logged(caplog: pytest.LogCaptureFixture
 
 
 @pytest.mark.requirement("D13")
-async def test_events_are_handed_over_in_the_order_of_the_subscribers():
-    """Whatever the order of subscribing."""
+async def test_callbacks_are_called_in_the_order_of_the_subscriber_names():
+    """The order of subscribing does not matter."""
     order: list[tuple[int, str]] = []
 
     def callback(name: str) -> Any:
@@ -334,14 +332,14 @@ async def test_events_are_handed_over_in_the_order_of_the_subscribers():
         for name in names:
             stream.subscribe(name, callback(name))
         for n in range(3):
-            stream.publish(said())
+            stream.publish(message())
             await asyncio.wait_for(comes(lambda n=n: len(order) == 4 * (n + 1)), BOUND)
     assert order == [(n, name) for n in range(3) for name in sorted(names)]
 
 
 @pytest.mark.requirement("D14")
 async def test_an_async_callback_runs_on_the_loop_of_its_subscriber():
-    """One after the other, though it waits in between."""
+    """Its events are handled one after the other, even if it awaits in between."""
     loops: set[asyncio.AbstractEventLoop] = set()
     order: list[tuple[int, str]] = []
 
@@ -353,64 +351,64 @@ async def test_an_async_callback_runs_on_the_loop_of_its_subscriber():
 
     async with EventStream() as stream:
         stream.subscribe("main", callback)
-        await asyncio.to_thread(lambda: [stream.publish(said()) for _ in range(20)])
+        await asyncio.to_thread(lambda: [stream.publish(message()) for _ in range(20)])
     assert loops == {asyncio.get_running_loop()}
     assert order == [(n, what) for n in range(20) for what in ("begin", "end")]
 
 
 @pytest.mark.requirement("D4")
 def test_an_async_callback_without_a_loop_runs_in_the_background():
-    """A script that has no loop may use one all the same."""
-    heard: list[int] = []
+    """A script without a loop can use one, too."""
+    received: list[int] = []
 
     async def callback(event: Event) -> None:
         await asyncio.sleep(0)
-        heard.append(event.id)
+        received.append(event.id)
 
     with EventStream() as stream:
         stream.subscribe("main", callback)
         stream.subscribe("main", functools.partial(callback))
         for _ in range(3):
-            stream.publish(said())
-    assert Counter(heard) == {0: 2, 1: 2, 2: 2}
+            stream.publish(message())
+    assert Counter(received) == {0: 2, 1: 2, 2: 2}
 
 
 @pytest.mark.requirement("D53")
-def test_a_subscriber_may_begin_with_what_was():
-    """First what there is, then what comes, nothing twice."""
-    heard = Heard()
+def test_a_subscriber_can_start_with_earlier_events():
+    """It receives the stored events first, then the new ones, and none twice."""
+    received = RecordingCallback()
     with EventStream() as stream:
         for _ in range(5):
-            stream.publish(said())
-        stream.subscribe("main", heard, after=1)
+            stream.publish(message())
+        stream.subscribe("main", received, after=1)
         for _ in range(5):
-            stream.publish(said())
-    assert heard.ids == list(range(2, 10))
+            stream.publish(message())
+    assert received.ids == list(range(2, 10))
 
 
 @pytest.mark.requirement("D46")
-def test_a_subscriber_gets_what_it_asks_for():
-    """For example no hidden events."""
-    heard = Heard()
+def test_a_subscriber_can_filter_its_events():
+    """For example, it can exclude hidden events."""
+    received = RecordingCallback()
     with EventStream() as stream:
-        stream.subscribe("main", heard, where=EventFilter(hidden=False, types=("action_event",)))
-        stream.publish(said())
+        stream.subscribe("main", received, where=EventFilter(hidden=False, types=("action_event",)))
+        stream.publish(message())
         stream.publish(ActionEvent("A", {}, hidden=True))
         stream.publish(ActionEvent("B", {}))
-    assert heard.ids == [2]
+    assert received.ids == [2]
 
 
-def test_what_cannot_be_meant_is_refused():
-    """The message says what may be given."""
+def test_invalid_arguments_of_subscribe_are_refused():
+    """The error names the accepted values."""
     stream = EventStream()
     with pytest.raises(UserTypeError, match="expected a function"):
         stream.subscribe("main", None)  # type: ignore[arg-type]
     with pytest.raises(UserValueError, match="block, coalesce, drop_oldest"):
         stream.follow(policy="wait")  # type: ignore[arg-type]
     with pytest.raises(UserValueError, match="max_pending"):
-        stream.subscribe("main", Heard(), max_pending=0)
+        stream.subscribe("main", RecordingCallback(), max_pending=0)
     with pytest.raises(UserValueError, match="max_failures"):
-        stream.subscribe("main", Heard(), max_failures=0)
+        stream.subscribe("main", RecordingCallback(), max_failures=0)
     with pytest.raises(UserValueError, match="window"):
         EventStream(window=0)
     with pytest.raises(UserValueError, match="keep"):
@@ -421,41 +419,41 @@ def test_what_cannot_be_meant_is_refused():
 
 
 @pytest.mark.requirement("D15", "D53")
-async def test_a_follower_sees_what_was_and_what_comes():
-    """Replay and live meet without a gap and without a duplicate."""
+async def test_a_follower_reads_earlier_and_new_events():
+    """The switch from replay to live has no gap and no duplicate."""
     stream = EventStream()
     for _ in range(300):
-        stream.publish(said())
+        stream.publish(message())
     async with stream.follow() as follower:
-        before = await some(100, follower)
+        before = await read_some(100, follower)
         for _ in range(300):
-            stream.publish(said())
-        after = await some(500, follower)
+            stream.publish(message())
+        after = await read_some(500, follower)
     assert ids(before + after) == list(range(600))
     await stream.aclose()
 
 
 @pytest.mark.requirement("F23")
-async def test_a_follower_goes_on_after_an_id():
-    """A reader that was cut off misses nothing and gets nothing twice."""
+async def test_a_follower_resumes_after_an_id():
+    """A reader that was disconnected misses nothing and gets nothing twice."""
     stream = EventStream()
     for _ in range(10):
-        stream.publish(said())
+        stream.publish(message())
     await stream.aclose()
-    assert ids(await everything(stream, after=6)) == [7, 8, 9]
-    assert ids(await everything(stream, after=9)) == []
-    assert ids(await everything(stream, after=99)) == []
+    assert ids(await read_all(stream, after=6)) == [7, 8, 9]
+    assert ids(await read_all(stream, after=9)) == []
+    assert ids(await read_all(stream, after=99)) == []
 
 
 @pytest.mark.requirement("D53")
 async def test_older_events_come_from_the_store_and_lost_ones_leave_a_gap():
-    """Each hole shows once, with how many are missing."""
+    """Each hole is reported once, with the number of missing events."""
     store = MemoryEventStore()
     stream = EventStream(store, window=4)
     for n in range(100):
-        stream.publish(said(str(n)) if n % 10 == 3 else shown(str(n)))
+        stream.publish(message(str(n)) if n % 10 == 3 else notification(str(n)))
     await stream.aclose()
-    events = await everything(stream)
+    events = await read_all(stream)
     here = events[0:2]
     assert [(type(one).__name__, one.id) for one in here] == [("GapEvent", 2), ("MessageEvent", 3)]
     assert isinstance(here[0], GapEvent)
@@ -467,24 +465,26 @@ async def test_older_events_come_from_the_store_and_lost_ones_leave_a_gap():
 
 
 @pytest.mark.requirement("D11")
-async def test_everything_is_kept_when_asked_for():
-    """A recording may hold display events too."""
+async def test_keep_all_stores_display_events_too():
+    """A recording can contain display events."""
     store = MemoryEventStore()
     async with EventStream(store, keep="all", window=4) as stream:
         for n in range(50):
-            stream.publish(shown(str(n)))
-    assert ids(await everything(stream)) == list(range(50))
+            stream.publish(notification(str(n)))
+    assert ids(await read_all(stream)) == list(range(50))
     assert ids(await store.read()) == list(range(50))
 
 
 @pytest.mark.requirement("D15")
-async def test_a_reader_that_is_far_behind_misses_display_events_only():
-    """What begins and ends, and what is durable, is there however small the window is."""
+async def test_a_reader_that_is_far_behind_misses_only_display_events():
+    """Durable events, starts and ends are delivered however small the window is."""
     stream = EventStream(window=10)
     follower = stream.follow()
     end = ToolStreamEndEvent("ok").stamped(CALL, 2)
     for n in range(1000):
-        stream.publish(end if n % 100 == 7 else said() if n % 100 == 50 else shown(str(n)))
+        stream.publish(
+            end if n % 100 == 7 else message() if n % 100 == 50 else notification(str(n))
+        )
     await stream.aclose()
     async with asyncio.timeout(BOUND):
         events = [event async for event in follower]
@@ -494,25 +494,25 @@ async def test_a_reader_that_is_far_behind_misses_display_events_only():
     assert missing + sum(not isinstance(one, GapEvent) for one in events) == 1000
 
 
-async def test_two_tasks_do_not_share_a_follower():
-    """Each event would go to one of them only."""
+async def test_two_tasks_cannot_share_a_follower():
+    """Each event would go to only one of them."""
     stream = EventStream()
     follower = stream.follow()
     first = asyncio.ensure_future(anext(follower))
     await asyncio.sleep(0)
     with pytest.raises(UserError, match="Two tasks read the same follower"):
         await anext(follower)
-    stream.publish(said())
+    stream.publish(message())
     assert (await first).id == 0
     await stream.aclose()
 
 
 async def test_a_cancelled_reader_misses_nothing():
-    """The same follower goes on where it was, also while the store is being read."""
+    """The same follower continues where it was, even if it was reading from the store."""
     store = MemoryEventStore()
     stream = EventStream(store, window=1)
     for _ in range(30):
-        stream.publish(said())
+        stream.publish(message())
     follower = stream.follow()
     reading = asyncio.ensure_future(anext(follower))
     reading.cancel()
@@ -530,8 +530,8 @@ async def _all(follower: Any) -> list[Event]:
 
 
 @pytest.mark.requirement("F19")
-async def test_a_follower_that_leaves_early_ends():
-    """`aclose`, or the end of its block; it may be closed while it waits."""
+async def test_a_follower_can_be_closed_early():
+    """Covers `aclose`, the end of its block, and closing it while it waits."""
     stream = EventStream()
     follower = stream.follow()
     waiting = asyncio.ensure_future(_all(follower))
@@ -539,7 +539,7 @@ async def test_a_follower_that_leaves_early_ends():
     await follower.aclose()
     assert await waiting == []
     async with stream.follow() as other:
-        stream.publish(said())
+        stream.publish(message())
         assert (await anext(other)).id == 0
     with pytest.raises(StopAsyncIteration):
         await anext(other)
@@ -550,19 +550,19 @@ async def test_a_follower_that_leaves_early_ends():
 
 
 @pytest.mark.requirement("F21")
-async def test_senders_wait_for_a_reader_that_must_not_miss_anything():
-    """An endless source is as fast as its slowest blocking reader, and nothing is lost."""
+async def test_senders_wait_for_a_blocking_follower():
+    """An endless source runs at the speed of its slowest blocking reader, and nothing is lost."""
     stream = EventStream(window=16)
     follower = stream.follow(max_pending=4)
     got = [await _first(stream, follower)]
 
     async def send() -> None:
         for _ in range(500):
-            await stream.send(shown("x"))
+            await stream.send(notification("x"))
 
     sender = asyncio.ensure_future(send())
     while len(got) < 501:
-        got += await some(1, follower)
+        got += await read_some(1, follower)
         assert stream.last_id - got[-1].id <= 4 + 2
     await sender
     assert ids(got) == list(range(501))
@@ -570,18 +570,18 @@ async def test_senders_wait_for_a_reader_that_must_not_miss_anything():
 
 
 async def _first(stream: EventStream, follower: Any) -> Event:
-    stream.publish(shown("first"))
-    return (await some(1, follower))[0]
+    stream.publish(notification("first"))
+    return (await read_some(1, follower))[0]
 
 
 @pytest.mark.requirement("F21")
-async def test_senders_wait_for_a_callback_that_must_not_miss_anything():
-    """The block policy is the one that slows a tool down."""
+async def test_senders_wait_for_a_blocking_callback():
+    """Only the block policy slows a tool down."""
     release, entered = asyncio.Event(), asyncio.Event()
-    heard: list[int] = []
+    received: list[int] = []
 
     async def slow(event: Event) -> None:
-        heard.append(event.id)
+        received.append(event.id)
         entered.set()
         await release.wait()
 
@@ -592,7 +592,7 @@ async def test_senders_wait_for_a_callback_that_must_not_miss_anything():
         async def send() -> None:
             nonlocal sent
             for _ in range(50):
-                await stream.send(said())
+                await stream.send(message())
                 sent += 1
 
         sender = asyncio.ensure_future(send())
@@ -602,41 +602,41 @@ async def test_senders_wait_for_a_callback_that_must_not_miss_anything():
         assert sent <= 4
         release.set()
         await asyncio.wait_for(sender, BOUND)
-    assert heard == list(range(50))
+    assert received == list(range(50))
 
 
 async def test_a_reader_that_sends_does_not_wait_for_itself():
-    """A follower or a callback that answers would wait for its own end."""
+    """A follower or a callback that publishes would otherwise deadlock."""
     async with EventStream() as stream:
         answered = asyncio.Event()
 
         async def answer(event: Event) -> None:
             if event.id == 0:
                 for _ in range(20):
-                    await stream.send(said())
+                    await stream.send(message())
                 answered.set()
 
         stream.subscribe("main", answer, max_pending=2)
-        stream.publish(said())
+        stream.publish(message())
         await asyncio.wait_for(answered.wait(), BOUND)
         follower = stream.follow(max_pending=2)
-        await some(1, follower)
+        await read_some(1, follower)
         async with asyncio.timeout(BOUND):
             for _ in range(20):
-                await stream.send(said())
+                await stream.send(message())
         await follower.aclose()
 
 
 @pytest.mark.requirement("F21")
 async def test_a_sender_is_released_when_the_slow_reader_leaves():
-    """Gone, closed, or collected: nobody waits for it any more."""
+    """The reader can unsubscribe, be closed or be garbage collected."""
     stream = EventStream()
     follower = stream.follow(max_pending=1)
     await _first(stream, follower)
 
     async def send() -> None:
         for _ in range(5):
-            await stream.send(said())
+            await stream.send(message())
 
     sender = asyncio.create_task(send())
     await asyncio.sleep(0)
@@ -648,20 +648,20 @@ async def test_a_sender_is_released_when_the_slow_reader_leaves():
     await stream.aclose()
 
 
-async def test_display_events_are_merged_for_a_reader_that_asks_for_it():
-    """The latest progress, and one text of many deltas; everything else is there."""
+async def test_the_coalesce_policy_merges_display_events():
+    """The reader gets the latest progress and one text for many deltas; the rest is unchanged."""
     async with EventStream() as stream:
         follower = stream.follow(policy="coalesce")
         for text in ("a", "b", "c"):
-            stream.publish(shown(text, is_delta=True))
+            stream.publish(notification(text, is_delta=True))
         stream.publish(ToolProgressEvent(1, 3).stamped(CALL, 1))
-        stream.publish(said())
+        stream.publish(message())
         stream.publish(ToolProgressEvent(2, 3).stamped(CALL, 1))
         for text in ("x", "y"):
             data = {"type": "response.output_text.delta", "delta": text}
             stream.publish(RawResponseStreamEvent(data))
         stream.publish(RawResponseStreamEvent({"type": "other.delta", "delta": "z"}))
-        events = await some(5, follower)
+        events = await read_some(5, follower)
         await follower.aclose()
     assert [(one.id, one.type) for one in events] == [
         (2, "notify_stream_event"),
@@ -670,21 +670,23 @@ async def test_display_events_are_merged_for_a_reader_that_asks_for_it():
         (7, "raw_response_stream_event"),
         (8, "raw_response_stream_event"),
     ]
-    assert events[0] == shown("abc", is_delta=True).replace(id=2, timestamp=events[0].timestamp)
+    assert events[0] == notification("abc", is_delta=True).replace(
+        id=2, timestamp=events[0].timestamp
+    )
     assert isinstance(events[3], RawResponseStreamEvent)
     assert events[3].data == {"type": "response.output_text.delta", "delta": "xy"}
 
 
 @pytest.mark.requirement("F21")
-async def test_the_oldest_display_events_are_left_out_for_a_reader_that_asks_for_it():
-    """A gap says how many; what is durable stays."""
+async def test_the_drop_oldest_policy_drops_display_events():
+    """A gap has the number of dropped events; durable events stay."""
     async with EventStream() as stream:
         follower = stream.follow(policy="drop_oldest", max_pending=3)
-        stream.publish(shown("0"))
-        stream.publish(said("1"))
+        stream.publish(notification("0"))
+        stream.publish(message("1"))
         for n in range(2, 10):
-            stream.publish(shown(str(n)))
-        events = await some(6, follower)
+            stream.publish(notification(str(n)))
+        events = await read_some(6, follower)
         await follower.aclose()
     assert [(one.id, one.type) for one in events] == [
         (0, "gap_event"),
@@ -695,20 +697,20 @@ async def test_the_oldest_display_events_are_left_out_for_a_reader_that_asks_for
     assert [one.dropped for one in events if isinstance(one, GapEvent)] == [1, 5]
 
 
-# --- reading back ---------------------------------------------------------------------------------
+# --- reading the history --------------------------------------------------------------------------
 
 
-@pytest.fixture(params=["memory", "stored", "kept in part"])
+@pytest.fixture(params=["memory", "stored", "partly stored"])
 def history(request: pytest.FixtureRequest) -> EventStream:
-    """Give a closed stream with 30 events, wherever they are now."""
+    """Return a closed stream with 30 events in memory, in a store or in both."""
     stream = {
         "memory": EventStream,
         "stored": functools.partial(EventStream, MemoryEventStore(), keep="all", window=1),
-        "kept in part": functools.partial(EventStream, MemoryEventStore(), keep="all", window=10),
+        "partly stored": functools.partial(EventStream, MemoryEventStore(), keep="all", window=10),
     }[request.param]()
     with stream:
         for n in range(30):
-            event = ActionEvent("A", {"n": n}, hidden=n % 7 == 0) if n % 3 else said(f"No {n}")
+            event = ActionEvent("A", {"n": n}, hidden=n % 7 == 0) if n % 3 else message(f"No {n}")
             stream.add_event(
                 event.replace(timestamp=1000.0 + n), EventSource.USER if n % 2 else "agent"
             )
@@ -716,8 +718,8 @@ def history(request: pytest.FixtureRequest) -> EventStream:
 
 
 @pytest.mark.requirement("D12", "D52")
-def test_a_part_of_the_history_is_read(history: EventStream):
-    """By ids, both ends included, in both directions."""
+def test_a_range_of_the_history_can_be_read(history: EventStream):
+    """Ranges of ids include both ends and can be read in both directions."""
     assert ids(history.get_events()) == list(range(30))
     assert ids(history.get_events(5, 9)) == [5, 6, 7, 8, 9]
     assert ids(history.get_events(25)) == [25, 26, 27, 28, 29]
@@ -728,8 +730,8 @@ def test_a_part_of_the_history_is_read(history: EventStream):
 
 
 @pytest.mark.requirement("D46", "D52")
-def test_the_history_is_searched(history: EventStream):
-    """By type, source, time, text and whether it is hidden."""
+def test_the_history_can_be_filtered(history: EventStream):
+    """Filters are type, source, time, text and visibility."""
 
     def found(**criteria: Any) -> list[int]:
         where = EventFilter(**criteria)
@@ -746,49 +748,49 @@ def test_the_history_is_searched(history: EventStream):
 
 
 @pytest.mark.requirement("D2", "D11", "D53")
-def test_a_stream_is_opened_again():
-    """Equal events, and ids that go on."""
+def test_a_stream_can_be_reopened():
+    """Its events are equal, and the ids continue."""
     store = MemoryEventStore("one")
     with EventStream(store, user_id="ann") as stream:
         assert (stream.sid, stream.user_id, stream.store) == ("one", "ann", store)
-        events = [stream.publish(said(str(n))) for n in range(3)]
-        stream.publish(shown("not stored"))
+        events = [stream.publish(message(str(n))) for n in range(3)]
+        stream.publish(notification("not stored"))
     again = EventStream(store)
     assert again.last_id == 2
     assert list(again.get_events()) == events
-    assert again.publish(said()).id == 4
+    assert again.publish(message()).id == 4
     again.close()
 
 
 @pytest.mark.requirement("D2", "D53")
-def test_a_session_has_a_log_of_its_own():
-    """A store holds many sessions; without a name one is made up."""
+def test_each_session_has_its_own_log():
+    """A store has many sessions; a stream without a name gets a generated one."""
     store = MemoryEventStore()
     with EventStream(store, sid="a") as one, EventStream(store, sid="b") as two:
-        one.publish(said("of a"))
-        two.publish(said("of b"))
+        one.publish(message("of a"))
+        two.publish(message("of b"))
     assert texts(EventStream(store, sid="b").get_events()) == ["of b"]
     assert sorted(info.sid for info in store.sessions().result()) == ["a", "b"]
     assert EventStream().sid != EventStream().sid
 
 
 @pytest.mark.requirement("D44")
-async def test_a_stream_is_a_session():
-    """What is appended is published and stored; the durable events of no call are read."""
+async def test_a_stream_can_be_used_as_a_session():
+    """Appended events are published and stored; `read` returns durable events outside of calls."""
     store = MemoryEventStore()
     async with EventStream(store) as stream:
-        stream.publish(said("mine").stamped(Origin(), 3))
-        stream.publish(said("inner").stamped(CALL, 4))
-        stream.publish(shown("display"))
-        await stream.append([said("later").stamped(Origin(), 9).replace(id=7)])
+        stream.publish(message("mine").stamped(Origin(), 3))
+        stream.publish(message("inner").stamped(CALL, 4))
+        stream.publish(notification("display"))
+        await stream.append([message("later").stamped(Origin(), 9).replace(id=7)])
         assert texts(await stream.read()) == ["mine", "later"]
         assert texts(await store.read()) == ["mine", "inner", "later"]
         assert stream.last_id == 3
 
 
 @pytest.mark.requirement("D44")
-async def test_a_stream_that_hears_a_run_and_is_its_session_stores_nothing_twice():
-    """The whole conversation once, and where the run begins and ends."""
+async def test_a_stream_that_is_event_stream_and_session_stores_events_once():
+    """The store has the conversation once, and the start and the end of the run."""
     store = MemoryEventStore()
     model = ScriptedModel([tool_call("ask", question="What?"), "That is it."])
     async with EventStream(store) as stream:
@@ -797,7 +799,7 @@ async def test_a_stream_that_hears_a_run_and_is_its_session_stores_nothing_twice
             Agent("Clerk", tools=[ask], model=model), "hello", session=stream, run_config=config
         )
         stored = await store.read()
-        assert [_told(event) for event in stored] == [
+        assert [_describe(event) for event in stored] == [
             *("run_started_event", "user", "tool_called", "tool_output"),
             *("message_output_created", "run_finished_event"),
         ]
@@ -812,10 +814,10 @@ async def test_a_stream_that_hears_a_run_and_is_its_session_stores_nothing_twice
 
 
 @pytest.mark.requirement("D44")
-async def test_a_run_inside_of_a_tool_keeps_its_conversation_in_a_stream():
-    """It is the conversation of the inner run; those who listen to both see both."""
-    kept, heard = MemoryEventStore("kept"), MemoryEventStore("heard")
-    async with EventStream(kept) as inner, EventStream(heard) as outer:
+async def test_a_run_inside_a_tool_can_use_another_stream_as_its_session():
+    """Its conversation goes to the inner stream, and that of the outer run to the outer one."""
+    inner_store, outer_store = MemoryEventStore("kept"), MemoryEventStore("heard")
+    async with EventStream(inner_store) as inner, EventStream(outer_store) as outer:
 
         @function_tool
         async def consult(question: str) -> str:
@@ -831,11 +833,14 @@ async def test_a_run_inside_of_a_tool_keeps_its_conversation_in_a_stream():
             session=outer,
             run_config=RunConfig(event_stream=outer),
         )
-        assert [_told(event) for event in await inner.read()] == ["user", "message_output_created"]
-        assert [_told(event) for event in await outer.read()] == [
+        assert [_describe(event) for event in await inner.read()] == [
+            "user",
+            "message_output_created",
+        ]
+        assert [_describe(event) for event in await outer.read()] == [
             *("user", "tool_called", "tool_output", "message_output_created"),
         ]
-    assert len(await kept.read()) == 2
+    assert len(await inner_store.read()) == 2
 
 
 @function_tool
@@ -844,28 +849,28 @@ async def ask(question: str) -> str:
     return f"{question} Nobody knows."
 
 
-def _told(event: Event) -> str:
-    """Say what an event is: who wrote a message, which item came, or its type."""
+def _describe(event: Event) -> str:
+    """Return the role of a message, the name of an item, or the type of another event."""
     return getattr(event, "role", None) or getattr(event, "name", None) or event.type
 
 
-# --- following what another writes ----------------------------------------------------------------
+# --- read-only streams ----------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("F23", "D53")
-async def test_a_read_only_stream_follows_what_another_writes():
-    """Replay, then live; what was never stored is a gap."""
+async def test_a_read_only_stream_follows_another_writer():
+    """It replays the log and then continues live; events that were not stored are a gap."""
     store = MemoryEventStore()
     writer = EventStream(store)
-    writer.publish(said("0"))
+    writer.publish(message("0"))
     reader = EventStream(store.session(store.sid), read_only=True)
-    heard = Heard()
-    reader.subscribe("main", heard)
+    received = RecordingCallback()
+    reader.subscribe("main", received)
     follower = reader.follow()
-    writer.publish(shown("1"))
-    writer.publish(shown("2"))
-    writer.publish(said("3"))
-    events = await some(3, follower)
+    writer.publish(notification("1"))
+    writer.publish(notification("2"))
+    writer.publish(message("3"))
+    events = await read_some(3, follower)
     assert [(one.id, one.type) for one in events] == [
         (0, "message_event"),
         (2, "gap_event"),
@@ -873,20 +878,20 @@ async def test_a_read_only_stream_follows_what_another_writes():
     ]
     assert reader.last_id == 3
     with pytest.raises(UserError, match="is read-only"):
-        reader.publish(said())
+        reader.publish(message())
     await follower.aclose()
     await reader.aclose()
-    assert heard.ids == [2, 3]
+    assert received.ids == [2, 3]
     await writer.aclose()
 
 
 async def test_a_read_only_stream_ends_with_its_store():
-    """Nobody waits for ever for a log that is closed."""
+    """Its readers would otherwise wait forever."""
     store = MemoryEventStore()
     reader = EventStream(store, read_only=True)
-    reading = asyncio.ensure_future(everything(reader))
+    reading = asyncio.ensure_future(read_all(reader))
     await asyncio.sleep(0)
-    store.append([said()]).result()
+    store.append([message()]).result()
     store.close()
     assert ids(await reading) == [0]
     assert reader.closed
@@ -895,171 +900,171 @@ async def test_a_read_only_stream_ends_with_its_store():
 
 
 def test_a_read_only_stream_catches_up_with_a_long_log():
-    """The events of many pages come without a deep recursion."""
+    """Reading many pages does not recurse deeply."""
     store = MemoryEventStore()
-    heard = Heard()
+    received = RecordingCallback()
     with EventStream(store, read_only=True, window=20_000) as reader:
-        reader.subscribe("main", heard)
+        reader.subscribe("main", received)
         for _ in range(20):
-            store.append([said() for _ in range(500)])
+            store.append([message() for _ in range(500)])
         until(lambda: reader.last_id == 9999)
-    assert heard.ids == list(range(10_000))
+    assert received.ids == list(range(10_000))
 
 
 # --- closing --------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("D18", "D19")
-def test_closing_delivers_what_was_published():
-    """Everything, in order; then no thread is left."""
+def test_closing_delivers_the_published_events():
+    """All events arrive in order, and no thread is left."""
     before = set(threading.enumerate())
-    heard = Heard()
+    received = RecordingCallback()
     with EventStream() as stream:
         for n in range(5):
-            stream.subscribe(f"s{n}", heard)
+            stream.subscribe(f"s{n}", received)
         for _ in range(500):
-            stream.publish(said())
-    assert sorted(heard.ids) == sorted(list(range(500)) * 5)
+            stream.publish(message())
+    assert sorted(received.ids) == sorted(list(range(500)) * 5)
     until(lambda: not set(threading.enumerate()) - before)
 
 
 @pytest.mark.requirement("D19")
-async def test_closing_in_a_loop_delivers_what_was_published():
-    """Also to async callbacks and to followers."""
-    heard = Heard()
+async def test_closing_in_a_loop_delivers_the_published_events():
+    """This includes async callbacks and followers."""
+    received = RecordingCallback()
 
     async def callback(event: Event) -> None:
         await asyncio.sleep(0)
-        heard(event)
+        received(event)
 
     async with EventStream() as stream:
         stream.subscribe("main", callback)
-        reading = asyncio.ensure_future(everything(stream))
+        reading = asyncio.ensure_future(read_all(stream))
         await asyncio.sleep(0)
         for _ in range(100):
-            stream.publish(said())
-    assert heard.ids == list(range(100))
+            stream.publish(message())
+    assert received.ids == list(range(100))
     assert ids(await reading) == list(range(100))
 
 
 @pytest.mark.requirement("D19")
 async def test_closing_without_draining_stops_at_once():
-    """What waits is dropped, also what a follower has taken already."""
-    heard = Heard()
+    """Queued events are dropped, including those that a follower has already fetched."""
+    received = RecordingCallback()
 
     async def callback(event: Event) -> None:
-        heard(event)
+        received(event)
         await asyncio.sleep(0)
 
     stream = EventStream()
     stream.subscribe("main", callback)
     follower = stream.follow()
     for _ in range(100):
-        stream.publish(said())
-    assert (await some(1, follower))[0].id == 0
+        stream.publish(message())
+    assert (await read_some(1, follower))[0].id == 0
     await stream.aclose(drain=False)
-    count = len(heard.events)
+    count = len(received.events)
     assert count < 100
     assert await _all(follower) == []
-    assert len(heard.events) == count
+    assert len(received.events) == count
 
 
 @pytest.mark.requirement("D19", "F21")
-def test_closing_has_a_time_limit():
-    """A callback that hangs holds nobody up for ever."""
+def test_closing_has_a_timeout():
+    """A callback that hangs must not block forever."""
     release, entered = threading.Event(), threading.Event()
-    heard = Heard()
+    received = RecordingCallback()
 
     def hang(event: Event) -> None:
         entered.set()
-        heard(event)
+        received(event)
         assert release.wait(BOUND)
 
     stream = EventStream()
     stream.subscribe("main", hang)
     for _ in range(3):
-        stream.publish(said())
+        stream.publish(message())
     assert entered.wait(BOUND)
     stream.close(timeout=0.01)
-    assert heard.ids == [0]
+    assert received.ids == [0]
     release.set()
 
 
 @pytest.mark.requirement("D19", "F21")
-async def test_closing_in_a_loop_has_a_time_limit():
-    """The callback that hangs gets nothing more; what is durable is stored."""
+async def test_closing_in_a_loop_has_a_timeout():
+    """The hanging callback receives no further event; durable events are stored."""
     release = asyncio.Event()
-    heard = Heard()
+    received = RecordingCallback()
 
     async def hang(event: Event) -> None:
-        heard(event)
+        received(event)
         await release.wait()
 
     store = MemoryEventStore()
     stream = EventStream(store)
     stream.subscribe("main", hang)
     for _ in range(3):
-        stream.publish(said())
+        stream.publish(message())
     await asyncio.sleep(0)
     await stream.aclose(timeout=0.01)
     release.set()
     for _ in range(5):
         await asyncio.sleep(0)
-    assert heard.ids == [0]
+    assert received.ids == [0]
     assert ids(await store.read()) == [0, 1, 2]
 
 
 @pytest.mark.requirement("D19")
-async def test_a_closed_stream_takes_nothing():
-    """What a run still says is dropped, so that it does not fail; others are told."""
+async def test_a_closed_stream_accepts_no_events():
+    """Events of a run are dropped, so that the run does not fail; other callers get an error."""
     stream = EventStream()
-    published = stream.publish(said())
+    published = stream.publish(message())
     await stream.aclose()
     await stream.aclose()
     stream.close()
     assert stream.closed
     for refused in (
-        lambda: stream.publish(said()),
-        lambda: stream.add_event(said(), "user"),
-        lambda: stream.subscribe("main", Heard()),
+        lambda: stream.publish(message()),
+        lambda: stream.add_event(message(), "user"),
+        lambda: stream.subscribe("main", RecordingCallback()),
     ):
         with pytest.raises(UserError, match="is closed"):
             refused()
     with pytest.raises(UserError, match="is closed"):
-        await stream.send(said())
+        await stream.send(message())
     with pytest.raises(UserError, match="is closed"):
-        await stream.append([said().stamped(Origin(), 1)])
-    late = stream.publish(said("late").stamped(Origin(), 7))
+        await stream.append([message().stamped(Origin(), 1)])
+    late = stream.publish(message("late").stamped(Origin(), 7))
     assert late.id == INVALID_ID
     assert list(stream.get_events()) == [published]
 
 
 @pytest.mark.requirement("D18", "D19")
-def test_a_callback_may_close_the_stream():
+def test_a_callback_can_close_the_stream():
     """It does not wait for itself."""
-    heard = Heard()
+    received = RecordingCallback()
     stream = EventStream()
     closed = threading.Event()
 
     def close(event: Event) -> None:
-        heard(event)
+        received(event)
         stream.close()
         closed.set()
 
     for _ in range(3):
-        stream.publish(said())
+        stream.publish(message())
     stream.subscribe("main", close, after=-1)
     assert closed.wait(BOUND)
-    until(lambda: heard.ids == [0, 1, 2])
+    until(lambda: received.ids == [0, 1, 2])
 
 
 @pytest.mark.requirement("D18")
-def test_a_stream_that_is_forgotten_leaves_nothing():
-    """Neither the stream nor its callbacks are kept alive by what it has started."""
+def test_a_stream_without_references_is_collected():
+    """Its threads and tasks keep neither the stream nor its callbacks alive."""
     before = set(threading.enumerate())
     stream = EventStream(MemoryEventStore())
-    stream.subscribe("main", Heard())
-    stream.publish(said())
+    stream.subscribe("main", RecordingCallback())
+    stream.publish(message())
     del stream
     gc.collect()
     until(lambda: not set(threading.enumerate()) - before)
@@ -1071,7 +1076,7 @@ _KINDS = st.sampled_from(["durable", "bracket", "note", "delta", "progress"])
 _EVENTS = st.lists(st.tuples(_KINDS, st.integers(0, 2)), max_size=60)
 
 
-def _made(kind: str, call: int, n: int) -> Event:
+def _make_event(kind: str, call: int, n: int) -> Event:
     made: dict[str, Event] = {
         "durable": MessageEvent(str(n)),
         "bracket": RunStartedEvent(str(n)),
@@ -1083,7 +1088,7 @@ def _made(kind: str, call: int, n: int) -> Event:
 
 
 def _text(events: list[Event], call: int) -> str:
-    """Give what the deltas of a call say together."""
+    """Return the concatenated deltas of a call."""
     return "".join(
         one.data
         for one in events
@@ -1093,16 +1098,14 @@ def _text(events: list[Event], call: int) -> str:
 
 @pytest.mark.requirement("D15")
 @given(_EVENTS, st.integers(1, 7), st.integers(1, 20), st.integers(-1, 60))
-def test_merging_loses_nothing_but_older_progress(
+def test_coalescing_drops_only_older_progress(
     kinds: list[tuple[str, int]], max_pending: int, window: int, after: int
 ):
-    """The texts, the order, and everything that is not for display are what they were."""
+    """The texts, the order and all other events stay the same."""
     stream = EventStream(MemoryEventStore(), keep="all", window=window)
-    original = [stream.publish(_made(kind, call, n)) for n, (kind, call) in enumerate(kinds)]
+    original = [stream.publish(_make_event(kind, call, n)) for n, (kind, call) in enumerate(kinds)]
     stream.close()
-    merged = asyncio.run(
-        everything(stream, policy="coalesce", max_pending=max_pending, after=after)
-    )
+    merged = asyncio.run(read_all(stream, policy="coalesce", max_pending=max_pending, after=after))
     original = original[after + 1 :]
     assert ids(merged) == sorted(set(ids(merged)))
     assert not any(isinstance(one, GapEvent) for one in merged)
@@ -1118,30 +1121,30 @@ def test_merging_loses_nothing_but_older_progress(
 
 @pytest.mark.requirement("F23")
 @given(_EVENTS, st.data())
-def test_a_merged_stream_can_be_left_and_resumed_anywhere(
+def test_a_coalesced_stream_can_be_resumed_after_any_event(
     kinds: list[tuple[str, int]], data: st.DataObject
 ):
-    """By the id of the last event that arrived; no text is lost or doubled."""
+    """Resuming by the id of the last received event neither loses nor repeats text."""
     stream = EventStream()
-    original = [stream.publish(_made(kind, call, n)) for n, (kind, call) in enumerate(kinds)]
+    original = [stream.publish(_make_event(kind, call, n)) for n, (kind, call) in enumerate(kinds)]
     stream.close()
-    first = asyncio.run(everything(stream, policy="coalesce"))
+    first = asyncio.run(read_all(stream, policy="coalesce"))
     cut = data.draw(st.integers(0, len(first)))
     last = first[cut - 1].id if cut else -1
-    second = asyncio.run(everything(stream, policy="coalesce", after=last))
+    second = asyncio.run(read_all(stream, policy="coalesce", after=last))
     for call in range(3):
         assert _text(first[:cut] + second, call) == _text(original, call)
 
 
 @pytest.mark.requirement("D15", "F21")
 @given(_EVENTS, st.integers(1, 9), st.sampled_from([1, 5, 100]), st.booleans())
-def test_every_event_is_delivered_or_counted(
+def test_every_event_is_delivered_or_counted_in_a_gap(
     kinds: list[tuple[str, int]], max_pending: int, window: int, stored: bool
 ):
-    """Gaps count exactly what is missing, and only display events are."""
+    """Gaps count exactly the missing events, and only display events are missing."""
     stream = EventStream(MemoryEventStore() if stored else None, window=window)
     follower = stream.follow(policy="drop_oldest", max_pending=max_pending)
-    original = [stream.publish(_made(kind, call, n)) for n, (kind, call) in enumerate(kinds)]
+    original = [stream.publish(_make_event(kind, call, n)) for n, (kind, call) in enumerate(kinds)]
     stream.close()
     events = asyncio.run(_all(follower))
     arrived = [one for one in events if not isinstance(one, GapEvent)]
@@ -1152,7 +1155,7 @@ def test_every_event_is_delivered_or_counted(
         one for one in original if not one.droppable
     ]
     before = -1
-    for one in events:  # each gap stands for the ids since the event before it
+    for one in events:  # each gap covers the ids since the previous event
         assert one.id - before == (one.dropped if isinstance(one, GapEvent) else 1)
         before = one.id
 
@@ -1160,8 +1163,8 @@ def test_every_event_is_delivered_or_counted(
 @pytest.mark.requirement("D53")
 @given(st.lists(st.integers(0, 40), max_size=12), st.integers(1, 30), st.booleans())
 @settings(max_examples=30)
-def test_replay_and_live_meet_whenever_a_reader_comes(steps: list[int], window: int, stored: bool):
-    """A reader sees every id from its start on, once, however the window has moved."""
+def test_replay_and_live_events_join_for_any_reader(steps: list[int], window: int, stored: bool):
+    """A reader gets every id from its start on exactly once, however the window moves."""
 
     async def run() -> None:
         store = MemoryEventStore() if stored else None
@@ -1172,7 +1175,7 @@ def test_replay_and_live_meet_whenever_a_reader_comes(steps: list[int], window: 
                 reader = stream.follow(after=after)
                 readers.append((after, asyncio.create_task(_all(reader))))
                 for _ in range(step):
-                    stream.publish(said())
+                    stream.publish(message())
                 if step % 2:
                     await asyncio.sleep(0)
         for after, reading in readers:

@@ -1,4 +1,4 @@
-"""Channels and streams at the edges: exactly full, exactly empty, exactly at the limit."""
+"""Test channels and streams at their limits: exactly full, empty or at the maximum."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ WITHIN = 5.0
 """Seconds that anything here may take at most."""
 
 
-async def turns(count: int = 20) -> None:
-    """Let all tasks go as far as they can."""
+async def run_pending_tasks(count: int = 20) -> None:
+    """Yield to the event loop often enough for all tasks to reach their next wait."""
     for _ in range(count):
         await asyncio.sleep(0)
 
 
-async def test_a_writer_waits_for_room_as_soon_as_the_channel_is_full() -> None:
-    """Not one event later: what is pushed then would push out an earlier one."""
+async def test_a_sender_waits_for_room_once_the_channel_is_full() -> None:
+    """An event pushed after that would evict an earlier one."""
     channel = Channel(2, patience=WITHIN)
     channel.push(NotifyStreamEvent("one"))
     await asyncio.wait_for(channel.wait_for_room(), WITHIN)
     channel.push(NotifyStreamEvent("two"))
     assert channel.should_wait()
     waiting = asyncio.ensure_future(channel.wait_for_room())
-    await turns()
+    await run_pending_tasks()
     assert not waiting.done()
     seen: list[Any] = [await anext(channel)]
     await asyncio.wait_for(waiting, WITHIN)
@@ -61,8 +61,8 @@ async def test_a_writer_waits_for_room_as_soon_as_the_channel_is_full() -> None:
     assert channel.dropped == 0
 
 
-def test_a_stream_has_the_name_it_is_given() -> None:
-    """Without a store, with one, and with one that is called so already."""
+def test_the_stream_uses_the_given_or_the_stored_session_id() -> None:
+    """Covers a stream without a store, with a store, and with a store that already has this id."""
     store = MemoryEventStore(sid="a")
     assert EventStream(sid="x").sid == "x"
     assert EventStream(store).sid == "a"
@@ -73,10 +73,10 @@ def test_a_stream_has_the_name_it_is_given() -> None:
     assert other.store.sid == "b"
 
 
-async def test_what_a_callback_raises_is_kept_and_told() -> None:
-    """The stream goes on; whoever looks later finds what went wrong."""
-    told: list[Any] = []
-    stream = EventStream(on_error=lambda *what: told.append(what))
+async def test_an_exception_in_a_callback_is_stored_and_passed_to_on_error() -> None:
+    """The stream continues, and `errors` has the exception."""
+    summarize: list[Any] = []
+    stream = EventStream(on_error=lambda *facts: summarize.append(facts))
 
     def fail(event: Event) -> None:
         raise ValueError("no")
@@ -86,14 +86,14 @@ async def test_what_a_callback_raises_is_kept_and_told() -> None:
     await stream.aclose()
     [error] = stream.errors
     assert isinstance(error, ValueError)
-    assert told[0][:2] == (error, published)
-    assert "shaky" in told[0][2]
+    assert summarize[0][:2] == (error, published)
+    assert "shaky" in summarize[0][2]
 
 
-async def test_what_a_run_says_after_the_end_is_dropped_with_one_warning(
+async def test_events_published_after_close_are_dropped_with_one_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A run does not fail because nobody listens any more, and the log is not filled by it."""
+    """A run does not fail because its stream is closed, and it does not fill the log either."""
     stream = EventStream()
     await stream.aclose()
     origin = Origin("t", "c", ("c",))
@@ -103,8 +103,8 @@ async def test_what_a_run_says_after_the_end_is_dropped_with_one_warning(
     assert caplog.text.count("is closed: events of runs that continue are dropped") == 1
 
 
-async def test_what_was_held_back_is_said_at_the_end() -> None:
-    """The beginning of a secret that did not come is text like any other."""
+async def test_text_held_back_by_the_secret_filter_is_released_on_close() -> None:
+    """The beginning of a secret that never completes is ordinary text."""
     stream = EventStream(secrets={"key": "violet-tulip"})
     origin = Origin("t", "c", ("c",))
     for seq, text in enumerate(("it is ", "vi")):
@@ -117,8 +117,7 @@ async def test_what_was_held_back_is_said_at_the_end() -> None:
 
 
 @pytest.mark.parametrize("most", [1, 2, 5])
-async def test_a_sender_waits_as_soon_as_a_reader_is_as_far_behind_as_it_may_be(most: int) -> None:
-    """Neither an event earlier nor one later."""
+async def test_a_sender_waits_once_a_reader_has_max_pending_unread_events(most: int) -> None:
     stream = EventStream()
     following = stream.follow(max_pending=most)
     stream.publish(MessageEvent("first"))
@@ -129,7 +128,7 @@ async def test_a_sender_waits_as_soon_as_a_reader_is_as_far_behind_as_it_may_be(
             await stream.send(MessageEvent(str(number)))
 
     sending = asyncio.ensure_future(send())
-    await turns(200)
+    await run_pending_tasks(200)
     assert not sending.done()
     assert stream.last_id == most
     seen = [await asyncio.wait_for(anext(following), WITHIN) for _ in range(10)]
@@ -138,37 +137,37 @@ async def test_a_sender_waits_as_soon_as_a_reader_is_as_far_behind_as_it_may_be(
     await stream.aclose()
 
 
-async def test_a_sender_goes_on_at_once_when_the_reader_leaves() -> None:
-    """It looks again by itself only now and then: nobody is to wait for that."""
+async def test_a_sender_continues_at_once_when_the_reader_leaves() -> None:
+    """The sender must not wait for its own slow polling interval."""
     stream = EventStream()
     following = stream.follow(max_pending=1)
     stream.publish(MessageEvent("first"))
     await asyncio.wait_for(anext(following), WITHIN)
     sending = asyncio.ensure_future(stream.send(MessageEvent("second")))
-    await turns(50)
+    await run_pending_tasks(50)
     assert not sending.done()
     await following.aclose()
-    await turns(50)
+    await run_pending_tasks(50)
     assert sending.done()
     await stream.aclose()
 
 
 @pytest.mark.parametrize("names", ["ba", "cab"])
-async def test_those_who_wait_are_told_in_the_order_of_their_names(names: str) -> None:
-    """What one event does must not hang on who came first: two are put in order as well."""
+async def test_subscribers_are_called_in_the_order_of_their_names(names: str) -> None:
+    """The effect of an event must not depend on which subscriber registered first."""
     stream = EventStream()
     order: list[str] = []
     for name in names:
         stream.subscribe(name, lambda event, name=name: order.append(name))
-    await turns()
+    await run_pending_tasks()
     stream.publish(MessageEvent("hello"))
     await asyncio.wait_for(stream.aclose(), WITHIN)
     assert order == sorted(names)
 
 
 @pytest.mark.parametrize("most", [1, 3])
-async def test_a_callback_that_keeps_failing_is_called_just_so_often(most: int) -> None:
-    """A success in between begins the count anew."""
+async def test_a_callback_is_detached_after_max_failures_in_a_row(most: int) -> None:
+    """A success resets the count."""
     stream = EventStream()
     calls: list[str] = []
 
@@ -187,8 +186,8 @@ async def test_a_callback_that_keeps_failing_is_called_just_so_often(most: int) 
     assert len(stream.errors) == 2 * most - 1
 
 
-class Words(UserDict[str, Any]):
-    """A mapping that is no dictionary."""
+class CustomMapping(UserDict[str, Any]):
+    """A mapping that is not a dict."""
 
 
 @pytest.mark.parametrize(
@@ -203,17 +202,17 @@ class Words(UserDict[str, Any]):
         (("abc",), 16 + 19),
         ({"key": "abc", "other": [1]}, 16 + (16 + 3) + (16 + 5) + 19 + (16 + 16)),
         ({1: 2}, 16 + 16),
-        (Words(key="abc"), 16 + 19 + 19),
+        (CustomMapping(key="abc"), 16 + 19 + 19),
         (object(), 16),
     ],
 )
-def test_what_a_value_weighs(value: Any, weight: int) -> None:
-    """Its texts, and a little for each value: so that neither a text nor a million zeros pass."""
+def test_the_size_of_a_value_counts_its_texts_and_its_items(value: Any, weight: int) -> None:
+    """Items have a fixed cost, so that a million zeros are over the limit, just as a long text."""
     assert _remaining_size(value, 10_000, 0) == 10_000 - weight
 
 
-def test_weighing_ends_when_there_is_nothing_left() -> None:
-    """A payload of any size costs no more to refuse than one of the largest size to accept."""
+def test_measuring_the_size_stops_at_the_limit() -> None:
+    """Refusing a payload of any size costs no more than accepting one of the maximum size."""
     counted: list[int] = []
 
     class Counted(list[int]):
@@ -226,8 +225,8 @@ def test_weighing_ends_when_there_is_nothing_left() -> None:
     assert len(counted) <= 5
 
 
-def test_an_event_at_the_limit_is_left_as_it_is() -> None:
-    """One character more, and it is cut; a short beginning and the length are kept."""
+def test_an_event_at_the_size_limit_is_unchanged() -> None:
+    """One character more, and the event is cut to a short beginning and its length."""
     for event in (NotifyStreamEvent("x" * LARGEST), MessageEvent("hello")):
         assert limit_size(event) is event
     cut: Any = limit_size(NotifyStreamEvent("x" * (LARGEST + 1)))
@@ -239,13 +238,13 @@ def test_an_event_at_the_limit_is_left_as_it_is() -> None:
     assert limit_size(MessageEvent("x" * (LARGEST + 1), role="assistant")) != whole
 
 
-def at(number: int, event: Event) -> Event:
-    """Give an event an id, as a stream does."""
+def with_id(number: int, event: Event) -> Event:
+    """Return the event with an id, as a stream assigns it."""
     return event.replace(id=number)
 
 
-def told(events: list[Event]) -> list[Any]:
-    """Say of each event what it is: its text, its progress, or how many are missing, with ids."""
+def summarize(events: list[Event]) -> list[Any]:
+    """Return for each event its id and its text, its progress or its number of missing events."""
     facts = ("data", "content", "current", "dropped")
     return [
         (event.id, next(getattr(event, fact) for fact in facts if hasattr(event, fact)))
@@ -253,10 +252,10 @@ def told(events: list[Event]) -> list[Any]:
     ]
 
 
-def test_each_hole_in_the_ids_is_one_gap() -> None:
-    """Before, between and after; with the id of the last that is missing."""
-    events = [at(number, MessageEvent(str(number))) for number in (3, 4, 7)]
-    assert told(with_gaps(events, 1, 10)) == [
+def test_each_hole_in_the_ids_becomes_one_gap() -> None:
+    """Covers holes before, between and after; the gap has the id of the last missing event."""
+    events = [with_id(number, MessageEvent(str(number))) for number in (3, 4, 7)]
+    assert summarize(with_gaps(events, 1, 10)) == [
         (2, 2),
         (3, "3"),
         (4, "4"),
@@ -264,65 +263,65 @@ def test_each_hole_in_the_ids_is_one_gap() -> None:
         (7, "7"),
         (9, 2),
     ]
-    assert told(with_gaps(events, 3, 8)) == [(3, "3"), (4, "4"), (6, 2), (7, "7")]
-    assert told(with_gaps(events[:2], 3, 5)) == [(3, "3"), (4, "4")]
-    assert told(with_gaps([], 4, 6)) == [(5, 2)]
+    assert summarize(with_gaps(events, 3, 8)) == [(3, "3"), (4, "4"), (6, 2), (7, "7")]
+    assert summarize(with_gaps(events[:2], 3, 5)) == [(3, "3"), (4, "4")]
+    assert summarize(with_gaps([], 4, 6)) == [(5, 2)]
     assert with_gaps([], 4, 4) == []
 
 
-def test_a_gap_has_the_time_of_what_stands_next_to_it() -> None:
-    """A reader that sorts by time finds it in its place."""
+def test_a_gap_has_the_timestamp_of_its_neighbor() -> None:
+    """A reader that sorts by time finds the gap in the right place."""
     near = MessageEvent("x").replace(id=5, timestamp=12.5)
     assert [event.timestamp for event in with_gaps([near], 3, 8)] == [12.5, 12.5, 12.5]
     shown = NotifyStreamEvent("x").replace(id=5, timestamp=12.5)
     assert [event.timestamp for event in without_droppable([shown])] == [12.5]
 
 
-def test_only_pieces_of_one_kind_are_merged() -> None:
-    """An application may have notes of a class of its own: they stay what they are."""
+def test_only_deltas_of_the_same_event_class_are_merged() -> None:
+    """Events of an application's own subclass stay separate."""
 
     class Note(NotifyStreamEvent):
         pass
 
     one, two = (kind("a", is_delta=True) for kind in (NotifyStreamEvent, Note))
-    assert len(coalesce([at(0, one), at(1, two)])) == 2
+    assert len(coalesce([with_id(0, one), with_id(1, two)])) == 2
 
 
-def test_what_is_for_display_leaves_one_gap_in_its_place() -> None:
-    """A gap that was there counts for as many as it says."""
-    show = [at(number, NotifyStreamEvent(str(number))) for number in range(3)]
-    keep = [at(3, MessageEvent("keep"))]
-    gap = [at(6, GapEvent(3))]
-    last = [at(7, NotifyStreamEvent("7"))]
+def test_dropped_display_events_leave_one_gap() -> None:
+    """The count of an earlier gap is added to it."""
+    show = [with_id(number, NotifyStreamEvent(str(number))) for number in range(3)]
+    keep = [with_id(3, MessageEvent("keep"))]
+    gap = [with_id(6, GapEvent(3))]
+    last = [with_id(7, NotifyStreamEvent("7"))]
     left = without_droppable([*show, *keep, *gap, *last])
-    assert told(left) == [(2, 3), (3, "keep"), (7, 4)]
-    assert told(without_droppable(keep)) == [(3, "keep")]
+    assert summarize(left) == [(2, 3), (3, "keep"), (7, 4)]
+    assert summarize(without_droppable(keep)) == [(3, "keep")]
 
 
-def test_only_what_goes_on_is_merged() -> None:
-    """Deltas of one text by one call, up to 4,096 characters; the latest progress of each call."""
+def test_only_deltas_and_progress_of_the_same_call_are_merged() -> None:
+    """Deltas are merged up to 4,096 characters; only the latest progress of a call remains."""
     one, two = Origin("t", "c1", ("c1",)), Origin("t", "c2", ("c2",))
 
     def delta(id: int, text: str, origin: Origin = one, **more: Any) -> Event:
-        return at(id, NotifyStreamEvent(text, is_delta=True, **more).stamped(origin, id))
+        return with_id(id, NotifyStreamEvent(text, is_delta=True, **more).stamped(origin, id))
 
     def progress(id: int, much: float, origin: Origin | None = one) -> Event:
         event = ToolProgressEvent(much)
-        return at(id, event if origin is None else event.stamped(origin, id))
+        return with_id(id, event if origin is None else event.stamped(origin, id))
 
-    assert told(coalesce([delta(0, "a"), delta(1, "b"), delta(2, "c", two)])) == [
+    assert summarize(coalesce([delta(0, "a"), delta(1, "b"), delta(2, "c", two)])) == [
         (1, "ab"),
         (2, "c"),
     ]
     assert len(coalesce([delta(0, "a"), delta(1, "b", tag="x")])) == 2
     assert len(coalesce([delta(0, "a"), delta(1, "b", level="error")])) == 2
-    whole = at(1, NotifyStreamEvent("b").stamped(one, 1))
+    whole = with_id(1, NotifyStreamEvent("b").stamped(one, 1))
     assert len(coalesce([delta(0, "a"), whole])) == 2
     assert len(coalesce([whole, delta(2, "a")])) == 2
     assert len(coalesce([delta(0, "a" * 4_000), delta(1, "b" * 96)])) == 1
     assert len(coalesce([delta(0, "a" * 4_000), delta(1, "b" * 97)])) == 2
     steps = [progress(0, 1), progress(1, 1, two), progress(2, 2), progress(3, 3)]
-    assert told(coalesce(steps)) == [(1, 1), (3, 3)]
+    assert summarize(coalesce(steps)) == [(1, 1), (3, 3)]
     assert len(coalesce([progress(0, 1, None), progress(1, 2, None)])) == 2
 
 
@@ -338,12 +337,14 @@ def test_only_what_goes_on_is_merged() -> None:
         ({"delta": ["b"]}, False),
     ],
 )
-def test_only_pieces_of_one_answer_are_merged(two: dict[str, Any], merged: bool) -> None:
-    """What a model writes comes in pieces of several texts at once."""
+def test_raw_deltas_are_merged_only_within_one_output_of_the_model(
+    two: dict[str, Any], merged: bool
+) -> None:
+    """A model can stream the deltas of several outputs interleaved."""
     first = {"type": "x.delta", "delta": "a", "call_id": "c", "sequence_number": 8}
     second = {**first, "delta": "b", **two}
     events = [
-        at(number, RawResponseStreamEvent(data)) for number, data in enumerate((first, second))
+        with_id(number, RawResponseStreamEvent(data)) for number, data in enumerate((first, second))
     ]
     done: list[Any] = coalesce(events)
     assert [one.data for one in done] == (
@@ -352,8 +353,8 @@ def test_only_pieces_of_one_answer_are_merged(two: dict[str, Any], merged: bool)
     assert done[-1].id == 1
 
 
-def test_a_payload_that_holds_itself_is_weighed_and_cut() -> None:
-    """It has no form in JSON, but it must not end the one who publishes it either."""
+def test_a_payload_that_contains_itself_is_measured_and_cut() -> None:
+    """It cannot be written as JSON, but publishing it must not raise."""
     ring: list[Any] = ["x" * 70_000]
     ring.append(ring)
     assert _remaining_size(ring, LARGEST, 0) < LARGEST
@@ -361,10 +362,10 @@ def test_a_payload_that_holds_itself_is_weighed_and_cut() -> None:
     assert cut[0].startswith("x" * 65_536 + "…")
 
 
-async def test_an_asynchronous_callback_that_fails_is_told_like_any_other() -> None:
-    """With its error, its event and its name."""
-    told: list[Any] = []
-    stream = EventStream(on_error=lambda *what: told.append(what))
+async def test_an_exception_in_an_async_callback_is_passed_to_on_error() -> None:
+    """`on_error` receives the exception, the event and a text with the subscriber's name."""
+    summarize: list[Any] = []
+    stream = EventStream(on_error=lambda *facts: summarize.append(facts))
 
     async def fail(event: Event) -> None:
         raise ValueError("no")
@@ -372,26 +373,26 @@ async def test_an_asynchronous_callback_that_fails_is_told_like_any_other() -> N
     stream.subscribe("shaky", fail)
     published = stream.publish(MessageEvent("hello"))
     await asyncio.wait_for(stream.aclose(), WITHIN)
-    [(error, event, who)] = told
+    [(error, event, origin)] = summarize
     assert isinstance(error, ValueError)
     assert event == published
-    assert "shaky" in who
+    assert "shaky" in origin
     assert list(stream.errors) == [error]
 
 
 # -- callbacks in threads ----------------------------------------------------------------------
 
 FOREVER = 1e6
-"""Seconds: who waits as long as that in a test has waited for the wrong thing."""
+"""Seconds: a wait as long as this never ends within a test."""
 
 
 def threads_of(name: str) -> list[threading.Thread]:
-    """Give the threads that call a callback."""
+    """Return the threads that call a callback."""
     return [thread for thread in threading.enumerate() if thread.name == f"events-{name}"]
 
 
-def test_unsubscribing_waits_for_the_callback_that_runs() -> None:
-    """What it uses may be taken away afterwards."""
+def test_unsubscribing_waits_for_the_running_callback() -> None:
+    """The caller can then release the resources that the callback uses."""
     started, pause = threading.Event(), threading.Event()
     ended: list[Event] = []
 
@@ -410,45 +411,45 @@ def test_unsubscribing_waits_for_the_callback_that_runs() -> None:
         assert ended == [published]
 
 
-def test_a_callback_that_unsubscribes_itself_does_not_wait_for_itself(
+def test_a_callback_that_unsubscribes_itself_does_not_deadlock(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Neither in its own thread, nor in the loop that an awaitable of it runs on."""
+    """Covers a callback in its own thread and an awaitable that runs on a loop."""
     monkeypatch.setattr(_subscription, "_CALLBACK_TIMEOUT", FOREVER)
     monkeypatch.setattr(_subscription, "_LOOP_TIMEOUT", FOREVER)
-    heard: list[Any] = []
+    received: list[Any] = []
 
-    def at_once(event: Event) -> None:
+    def unsubscribe_now(event: Event) -> None:
         stream.unsubscribe("a", "plain")
-        heard.append("plain")
+        received.append("plain")
 
-    def later(event: Event) -> Any:
-        async def leave() -> None:
+    def return_awaitable(event: Event) -> Any:
+        async def unsubscribe_in_loop() -> None:
             stream.unsubscribe("a", "awaited")
-            heard.append("awaited")
+            received.append("awaited")
 
-        return leave()
+        return unsubscribe_in_loop()
 
     with EventStream() as stream:
-        plain = stream.subscribe("a", at_once, "plain")
-        awaited = stream.subscribe("a", later, "awaited")
+        plain = stream.subscribe("a", unsubscribe_now, "plain")
+        awaited = stream.subscribe("a", return_awaitable, "awaited")
         stream.publish(MessageEvent("hello"))
         for one in (plain, awaited):
             one.drained.result(WITHIN)
-    assert sorted(heard) == ["awaited", "plain"]
+    assert sorted(received) == ["awaited", "plain"]
 
 
-def test_a_thread_with_nothing_to_do_ends_and_another_takes_over(
+def test_an_idle_thread_ends_and_a_new_one_handles_the_next_event(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """However often, and whenever the next event comes."""
+    """This works any number of times, whenever the next event comes."""
     monkeypatch.setattr(_subscription, "_IDLE_TIMEOUT", 0.001)
-    heard: queue.SimpleQueue[int] = queue.SimpleQueue()
+    received: queue.SimpleQueue[int] = queue.SimpleQueue()
     with EventStream() as stream:
-        stream.subscribe("a", lambda event: heard.put(event.id), "x")
+        stream.subscribe("a", lambda event: received.put(event.id), "x")
         for number in range(60):
             published = stream.publish(MessageEvent("hello"))
-            assert heard.get(timeout=WITHIN) == published.id
+            assert received.get(timeout=WITHIN) == published.id
             if number % 2:
                 for thread in threads_of("a/x"):
                     thread.join(WITHIN)
@@ -456,16 +457,16 @@ def test_a_thread_with_nothing_to_do_ends_and_another_takes_over(
 
 
 @pytest.mark.parametrize("way", ["unsubscribe", "close"])
-def test_a_thread_that_waits_for_events_ends_with_its_subscription(
+def test_an_idle_thread_ends_with_its_subscription(
     way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At once, not when it has waited long enough."""
+    """It does not wait for the idle timeout."""
     monkeypatch.setattr(_subscription, "_IDLE_TIMEOUT", FOREVER)
-    heard: queue.SimpleQueue[int] = queue.SimpleQueue()
+    received: queue.SimpleQueue[int] = queue.SimpleQueue()
     stream = EventStream()
-    subscription = stream.subscribe("a", lambda event: heard.put(event.id), "x")
+    subscription = stream.subscribe("a", lambda event: received.put(event.id), "x")
     stream.publish(MessageEvent("hello"))
-    assert heard.get(timeout=WITHIN) == 0
+    assert received.get(timeout=WITHIN) == 0
     [thread] = threads_of("a/x")
     if way == "unsubscribe":
         stream.unsubscribe("a", "x")
@@ -477,8 +478,8 @@ def test_a_thread_that_waits_for_events_ends_with_its_subscription(
     stream.close()
 
 
-def test_a_subscription_that_has_heard_nothing_ends_as_well() -> None:
-    """There is no thread yet that could say so."""
+def test_a_subscription_without_any_event_can_be_closed() -> None:
+    """Its thread has not been started, so nothing else can resolve `drained`."""
     stream = EventStream()
     subscription = stream.subscribe("a", lambda event: None, "x")
     stream.unsubscribe("a", "x")
@@ -487,11 +488,11 @@ def test_a_subscription_that_has_heard_nothing_ends_as_well() -> None:
     stream.close(timeout=WITHIN)
 
 
-def test_a_thread_that_cannot_be_started_is_started_with_the_next_event(
+def test_a_thread_that_cannot_start_is_started_with_the_next_event(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A process may have as many as it can have: nothing is lost for that."""
-    heard: queue.SimpleQueue[int] = queue.SimpleQueue()
+    """The operating system limits the number of threads; the event waits and is not lost."""
+    received: queue.SimpleQueue[int] = queue.SimpleQueue()
     refusals = iter([True])
 
     class Refused(threading.Thread):
@@ -502,20 +503,20 @@ def test_a_thread_that_cannot_be_started_is_started_with_the_next_event(
 
     monkeypatch.setattr(_subscription, "Thread", Refused)
     with EventStream() as stream:
-        stream.subscribe("a", lambda event: heard.put(event.id), "x")
+        stream.subscribe("a", lambda event: received.put(event.id), "x")
         stream.publish(MessageEvent("one"))
         [error] = stream.errors
         assert "can't start new thread" in str(error)
         stream.publish(MessageEvent("two"))
-        assert [heard.get(timeout=WITHIN) for _ in range(2)] == [0, 1]
+        assert [received.get(timeout=WITHIN) for _ in range(2)] == [0, 1]
 
 
-def test_a_callback_that_fails_now_and_then_is_kept() -> None:
-    """Only failures in a row count, and what it was called with is over."""
-    heard: queue.SimpleQueue[int] = queue.SimpleQueue()
+def test_a_callback_that_fails_sometimes_stays_subscribed() -> None:
+    """Only failures in a row count; an event is not delivered a second time after a failure."""
+    received: queue.SimpleQueue[int] = queue.SimpleQueue()
 
     def shaky(event: Event) -> None:
-        heard.put(event.id)
+        received.put(event.id)
         if event.id % 2:
             raise ValueError(event.id)
 
@@ -523,17 +524,17 @@ def test_a_callback_that_fails_now_and_then_is_kept() -> None:
         subscription = stream.subscribe("a", shaky, "x", max_failures=2)
         for _ in range(8):
             stream.publish(MessageEvent("hello"))
-        assert [heard.get(timeout=WITHIN) for _ in range(8)] == list(range(8))
+        assert [received.get(timeout=WITHIN) for _ in range(8)] == list(range(8))
         assert subscription.active
     assert len(stream.errors) == 4
 
 
-# -- what is kept in memory --------------------------------------------------------------------
+# -- events in memory --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("window", [1, 16, 63, 100])
-def test_what_is_kept_in_memory_is_the_window_and_little_more(window: int) -> None:
-    """Never less than was asked for; a quarter more, or sixteen, so that it is tidied seldom."""
+def test_the_window_bounds_the_events_in_memory(window: int) -> None:
+    """The slack is a quarter of the window or 16 events, so that trimming is rare."""
     stream = EventStream(window=window)
     most = 0
     for number in range(1, 3 * window + 60):
@@ -547,7 +548,7 @@ def test_what_is_kept_in_memory_is_the_window_and_little_more(window: int) -> No
 
 @pytest.mark.parametrize("most", [1, 15, 16, 17, 32, 33, 100])
 async def test_a_reader_that_senders_wait_for_misses_nothing(most: int) -> None:
-    """However small the window is: what it may still ask for stays, up to the last event."""
+    """Its unread events stay in memory even if the window is smaller."""
     stream = EventStream(window=1)
     following = stream.follow(max_pending=most)
     stream.publish(NotifyStreamEvent("x"))
@@ -562,8 +563,8 @@ async def test_a_reader_that_senders_wait_for_misses_nothing(most: int) -> None:
     ]
 
 
-async def test_a_reader_that_is_too_far_behind_keeps_nothing_for_the_others() -> None:
-    """Nobody waits for it any more, so memory does not grow with it."""
+async def test_a_reader_beyond_max_pending_does_not_keep_events_in_memory() -> None:
+    """Senders no longer wait for it, so memory must not grow with its backlog."""
     stream = EventStream(window=1)
     following = stream.follow(max_pending=20)
     stream.publish(NotifyStreamEvent("x"))
@@ -576,8 +577,8 @@ async def test_a_reader_that_is_too_far_behind_keeps_nothing_for_the_others() ->
     await stream.aclose()
 
 
-async def test_what_a_late_reader_must_not_miss_is_kept_from_its_place_on() -> None:
-    """Its very next event, even if that is the first there was; what it has read is let go."""
+async def test_unread_events_of_a_blocking_reader_stay_in_memory() -> None:
+    """This starts with its very next event, even the first one; events it has read are released."""
     stream = EventStream(window=1)
     following = stream.follow(max_pending=10)
     seen: list[int] = []
@@ -592,8 +593,8 @@ async def test_what_a_late_reader_must_not_miss_is_kept_from_its_place_on() -> N
     await stream.aclose()
 
 
-async def test_a_reader_that_takes_gaps_keeps_nothing() -> None:
-    """Only readers that senders wait for are waited for by the memory."""
+async def test_a_reader_that_drops_events_does_not_keep_them_in_memory() -> None:
+    """Only the backlog of readers that senders wait for is kept."""
     stream = EventStream(window=1)
     following = stream.follow(policy="drop_oldest", max_pending=400)
     stream.publish(NotifyStreamEvent("x"))
@@ -606,8 +607,8 @@ async def test_a_reader_that_takes_gaps_keeps_nothing() -> None:
     await stream.aclose()
 
 
-async def test_a_store_is_read_by_the_page() -> None:
-    """A conversation of years is not brought into memory for one who reads it from the start."""
+async def test_the_store_is_read_in_pages() -> None:
+    """Reading a long conversation from its start must not load all of it into memory."""
     limits: list[Any] = []
 
     class Watched(MemoryEventStore):
@@ -631,26 +632,25 @@ async def test_a_store_is_read_by_the_page() -> None:
     await stream.aclose()
 
 
-# -- who waits for whom ------------------------------------------------------------------------
+# -- backpressure ------------------------------------------------------------------------------
 
 
-async def test_senders_go_on_as_a_callback_in_a_thread_goes_on() -> None:
-    """They are as fast as it is, and no slower."""
-    heard: list[int] = []
+async def test_senders_run_at_the_speed_of_a_callback_in_a_thread() -> None:
+    received: list[int] = []
     stream = EventStream()
-    stream.subscribe("a", lambda event: heard.append(event.id), "x", max_pending=2)
+    stream.subscribe("a", lambda event: received.append(event.id), "x", max_pending=2)
     async with asyncio.timeout(4 * WITHIN):
         for _ in range(30):
             await stream.send(MessageEvent("x"))
         await stream.aclose()
-    assert heard == list(range(30))
+    assert received == list(range(30))
 
 
 @pytest.mark.parametrize("in_a_loop", [True, False])
-def test_a_loop_stands_still_for_a_moment_only(
+def test_unsubscribing_blocks_an_event_loop_only_briefly(
     in_a_loop: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Unsubscribing waits for a callback in a thread; a loop has others to serve."""
+    """Unsubscribing waits for a callback in a thread, but the loop has other tasks to run."""
     short, long = "_LOOP_TIMEOUT", "_CALLBACK_TIMEOUT"
     monkeypatch.setattr(_subscription, short if in_a_loop else long, 0.01)
     monkeypatch.setattr(_subscription, long if in_a_loop else short, FOREVER)
@@ -660,7 +660,7 @@ def test_a_loop_stands_still_for_a_moment_only(
         started.set()
         release.wait(WITHIN)
 
-    async def within_a_loop() -> None:
+    async def unsubscribe_in_a_loop() -> None:
         stream.unsubscribe("a", "x")
 
     stream = EventStream()
@@ -668,7 +668,7 @@ def test_a_loop_stands_still_for_a_moment_only(
     stream.publish(MessageEvent("hello"))
     assert started.wait(WITHIN)
     if in_a_loop:
-        asyncio.run(within_a_loop())
+        asyncio.run(unsubscribe_in_a_loop())
     else:
         stream.unsubscribe("a", "x")
     assert not release.is_set()

@@ -1,4 +1,4 @@
-"""What an event stream does when something around it goes wrong, or somebody says a secret."""
+"""Test event streams when callbacks, loops or stores fail, and that secrets are masked."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ CALL = Origin("crawl", "call_1", ("call_1",), EventSource.ENVIRONMENT)
 OTHER = Origin("crawl", "call_2", ("call_2",), EventSource.ENVIRONMENT)
 
 
-def said(text: Any = "hello") -> MessageEvent:
+def message(text: Any = "hello") -> MessageEvent:
     return MessageEvent(text, role="assistant")
 
 
-def content(event: Any) -> Any:
+def content_of(event: Any) -> Any:
     return event.content
 
 
@@ -74,7 +74,7 @@ def ids(events: Any) -> list[int]:
     return [event.id for event in events]
 
 
-async def everything(stream: EventStream, **options: Any) -> list[Event]:
+async def read_all(stream: EventStream, **options: Any) -> list[Event]:
     async with asyncio.timeout(BOUND):
         return [event async for event in stream.follow(**options)]
 
@@ -90,40 +90,40 @@ def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture
 
 @pytest.mark.requirement("D17", "F21")
 @pytest.mark.usefixtures("quiet")
-def test_a_callback_that_raises_is_reported_and_the_others_go_on():
-    """To `on_error`, to `errors` and to the log; the callback gets the next event."""
-    told: list[tuple[Exception, Event | None, str]] = []
-    heard: list[int] = []
+def test_a_callback_that_raises_is_reported_and_the_others_continue():
+    """The exception goes to `on_error`, `errors` and the log; the next event is delivered."""
+    reported: list[tuple[Exception, Event | None, str]] = []
+    received: list[int] = []
 
     def on_error(*facts: Any) -> None:
-        told.append(facts)
+        reported.append(facts)
         raise RuntimeError("a hook that fails is no better than none")
 
     def fail(event: Event) -> None:
         if event.id == 1:
             raise ValueError("no")
-        heard.append(event.id)
+        received.append(event.id)
 
     with EventStream(on_error=on_error) as stream:
         stream.subscribe("a", fail, "x")
-        stream.subscribe("b", lambda event: heard.append(event.id))
-        events = [stream.publish(said()) for _ in range(3)]
-    assert sorted(heard) == [0, 0, 1, 2, 2]
-    [(error, event, who)] = told
+        stream.subscribe("b", lambda event: received.append(event.id))
+        events = [stream.publish(message()) for _ in range(3)]
+    assert sorted(received) == [0, 0, 1, 2, 2]
+    [(error, event, who)] = reported
     assert (str(error), event, who) == ("no", events[1], "a/x")
     assert list(stream.errors) == [error]
 
 
 @pytest.mark.requirement("D17")
-def test_a_failing_callback_is_in_the_log(caplog: pytest.LogCaptureFixture):
-    """With its traceback, and without the event, whose payload may be private."""
+def test_a_failing_callback_is_logged_without_the_event(caplog: pytest.LogCaptureFixture):
+    """The record has the traceback but not the event, whose payload may be private."""
 
     def fail(event: Event) -> None:
         raise ValueError("no")
 
     with EventStream(sid="s1") as stream:
         stream.subscribe("a", fail, "x")
-        stream.publish(said("a private matter"))
+        stream.publish(message("a private matter"))
     assert "'s1'" in caplog.text
     assert "a/x failed: no" in caplog.text
     assert "Traceback" in caplog.text
@@ -134,7 +134,7 @@ def test_a_failing_callback_is_in_the_log(caplog: pytest.LogCaptureFixture):
 @pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize("kind", ["plain", "async"])
 async def test_a_callback_that_always_fails_is_detached(kind: str):
-    """After `max_failures` in a row; an event says so, and publishing goes on."""
+    """This happens after `max_failures` in a row; an event reports it, and publishing continues."""
     calls: list[int] = []
 
     def plain(event: Event) -> None:
@@ -149,7 +149,7 @@ async def test_a_callback_that_always_fails_is_detached(kind: str):
     made = stream.subscribe("a", plain if kind == "plain" else coroutine, "x", max_failures=3)
     follower = stream.follow()
     for _ in range(10):
-        stream.publish(said())
+        stream.publish(message())
     async with asyncio.timeout(BOUND):
         event = await anext(follower)
         while not isinstance(event, NotifyStreamEvent):
@@ -166,19 +166,19 @@ async def test_a_callback_that_always_fails_is_detached(kind: str):
 
 @pytest.mark.requirement("F21")
 @pytest.mark.usefixtures("quiet")
-def test_a_callback_that_exits_has_failed():
-    """Neither its thread nor the process ends with it."""
-    heard: list[int] = []
+def test_a_callback_that_raises_system_exit_has_failed():
+    """Neither its thread nor the process exits."""
+    received: list[int] = []
 
     def leave(event: Event) -> None:
-        heard.append(event.id)
+        received.append(event.id)
         raise SystemExit
 
     with EventStream() as stream:
         stream.subscribe("a", leave)
-        stream.publish(said())
-        stream.publish(said())
-    assert heard == [0, 1]
+        stream.publish(message())
+        stream.publish(message())
+    assert received == [0, 1]
     assert [str(error) for error in stream.errors] == [
         "The callback raised SystemExit(), which is not an Exception."
     ] * 2
@@ -186,20 +186,20 @@ def test_a_callback_that_exits_has_failed():
 
 @pytest.mark.requirement("F21")
 @pytest.mark.usefixtures("quiet")
-async def test_a_callback_that_is_cancelled_inside_has_failed():
-    """Its subscription goes on."""
-    heard: list[int] = []
+async def test_a_callback_that_raises_cancelled_error_has_failed():
+    """Its subscription continues."""
+    received: list[int] = []
 
     async def callback(event: Event) -> None:
-        heard.append(event.id)
+        received.append(event.id)
         if event.id == 0:
             raise asyncio.CancelledError
 
     async with EventStream() as stream:
         stream.subscribe("a", callback)
-        stream.publish(said())
-        stream.publish(said())
-    assert heard == [0, 1]
+        stream.publish(message())
+        stream.publish(message())
+    assert received == [0, 1]
     assert len(stream.errors) == 1
 
 
@@ -208,11 +208,11 @@ async def test_a_callback_that_is_cancelled_inside_has_failed():
 
 @pytest.mark.requirement("F21")
 @pytest.mark.usefixtures("quiet")
-def test_a_loop_that_is_gone_takes_its_readers_with_it():
-    """Publishing, closing and the other readers are as before."""
-    heard: list[int] = []
+def test_subscribers_on_a_finished_loop_are_removed():
+    """Publishing, closing and the other readers are not affected."""
+    received: list[int] = []
     stream = EventStream()
-    stream.subscribe("b", lambda event: heard.append(event.id))
+    stream.subscribe("b", lambda event: received.append(event.id))
 
     async def subscribe() -> Any:
         async def callback(event: Event) -> None:
@@ -220,7 +220,7 @@ def test_a_loop_that_is_gone_takes_its_readers_with_it():
 
         stream.subscribe("a", callback, "x")
         follower = stream.follow(max_pending=1)
-        stream.publish(said("0"))
+        stream.publish(message("0"))
         stream.unsubscribe("a", "x")
         stream.subscribe("a", callback, "x")
         await anext(follower)
@@ -228,26 +228,26 @@ def test_a_loop_that_is_gone_takes_its_readers_with_it():
 
     follower = asyncio.run(subscribe())
     for _ in range(20):
-        stream.publish(said())
+        stream.publish(message())
 
     async def send() -> None:
         async with asyncio.timeout(BOUND):
             for _ in range(20):
-                await stream.send(said())
+                await stream.send(message())
 
     asyncio.run(send())
     stream.close(timeout=BOUND)
-    assert [n for n in heard if n <= 20] == list(range(21))
-    assert len(heard) >= 41
+    assert [n for n in received if n <= 20] == list(range(21))
+    assert len(received) >= 41
     del follower
 
 
 @pytest.mark.requirement("F21")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_loop_that_is_closed_while_somebody_waits_there_is_survived(
+def test_a_loop_closed_while_a_reader_waits_does_not_break_the_stream(
     quiet: pytest.LogCaptureFixture,
 ):
-    """Nothing is cancelled, and its tasks never go on."""
+    """The tasks of that loop are not cancelled and never resume."""
     stream = EventStream()
     loop = asyncio.new_event_loop()
 
@@ -256,8 +256,8 @@ def test_a_loop_that_is_closed_while_somebody_waits_there_is_survived(
             await asyncio.Event().wait()
 
         stream.subscribe("a", callback)
-        tasks.append(asyncio.ensure_future(everything(stream)))
-        stream.publish(said())
+        tasks.append(asyncio.ensure_future(read_all(stream)))
+        stream.publish(message())
         for _ in range(5):
             await asyncio.sleep(0)
 
@@ -265,7 +265,7 @@ def test_a_loop_that_is_closed_while_somebody_waits_there_is_survived(
     loop.run_until_complete(begin())
     loop.close()
     for _ in range(5):
-        stream.publish(said())
+        stream.publish(message())
     stream.close(timeout=BOUND)
     assert ids(stream.get_events())[:6] == list(range(6))
     tasks.clear()
@@ -273,13 +273,13 @@ def test_a_loop_that_is_closed_while_somebody_waits_there_is_survived(
 
 @pytest.mark.requirement("F21")
 @pytest.mark.usefixtures("quiet")
-async def test_a_loop_that_ends_in_another_thread_is_survived():
-    """A follower waits there when its loop is torn down."""
+async def test_a_loop_that_ends_in_another_thread_does_not_break_the_stream():
+    """A follower is waiting there when its loop is closed."""
     stream = EventStream()
     waiting = threading.Event()
 
     async def follow() -> None:
-        reading = asyncio.ensure_future(everything(stream))
+        reading = asyncio.ensure_future(read_all(stream))
         await asyncio.sleep(0)
         waiting.set()
         reading.cancel()
@@ -288,69 +288,68 @@ async def test_a_loop_that_ends_in_another_thread_is_survived():
     await asyncio.to_thread(asyncio.run, follow())
     assert waiting.is_set()
     for _ in range(5):
-        stream.publish(said())
+        stream.publish(message())
     await stream.aclose()
-    assert ids(await everything(stream)) == list(range(5))
+    assert ids(await read_all(stream)) == list(range(5))
 
 
 @pytest.mark.requirement("F21")
-async def test_a_follower_that_is_collected_holds_nobody_up():
+async def test_a_garbage_collected_follower_blocks_nothing():
     """Neither senders nor the window wait for it."""
     async with EventStream(window=4) as stream:
         followers = [stream.follow(max_pending=1) for _ in range(3)]
-        stream.publish(said())
+        stream.publish(message())
         await asyncio.gather(*map(anext, followers))
         followers.clear()
         gc.collect()
         async with asyncio.timeout(BOUND):
             for _ in range(100):
-                await stream.send(said())
+                await stream.send(message())
 
 
-def test_what_is_said_in_the_midst_of_publishing_is_not_lost():
-    """A finalizer or a signal handler speaks while the stream is numbering an event."""
+def test_an_event_published_during_publishing_is_not_lost():
+    """A finalizer or a signal handler publishes while the stream assigns an id."""
     stream = EventStream()
-    spoken: list[Event] = []
+    published: list[Event] = []
     append = stream._log.append
 
     def interrupted(event: Any) -> None:
-        if len(spoken) < 5:
-            spoken.append(stream.publish(said(f"inner {len(spoken)}")))
+        if len(published) < 5:
+            published.append(stream.publish(message(f"inner {len(published)}")))
         append(event)
 
     stream._log.append = interrupted  # type: ignore[method-assign]
-    outer = [stream.publish(said(f"outer {n}")) for n in range(3)]
+    outer = [stream.publish(message(f"outer {n}")) for n in range(3)]
     stream.close()
     events = list(stream.get_events())
     assert ids(events) == list(range(8))
-    assert sorted(ids([*outer, *spoken])) == list(range(8))
+    assert sorted(ids([*outer, *published])) == list(range(8))
 
 
 @pytest.mark.requirement("F39")
-def test_the_clock_may_jump():
-    """The order is that of the ids, whatever the times say."""
-    heard: list[int] = []
+def test_events_stay_in_order_of_ids_when_the_clock_jumps():
+    received: list[int] = []
     day = 86_400.0
     with EventStream(MemoryEventStore(), window=1) as stream:
-        stream.subscribe("a", lambda event: heard.append(event.id))
+        stream.subscribe("a", lambda event: received.append(event.id))
         for n in range(20):
-            stream.publish(said().replace(timestamp=10 * day + (-1) ** n * day))
-    assert heard == list(range(20))
+            stream.publish(message().replace(timestamp=10 * day + (-1) ** n * day))
+    assert received == list(range(20))
     assert ids(stream.get_events()) == list(range(20))
 
 
-def test_nothing_runs_while_nothing_happens():
-    """Idle subscriptions cost no processor time, and after a moment not even a thread."""
+def test_an_idle_stream_uses_no_cpu_time():
+    """Idle subscriptions cost no processor time and, after a moment, no thread either."""
     with EventStream() as stream:
         for n in range(20):
             stream.subscribe(f"s{n}", lambda event: None)
-        stream.publish(said())
+        stream.publish(message())
         until(lambda: len(stream._log.waiting) == 20)
         until(lambda: not [one for one in threading.enumerate() if one.name.startswith("events-")])
         before = time.process_time()
         threading.Event().wait(0.2)
         assert time.process_time() - before < 0.1
-        stream.publish(said())
+        stream.publish(message())
         until(lambda: len(stream._log.waiting) == 20)
 
 
@@ -358,7 +357,7 @@ def test_nothing_runs_while_nothing_happens():
 
 
 class Slow(MemoryEventStore):
-    """A store that begins each batch and ends it when it is told to; it may be out of order."""
+    """A store that completes each batch only on `release`, possibly out of order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -384,13 +383,13 @@ class Slow(MemoryEventStore):
 
 
 @pytest.mark.requirement("D2", "D8")
-def test_durable_events_go_to_the_store_in_batches_and_in_order():
-    """One batch is under way, and what comes meanwhile is the next; nobody waits."""
+def test_durable_events_are_stored_in_batches_and_in_order():
+    """While one batch is being written, new events form the next; the publisher does not wait."""
     store = Slow()
     store.holds = True
     stream = EventStream(store)
     for n in range(100):
-        stream.publish(said(str(n)) if n % 2 else NotifyStreamEvent(str(n)))
+        stream.publish(message(str(n)) if n % 2 else NotifyStreamEvent(str(n)))
     flushed = stream.flush()
     assert not flushed.done()
     store.release()
@@ -401,8 +400,8 @@ def test_durable_events_go_to_the_store_in_batches_and_in_order():
     stream.close()
 
 
-def test_what_people_say_and_decide_is_stored_with_more_care():
-    """What somebody relies on survives the loss of power once it is acknowledged."""
+def test_messages_of_users_and_decisions_are_stored_with_sync_durability():
+    """Once acknowledged, they survive a power failure."""
     store = Slow()
     for event, durability in (
         (MessageEvent("hi", role="user"), "sync"),
@@ -422,18 +421,20 @@ def test_what_people_say_and_decide_is_stored_with_more_care():
 
 @pytest.mark.requirement("F37", "D8")
 @pytest.mark.usefixtures("quiet")
-def test_a_full_store_is_told_and_gets_everything_when_there_is_room():
-    """Readers see every event; `flush` raises, and later nothing is missing."""
+def test_a_full_store_is_reported_and_receives_all_events_once_there_is_room():
+    """Readers get every event; `flush` raises, and later nothing is missing."""
     store = Slow()
-    told: list[str] = []
-    stream = EventStream(store, on_error=lambda error, event, who: told.append(f"{who}: {error}"))
+    reported: list[str] = []
+    stream = EventStream(
+        store, on_error=lambda error, event, who: reported.append(f"{who}: {error}")
+    )
     store.errors = [EventStoreFullError("no room", store="here") for _ in range(2)]
-    stream.publish(said("0"))
-    assert told == ["store: no room"]
+    stream.publish(message("0"))
+    assert reported == ["store: no room"]
     with pytest.raises(EventStoreFullError):
         stream.flush().result(BOUND)
     for n in range(1, 5):
-        stream.publish(said(str(n)))
+        stream.publish(message(str(n)))
     assert ids(stream.get_events()) == list(range(5))
     stream.flush().result(BOUND)
     assert ids(store.read().result()) == list(range(5))
@@ -442,13 +443,13 @@ def test_a_full_store_is_told_and_gets_everything_when_there_is_room():
 
 @pytest.mark.requirement("F37")
 @pytest.mark.usefixtures("quiet")
-def test_a_store_that_stays_full_is_not_asked_for_each_event():
-    """The cost of a dead store stays small, and closing tells what is not stored."""
+def test_a_full_store_is_not_called_for_each_event():
+    """A failed store stays cheap, and closing reports the events that are not stored."""
     store = Slow()
     stream = EventStream(store)
     store.errors = [EventStoreFullError("no room", store="here") for _ in range(1000)]
     for n in range(500):
-        stream.publish(said(str(n)))
+        stream.publish(message(str(n)))
     assert len(store.batches) <= 12
     with pytest.raises(EventStoreFullError):
         stream.close()
@@ -457,19 +458,19 @@ def test_a_store_that_stays_full_is_not_asked_for_each_event():
 
 @pytest.mark.requirement("F38")
 @pytest.mark.usefixtures("quiet")
-async def test_two_writers_on_one_log_are_told():
-    """The second one goes on for its readers, and says that nothing more is stored."""
+async def test_a_second_writer_on_one_log_is_reported():
+    """The second stream continues for its readers and reports that nothing more is stored."""
     store = MemoryEventStore()
     one, two = EventStream(store), EventStream(store.session(store.sid))
-    one.publish(said("one"))
-    two.publish(said("two"))
-    two.publish(said("three"))
+    one.publish(message("one"))
+    two.publish(message("two"))
+    two.publish(message("three"))
     for _ in range(2):
         with pytest.raises(EventConflictError):
             await two.flush()
     assert len(two.errors) == 1
     assert ids(two.get_events()) == [0, 1]
-    assert [content(event) for event in await store.read()] == ["one"]
+    assert [content_of(event) for event in await store.read()] == ["one"]
     await one.aclose()
     with pytest.raises(EventConflictError):
         await two.aclose()
@@ -477,14 +478,14 @@ async def test_two_writers_on_one_log_are_told():
 
 @pytest.mark.requirement("D11")
 @pytest.mark.usefixtures("quiet")
-def test_an_event_that_no_store_can_keep_costs_only_itself():
-    """The others of its batch are stored; `flush` says why it is not."""
+def test_an_event_that_cannot_be_stored_affects_only_itself():
+    """The other events of its batch are stored; `flush` raises the reason."""
     store = Slow()
     store.holds = True
     stream = EventStream(store)
     bad = [7, 8]
     for n in range(12):
-        stream.publish(said(float("nan") if n in bad else str(n)))
+        stream.publish(message(float("nan") if n in bad else str(n)))
     store.release()
     with pytest.raises(UserValueError):
         stream.flush().result(BOUND)
@@ -496,16 +497,16 @@ def test_an_event_that_no_store_can_keep_costs_only_itself():
 
 @pytest.mark.requirement("F37")
 @pytest.mark.usefixtures("quiet")
-async def test_a_reader_is_told_when_the_store_cannot_be_read():
-    """A follower raises, a callback is detached; publishing goes on."""
+async def test_a_reader_gets_an_error_when_the_store_cannot_be_read():
+    """A follower raises, a callback is detached, and publishing continues."""
     store = MemoryEventStore()
     stream = EventStream(store, window=1)
     for _ in range(100):
-        stream.publish(said())
+        stream.publish(message())
     await stream.flush()
     store.close()
     with pytest.raises(Exception, match="is closed"):
-        await everything(stream)
+        await read_all(stream)
     for kind in (lambda event: None, _nothing):
         made = stream.subscribe("a", kind, after=-1)
         await asyncio.wait_for(comes(lambda made=made: not made.active), BOUND)
@@ -518,22 +519,22 @@ async def _nothing(event: Event) -> None:
 
 
 @pytest.mark.requirement("D12")
-def test_events_on_their_way_to_the_store_are_read_all_the_same():
-    """What is neither in the window nor in the store yet is no gap."""
+def test_events_being_stored_are_readable():
+    """An event that has left the window but is not stored yet is not a gap."""
     store = Slow()
     store.holds = True
     stream = EventStream(store, window=2)
     for _ in range(100):
-        stream.publish(said())
+        stream.publish(message())
     assert ids(stream.get_events()) == list(range(100))
     assert ids(stream.get_events(reverse=True)) == list(range(100))[::-1]
     assert ids(asyncio.run(stream.read())) == list(range(100))
-    heard: list[int] = []
-    stream.subscribe("a", lambda event: heard.append(event.id), after=-1)
-    until(lambda: len(heard) == 100)
+    received: list[int] = []
+    stream.subscribe("a", lambda event: received.append(event.id), after=-1)
+    until(lambda: len(received) == 100)
     store.release()
     stream.close()
-    assert ids(store.read().result()) == heard == list(range(100))
+    assert ids(store.read().result()) == received == list(range(100))
 
 
 # --- many at once ---------------------------------------------------------------------------------
@@ -541,8 +542,8 @@ def test_events_on_their_way_to_the_store_are_read_all_the_same():
 
 @pytest.mark.requirement("F22")
 @pytest.mark.timeout(120)
-async def test_ten_thousand_streams_at_once():
-    """100 events each: none lost, none doubled, none out of order."""
+async def test_ten_thousand_streams_run_at_once():
+    """Each has 100 events: none is lost, duplicated or out of order."""
 
     async def one() -> bool:
         stream = EventStream(window=32)
@@ -561,7 +562,7 @@ async def test_ten_thousand_streams_at_once():
 
     event = NotifyStreamEvent("x").stamped(CALL, 1)
     expected = list(range(100))
-    gc.disable()  # it would look through half a million events again and again
+    gc.disable()  # the collector would scan half a million events again and again
     try:
         assert all(await asyncio.gather(*(one() for _ in range(10_000))))
     finally:
@@ -571,7 +572,7 @@ async def test_ten_thousand_streams_at_once():
 @pytest.mark.requirement("D9", "D15")
 @pytest.mark.timeout(120)
 async def test_four_producers_and_ten_readers_with_random_cancels():
-    """100,000 events: nothing is lost or out of order for whoever stays or goes on."""
+    """100,000 events: nothing is lost or reordered for readers that stay or resume."""
     rng = random.Random(7)  # noqa: S311 - the same each time
     stream = EventStream(MemoryEventStore(), keep="all", window=3_000)
     total, burst = 100_000, 500
@@ -585,7 +586,7 @@ async def test_four_producers_and_ten_readers_with_random_cancels():
             asyncio.run_coroutine_threadsafe(stream.send(event), loop).result(BOUND)
 
     async def follow(until_here: int) -> list[int]:
-        """Read, leave at random places, and go on each time after the last event that arrived."""
+        """Read, leave at random places, and resume each time after the last event received."""
         seen: list[int] = []
         while not seen or seen[-1] < total - 1:
             patience = rng.uniform(0.001, 0.05) if len(seen) < until_here else 6 * BOUND
@@ -596,18 +597,18 @@ async def test_four_producers_and_ten_readers_with_random_cancels():
                         seen.append(event.id)  # noqa: PERF401 - what was read before it is cut off counts
         return seen
 
-    def keep(heard: list[int]) -> Any:
-        return lambda event: heard.append(event.id)
+    def keep(received: list[int]) -> Any:
+        return lambda event: received.append(event.id)
 
-    heard: list[list[int]] = [[] for _ in range(5)]
-    for n, one in enumerate(heard):
+    received: list[list[int]] = [[] for _ in range(5)]
+    for n, one in enumerate(received):
         stream.subscribe(f"s{n}", keep(one), max_pending=512)
     readers = [asyncio.create_task(follow(rng.randrange(total))) for _ in range(5)]
     await asyncio.gather(*(asyncio.to_thread(produce) for _ in range(4)))
     await stream.aclose()
     for reading in readers:
         assert await reading == list(range(total))
-    for one in heard:
+    for one in received:
         assert one == list(range(total))
 
 
@@ -633,7 +634,7 @@ def _encodings(secret: str) -> list[str]:
 
 
 def _planted(text: str) -> list[Event]:
-    """Put a text everywhere in payloads where one can be."""
+    """Return events with the text in every place of a payload that can have one."""
     return [
         MessageEvent(f"say {text}!"),
         MessageEvent([{"type": "text", "text": text}, [[text]], {"n": {text: 1}}]),
@@ -653,7 +654,7 @@ def _planted(text: str) -> list[Event]:
 
 @pytest.mark.requirement("S20", "D21")
 async def test_forty_planted_secrets_are_neither_stored_nor_delivered():
-    """In every place of every kind of event, and in every usual encoding."""
+    """They are in every place of every kind of event, and in every usual encoding."""
     rng = random.Random(3)  # noqa: S311 - the same each time
     alphabet = "abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789-_/+ é"
     secrets = {f"S{n}": "K" + "".join(rng.choices(alphabet, k=16)) + "k" for n in range(40)}
@@ -664,20 +665,20 @@ async def test_forty_planted_secrets_are_neither_stored_nor_delivered():
     store = MemoryEventStore()
     try:
         async with EventStream(store, keep="all", secrets=own) as stream:
-            heard: list[Event] = []
-            stream.subscribe("main", heard.append)
+            received: list[Event] = []
+            stream.subscribe("main", received.append)
             given_back: list[Event] = []
             for secret in secrets.values():
                 for text in _encodings(secret):
                     given_back += map(stream.publish, rng.sample(_planted(text), 3))
         wire = json.dumps([event.to_dict() for event in await store.read()])
-        wire += json.dumps([event.to_dict() for event in (*heard, *given_back)])
+        wire += json.dumps([event.to_dict() for event in (*received, *given_back)])
     finally:
         for secret in secrets.values():
             forget_secret(secret)
     blobs = b"".join(
         event.data
-        for event in (*heard, *given_back)
+        for event in (*received, *given_back)
         if isinstance(event, ToolArtifactEvent) and isinstance(event.data, bytes)
     )
     for secret in secrets.values():
@@ -688,13 +689,13 @@ async def test_forty_planted_secrets_are_neither_stored_nor_delivered():
             assert core not in wire
             assert json.dumps(core)[1:-1] not in wire
             assert core.encode() not in blobs
-    assert len(heard) == len(given_back)
+    assert len(received) == len(given_back)
     assert "***" in wire
 
 
 @pytest.mark.requirement("D21")
-def test_what_has_no_secret_stays_as_it_is():
-    """No payload is copied for nothing, and what is attached stays."""
+def test_payloads_without_a_secret_are_unchanged():
+    """No payload is copied needlessly, and attachments stay."""
     stream = EventStream(secrets={"key": WORD})
     item: dict[str, Any] = {"type": "message", "n": [1, 2]}
     thing = object()
@@ -708,16 +709,16 @@ def test_what_has_no_secret_stays_as_it_is():
 
 
 @pytest.mark.requirement("D21")
-def test_the_secrets_of_a_stream_are_its_own_and_may_change():
-    """They are masked from then on, and in no other stream."""
+def test_the_secrets_of_a_stream_can_change_and_affect_only_that_stream():
+    """New secrets are masked from then on, and in no other stream."""
     stream = EventStream()
-    assert content(stream.publish(said(WORD))) == WORD
+    assert content_of(stream.publish(message(WORD))) == WORD
     stream.secrets = {"key": WORD, "unset": ""}
     assert dict(stream.secrets) == {"key": WORD, "unset": ""}
-    assert content(stream.publish(said(WORD))) == "***"
-    assert content(EventStream().publish(said(WORD))) == WORD
+    assert content_of(stream.publish(message(WORD))) == "***"
+    assert content_of(EventStream().publish(message(WORD))) == WORD
     stream.secrets = {}
-    assert content(stream.publish(said(WORD))) == WORD
+    assert content_of(stream.publish(message(WORD))) == WORD
     with pytest.raises(
         UserValueError, match=r"secrets\['pin'\] has the wrong length: expected 6 to"
     ):
@@ -725,20 +726,20 @@ def test_the_secrets_of_a_stream_are_its_own_and_may_change():
 
 
 @pytest.mark.requirement("D21")
-def test_numbers_and_odd_payloads_are_masked_too():
-    """Digits that are a secret, and what is nested too deep to be looked through."""
+def test_secrets_in_numbers_and_unusual_payloads_are_masked():
+    """This includes digits that are a secret, and payloads nested too deeply to be searched."""
     stream = EventStream(secrets={"pin": "12345678", "level": "warning"})
     deep: Any = "x"
     for _ in range(300):
         deep = [deep]
-    event = stream.publish(said({"pin": 12345678, "other": 5, "f": 1.5, "deep": deep}))
-    assert content(event)["pin"] == "***"
-    assert content(event)["other"] == 5
-    assert "x" not in repr(content(event)["deep"])
-    two = stream.publish(said({"12345678": 1, "_12345678_": 2, "a": ["12345678"]}))
-    assert content(two) == {"***": 1, "_***_": 2, "a": ["***"]}
-    same = stream.publish(said({"12345678": 1, "***": 2}))
-    assert sorted(content(same).values()) == [1, 2]
+    event = stream.publish(message({"pin": 12345678, "other": 5, "f": 1.5, "deep": deep}))
+    assert content_of(event)["pin"] == "***"
+    assert content_of(event)["other"] == 5
+    assert "x" not in repr(content_of(event)["deep"])
+    two = stream.publish(message({"12345678": 1, "_12345678_": 2, "a": ["12345678"]}))
+    assert content_of(two) == {"***": 1, "_***_": 2, "a": ["***"]}
+    same = stream.publish(message({"12345678": 1, "***": 2}))
+    assert sorted(content_of(same).values()) == [1, 2]
     kept: Any = stream.publish(NotifyStreamEvent("x", level="warning"))
     assert kept.level == "warning"
 
@@ -763,8 +764,8 @@ _DELTAS = ["notify", "response.output_text.delta", "response.function_call_argum
 
 @pytest.mark.requirement("D21")
 @pytest.mark.parametrize("kind", _DELTAS)
-def test_a_secret_that_comes_in_pieces_is_masked(kind: str):
-    """Also letter by letter, between deltas of other calls, and with progress in between."""
+def test_a_secret_split_over_several_deltas_is_masked(kind: str):
+    """This includes single letters with deltas of other calls and progress events in between."""
     stream = EventStream(secrets={"key": WORD})
     for letter in f"my key is {WORD}, really":
         stream.publish(_delta(kind, letter))
@@ -777,8 +778,8 @@ def test_a_secret_that_comes_in_pieces_is_masked(kind: str):
 
 
 @pytest.mark.requirement("D21")
-def test_only_what_could_be_a_secret_is_held_back():
-    """The rest of a delta is shown at once, and what is held back comes before what follows."""
+def test_only_a_possible_beginning_of_a_secret_is_held_back():
+    """The rest of a delta is shown at once; text held back comes before the text that follows."""
     stream = EventStream(secrets={"key": WORD})
 
     def shown(event: Event) -> list[Any]:
@@ -807,14 +808,14 @@ def test_only_what_could_be_a_secret_is_held_back():
         None,
     ],
 )
-def test_what_was_held_back_is_released_with_what_ends_it(last: Event | None):
-    """The next event of the call, its end, the end of what it is in, and `close`."""
+def test_held_back_text_is_released_when_its_text_ends(last: Event | None):
+    """It ends with the next event of the call, the end of the call or its parent, or `close`."""
     stream = EventStream(secrets={"key": WORD})
     stream.publish(_delta("notify", "that is corr"))
     assert _written(stream.get_events()) == "that is"
     if last is None:
         stream.flush().result(BOUND)
-        assert _written(stream.get_events()) == "that is"  # it may still be going on
+        assert _written(stream.get_events()) == "that is"  # the text may still continue
         stream.close()
     else:
         stream.publish(last)
@@ -825,8 +826,8 @@ def test_what_was_held_back_is_released_with_what_ends_it(last: Event | None):
 
 
 @pytest.mark.requirement("D21")
-def test_most_of_a_secret_is_masked_even_if_the_rest_never_comes():
-    """Nobody needs the last letter of a secret to use it."""
+def test_an_incomplete_secret_is_masked_when_most_of_it_has_come():
+    """A secret without its last letter is still usable."""
     stream = EventStream(secrets={"key": WORD})
     stream.publish(_delta("notify", f"it is {WORD[:-2]}"))
     stream.publish(NotifyStreamEvent(".").stamped(CALL, 1))
@@ -846,8 +847,8 @@ _PIECES = st.one_of(
 @pytest.mark.requirement("D21")
 @given(st.lists(_PIECES, min_size=1, max_size=6), st.data())
 @settings(max_examples=200)
-def test_a_text_is_the_same_however_it_is_cut(pieces: list[str], data: st.DataObject):
-    """What is masked in the whole is masked in parts, and everything else is there."""
+def test_masking_does_not_depend_on_how_the_text_is_split(pieces: list[str], data: st.DataObject):
+    """A secret masked in the whole text is masked in its parts; all other text stays."""
     text = "".join(pieces)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=12)))
     whole: Any = EventStream(secrets={"key": WORD}).publish(NotifyStreamEvent(text))
@@ -860,7 +861,7 @@ def test_a_text_is_the_same_however_it_is_cut(pieces: list[str], data: st.DataOb
     for form in _encodings(WORD):
         assert form.strip("'\"=")[4:-4] not in written
     if WORD[: len(WORD) // 2] not in text and not any(mark in text for mark in "%\\"):
-        # In base64 a character beside a secret that was said before it is known stays.
+        # A base64 character next to a secret that was published before it was known stays.
         assert 0 <= len(written) - len(whole.data) <= whole.data.count("***")
 
 
@@ -878,18 +879,18 @@ _STEPS = st.lists(
 @settings(max_examples=150, deadline=None)
 @given(steps=_STEPS)
 def test_a_masked_run_keeps_the_laws_of_events(steps: list[tuple[str, int, str]]):
-    """What was held back has its own place, whatever calls say at the same time."""
+    """Text held back keeps its place in its own call, whatever other calls publish meanwhile."""
     stream = EventStream(secrets={"key": WORD})
     calls = [Origin("say", f"call_{n}", (f"call_{n}",)) for n in range(3)]
-    told: list[Event] = [ToolStreamStartEvent({}).replace(origin=origin) for origin in calls]
+    published: list[Event] = [ToolStreamStartEvent({}).replace(origin=origin) for origin in calls]
     open_calls = dict(enumerate(calls))
     for kind, call, text in steps:
         if call in open_calls:
-            told.append(_step(kind, text).replace(origin=open_calls[call]))
+            published.append(_step(kind, text).replace(origin=open_calls[call]))
         if kind == "end":
             open_calls.pop(call, None)
-    told += [ToolStreamEndEvent("ok").replace(origin=origin) for origin in open_calls.values()]
-    for number, event in enumerate(told):
+    published += [ToolStreamEndEvent("ok").replace(origin=origin) for origin in open_calls.values()]
+    for number, event in enumerate(published):
         stream.publish(event.replace(seq=number))
     stream.close()
     events = list(stream.get_events())
@@ -915,12 +916,12 @@ def _step(kind: str, text: str) -> Event:
 
 
 @pytest.mark.requirement("D21")
-async def test_a_run_whose_secrets_are_masked_keeps_the_laws_of_events():
-    """Calls that speak at the same time, each with half of a secret on its lips."""
+async def test_a_run_with_masked_secrets_keeps_the_laws_of_events():
+    """Concurrent calls each publish half of a secret."""
 
     @function_tool
-    async def mumble(ctx: ToolContext[Any], text: str) -> str:
-        """Say something slowly."""
+    async def stream_letters(ctx: ToolContext[Any], text: str) -> str:
+        """Stream a text letter by letter."""
         for letter in text:
             ctx.notify(letter, is_delta=True)
             await asyncio.sleep(0)
@@ -929,10 +930,13 @@ async def test_a_run_whose_secrets_are_masked_keeps_the_laws_of_events():
     stream = EventStream(secrets={"key": WORD})
     half = WORD[: len(WORD) // 3]
     model = ScriptedModel(
-        [[tool_call("mumble", text=f"it is {text}") for text in (half, WORD, "corr")], "Done."]
+        [
+            [tool_call("stream_letters", text=f"it is {text}") for text in (half, WORD, "corr")],
+            "Done.",
+        ]
     )
     await Runner.run(
-        Agent("Clerk", tools=[mumble], model=model),
+        Agent("Clerk", tools=[stream_letters], model=model),
         "hello",
         run_config=RunConfig(event_stream=stream),
     )
@@ -944,7 +948,7 @@ async def test_a_run_whose_secrets_are_masked_keeps_the_laws_of_events():
     assert _written(events, ("call_3",)) == "it is corr"
 
 
-# --- what is very large ---------------------------------------------------------------------------
+# --- very large events ----------------------------------------------------------------------------
 
 _HUGE = LARGEST + 1
 
@@ -965,7 +969,7 @@ _HUGE = LARGEST + 1
     ],
 )
 def test_an_event_that_is_too_large_is_cut(event: Event, kept: str):
-    """In what is stored, and in what readers get; it says that something is left out."""
+    """This applies to stored and to delivered events; the text notes the cut."""
     store = MemoryEventStore()
     with EventStream(store, keep="all") as stream:
         given = stream.publish(event.replace(origin=Origin()))
@@ -979,19 +983,19 @@ def test_an_event_that_is_too_large_is_cut(event: Event, kept: str):
 
 
 @pytest.mark.requirement("S29")
-def test_an_event_that_is_large_is_left_as_it_is():
-    """Only what is beyond the bound is cut; what may be is neither copied nor looked through."""
+def test_a_large_event_within_the_limit_is_unchanged():
+    """Only an event over the limit is cut; others are neither copied nor scanned."""
     stream = EventStream()
     text = "x" * (LARGEST - 1000)
     shown = stream.publish(NotifyStreamEvent(text))
     assert isinstance(shown, NotifyStreamEvent)
     assert shown.data is text
-    assert content(stream.publish(said(text))) is text
+    assert content_of(stream.publish(message(text))) is text
 
 
 @pytest.mark.requirement("S29")
-def test_a_large_event_of_a_class_that_has_no_place_for_a_note_becomes_a_gap():
-    """What cannot be cut is left out, and that is said."""
+def test_a_large_event_that_cannot_be_cut_becomes_a_gap():
+    """A custom event class may have no field for the note about the cut."""
 
     @register_event
     class PictureEvent(Event):
@@ -1013,15 +1017,15 @@ def _is_picture(value: Any) -> bool:
 @pytest.mark.requirement("F44")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_child_of_a_busy_process_publishes_without_hanging():
-    """Other threads may be anywhere in a stream while this one forks."""
+def test_a_forked_child_of_a_busy_process_publishes_without_hanging():
+    """Other threads can hold any lock of a stream while this one forks."""
     stream = EventStream(MemoryEventStore(), secrets={"key": WORD})
     stream.subscribe("main", lambda _: None)
     over = threading.Event()
 
     def publish() -> None:
         while not over.is_set():
-            stream.publish(said())
+            stream.publish(message())
             stream.publish(_delta("notify", "corr"))
 
     threads = [threading.Thread(target=publish) for _ in range(4)]
@@ -1041,18 +1045,18 @@ def test_a_child_of_a_busy_process_publishes_without_hanging():
 
 
 def _in_the_child(stream: EventStream) -> int:
-    signal.alarm(int(BOUND))  # ends what hangs
-    heard: list[Event] = []
-    stream.subscribe("child", heard.append)
-    last = stream.publish(said("of the child"))
+    signal.alarm(int(BOUND))  # ends a child that hangs
+    received: list[Event] = []
+    stream.subscribe("child", received.append)
+    last = stream.publish(message("of the child"))
     stream.flush().result(BOUND)
     stream.close(timeout=BOUND)
-    return 0 if last in heard else 1
+    return 0 if last in received else 1
 
 
 @pytest.mark.requirement("D5")
 async def test_an_async_callback_does_not_begin_after_unsubscribe_in_another_thread():
-    """The loop may just be about to call it."""
+    """The loop may be about to call it."""
     stream = EventStream()
     gone = threading.Event()
     late: list[Event] = []
@@ -1061,9 +1065,9 @@ async def test_an_async_callback_does_not_begin_after_unsubscribe_in_another_thr
         if gone.is_set():
             late.append(event)
 
-    def come_and_go() -> None:
+    def resubscribe() -> None:
         for _ in range(300):
-            stream.publish(said())
+            stream.publish(message())
             stream.unsubscribe("server", "one")
             gone.set()
             asyncio.run_coroutine_threadsafe(subscribe(), loop).result(BOUND)
@@ -1074,28 +1078,28 @@ async def test_an_async_callback_does_not_begin_after_unsubscribe_in_another_thr
 
     loop = asyncio.get_running_loop()
     await subscribe()
-    await asyncio.to_thread(come_and_go)
+    await asyncio.to_thread(resubscribe)
     await stream.aclose()
     assert late == []
 
 
-async def test_a_reader_goes_on_when_what_it_waits_for_was_deleted(tmp_path: Path):
-    """It neither asks again and again, nor waits for ever; a gap says what is gone."""
+async def test_a_reader_continues_when_the_event_it_waits_for_was_deleted(tmp_path: Path):
+    """It neither polls in a loop nor waits forever; a gap reports the missing events."""
     path = tmp_path / "events.db"
     with closing(SQLiteEventStore(path)) as writer:
-        await writer.append([said(str(n)) for n in range(10)])
+        await writer.append([message(str(n)) for n in range(10)])
         with closing(_Counting(path, read_only=True)) as store:
-            await writer.append([said(str(n)) for n in range(10)])
+            await writer.append([message(str(n)) for n in range(10)])
             await writer.retain(max_events=0)
             got: list[Event] = []
             feed = LogTail(store, 9, lambda: got.extend, lambda: None)
             feed.start()
             await comes(lambda: store.reads == 1)
-            await writer.append([said("new")])
+            await writer.append([message("new")])
             await comes(lambda: bool(got))
             feed.stop()
-            assert [content(event) for event in got] == ["new"]
-            assert store.reads <= 2  # else it asked again and again
+            assert [content_of(event) for event in got] == ["new"]
+            assert store.reads <= 2  # more reads would mean a busy loop
 
 
 class _Counting(SQLiteEventStore):
@@ -1106,8 +1110,8 @@ class _Counting(SQLiteEventStore):
         return super().read(*args, **options)
 
 
-def closing_beside(stream: EventStream) -> threading.Thread:
-    """Close a stream in a thread, and come back when that waits for a callback."""
+def close_in_a_thread(stream: EventStream) -> threading.Thread:
+    """Close a stream in a thread, and return once that thread waits for a callback."""
     closer = threading.Thread(target=stream.close, daemon=True)
     [one] = stream._subscriptions.all()
     closer.start()
@@ -1115,40 +1119,40 @@ def closing_beside(stream: EventStream) -> threading.Thread:
     return closer
 
 
-def test_a_callback_that_was_cancelled_before_it_began_is_not_waited_for() -> None:
-    """The end of a loop cancels what it has only just started, which can then say nothing."""
+def test_a_callback_cancelled_before_it_began_does_not_block_close() -> None:
+    """The end of a loop cancels a task before its first step, so the task cannot report its end."""
     stream = EventStream()
     closers: list[threading.Thread] = []
 
-    async def hear(event: Event) -> None:
-        """Hear."""
+    async def callback(event: Event) -> None:
+        """Do nothing."""
 
     async def main() -> None:
-        stream.subscribe("brief", hear)
-        stream.publish(said())
-        closers.append(closing_beside(stream))
+        stream.subscribe("brief", callback)
+        stream.publish(message())
+        closers.append(close_in_a_thread(stream))
 
     asyncio.run(main())
     closers[0].join(BOUND)
     assert not closers[0].is_alive()
 
 
-@pytest.mark.parametrize("how", ["close", "aclose"])
-def test_a_callback_whose_loop_is_closed_meanwhile_is_not_waited_for(how: str) -> None:
-    """A loop that has stopped takes what it is to call, and never calls it."""
+@pytest.mark.parametrize("method", ["close", "aclose"])
+def test_a_callback_whose_loop_is_closed_meanwhile_does_not_block_close(method: str) -> None:
+    """A stopped loop accepts callbacks but never runs them."""
     stream = EventStream()
     loop = asyncio.new_event_loop()
 
-    async def hear(event: Event) -> None:
-        """Hear."""
+    async def callback(event: Event) -> None:
+        """Do nothing."""
 
     async def main() -> None:
-        stream.subscribe("brief", hear)
+        stream.subscribe("brief", callback)
 
     loop.run_until_complete(main())
-    stream.publish(said())
+    stream.publish(message())
     [one] = stream._subscriptions.all()
-    close = stream.close if how == "close" else lambda: asyncio.run(stream.aclose())
+    close = stream.close if method == "close" else lambda: asyncio.run(stream.aclose())
     closer = threading.Thread(target=close, daemon=True)
     closer.start()
     until(lambda: one.drained._callbacks)

@@ -1,4 +1,4 @@
-"""Streaming tools: events live, one result, and laws that hold on every way out."""
+"""Test streaming tools: live events, one result, and the laws of events for every kind of end."""
 
 from __future__ import annotations
 
@@ -51,23 +51,23 @@ async def data_pipeline(source_url: str):  # type: ignore[no-untyped-def]
 async def watch(
     tool: FunctionTool[..., Any], *, brackets: bool = True, **arguments: Any
 ) -> tuple[list[Event], Any]:
-    """Call a tool, give its events and its result, and check the laws."""
+    """Call a tool, check the laws of events, and return its events and its result."""
     async with tool.stream(**arguments) as stream:
         events = [event async for event in stream]
     check_events(events, brackets=brackets)
     return events, stream.result
 
 
-def said(events: list[Event]) -> list[str]:
-    """Give the texts and the types of what was said."""
+def texts_and_types(events: list[Event]) -> list[str]:
+    """Return the text of each notification and the type of each other event."""
     return [event.data if isinstance(event, NotifyStreamEvent) else event.type for event in events]
 
 
 @pytest.mark.requirement("A35", "A41", "A42", "A43", "A44", "A50")
 async def test_the_documented_pipeline_runs() -> None:
-    """Three stages between brackets; the last yield is the result."""
+    """It has three stages between start and end, and the last yielded value is the result."""
     events, result = await watch(data_pipeline, source_url="https://x.org")
-    assert said(events) == [
+    assert texts_and_types(events) == [
         "tool_stream_start_event",
         "[1/3] Establishing connection...",
         "[2/3] Connected, starting download...",
@@ -92,7 +92,7 @@ async def test_the_documented_pipeline_runs() -> None:
 
 @pytest.mark.requirement("A51")
 async def test_the_documented_typewriter_runs() -> None:
-    """Deltas add up to the result."""
+    """The deltas add up to the result."""
 
     async def summary(documents: list[str]) -> AsyncIterator[str]:
         for piece in ("All ", "about ", documents[0]):
@@ -113,8 +113,8 @@ async def test_the_documented_typewriter_runs() -> None:
 
 
 @pytest.mark.requirement("A46", "A47", "A56")
-async def test_a_streaming_tool_is_a_tool_like_any_other() -> None:
-    """Whoever does not watch just gets the result."""
+async def test_a_streaming_tool_can_be_called_like_any_tool() -> None:
+    """Without a subscriber the caller just gets the result."""
     assert isinstance(data_pipeline, FunctionTool)
     text = await data_pipeline.on_invoke_tool(RunContextWrapper(None), '{"source_url": "x"}')
     assert text.startswith("Data pipeline processing successful")
@@ -128,8 +128,8 @@ async def test_a_streaming_tool_is_a_tool_like_any_other() -> None:
 
 
 @pytest.mark.requirement("A35", "A45")
-async def test_bare_and_called_forms_declare_alike() -> None:
-    """With every option of the contract."""
+async def test_the_decorator_works_with_and_without_arguments() -> None:
+    """Covers every option."""
 
     @streaming_tool(
         name_override="other",
@@ -148,13 +148,13 @@ async def test_bare_and_called_forms_declare_alike() -> None:
     events, result = await watch(tool, brackets=False, a=1)
     assert (tool.name, tool.description, tool.is_enabled) == ("other", "Other.", False)
     assert tool.strict_json_schema is False
-    assert (said(events), result) == (["x"], "done")
+    assert (texts_and_types(events), result) == (["x"], "done")
 
 
 @pytest.mark.requirement("A36", "A37")
 @pytest.mark.parametrize("sync", [False, True])
-async def test_the_first_value_that_is_no_event_ends_the_tool(sync: bool) -> None:
-    """Nothing after it runs, and `finally` has run before the result is delivered."""
+async def test_the_first_yielded_value_that_is_not_an_event_ends_the_tool(sync: bool) -> None:
+    """Code after it does not run, and `finally` runs before the result is delivered."""
     steps: list[str] = []
 
     async def asynchronous():  # type: ignore[no-untyped-def]
@@ -182,11 +182,11 @@ async def test_the_first_value_that_is_no_event_ends_the_tool(sync: bool) -> Non
     assert steps == ["finally"]
     assert await tool.on_invoke_tool(None, "{}") == '{"rows":3}'
     events, _ = await watch(tool)
-    assert said(events)[1:-1] == ["x"]
+    assert texts_and_types(events)[1:-1] == ["x"]
 
 
-async def test_a_sync_generator_runs_in_one_thread_and_is_live() -> None:
-    """Its first event is there before it ends, and its closing runs where it ran."""
+async def test_a_synchronous_generator_runs_in_one_thread_and_streams_live() -> None:
+    """Its first event arrives before it ends, and it is closed in its own thread."""
     threads: set[int] = set()
     go_on = threading.Event()
 
@@ -210,8 +210,8 @@ async def test_a_sync_generator_runs_in_one_thread_and_is_live() -> None:
     assert threading.get_ident() not in threads
 
 
-async def test_the_first_event_is_delivered_before_a_producer_that_never_waits_ends() -> None:
-    """A busy tool must not look dead."""
+async def test_the_first_event_arrives_while_a_busy_producer_still_runs() -> None:
+    """A tool that never awaits must still show progress."""
     ended = False
 
     @streaming_tool
@@ -231,8 +231,8 @@ async def test_the_first_event_is_delivered_before_a_producer_that_never_waits_e
 
 
 @pytest.mark.parametrize("sync", [False, True])
-async def test_a_stream_without_a_result_is_an_error_that_names_the_tool(sync: bool) -> None:
-    """Silence would look like an empty answer."""
+async def test_a_stream_without_a_result_raises_an_error_that_names_the_tool(sync: bool) -> None:
+    """A missing result would look like an empty one."""
 
     async def asynchronous():  # type: ignore[no-untyped-def]
         yield NotifyStreamEvent("x")
@@ -247,8 +247,8 @@ async def test_a_stream_without_a_result_is_an_error_that_names_the_tool(sync: b
 
 
 @pytest.mark.requirement("A44")
-async def test_a_body_that_raises_after_events_keeps_them() -> None:
-    """The end event says error, and the failure function answers."""
+async def test_a_tool_that_raises_after_events_keeps_them() -> None:
+    """The end event has the status error, and the failure function creates the output."""
 
     @streaming_tool
     async def tool():  # type: ignore[no-untyped-def]
@@ -258,7 +258,7 @@ async def test_a_body_that_raises_after_events_keeps_them() -> None:
     async with tool.stream() as stream:
         events = [event async for event in stream]
     check_events(events)
-    assert said(events)[1] == "x"
+    assert texts_and_types(events)[1] == "x"
     assert isinstance(events[-1], ToolStreamEndEvent)
     assert events[-1].status == "tool_error"
     assert stream.outcome.output == "no luck"
@@ -266,8 +266,8 @@ async def test_a_body_that_raises_after_events_keeps_them() -> None:
         _ = stream.result
 
 
-async def test_bad_arguments_have_their_brackets_and_nothing_else() -> None:
-    """Every call of every tool starts once and ends once."""
+async def test_a_call_with_invalid_arguments_has_only_a_start_and_an_end_event() -> None:
+    """Each call of each tool has exactly one start and one end."""
     async with data_pipeline.stream('{"source": 1}') as stream:
         events = [event async for event in stream]
     check_events(events)
@@ -279,8 +279,8 @@ async def test_bad_arguments_have_their_brackets_and_nothing_else() -> None:
 
 
 @pytest.mark.requirement("A43")
-async def test_a_start_shows_the_arguments_without_the_context() -> None:
-    """The context is the application's; who watches a call must not see it."""
+async def test_a_start_event_has_the_arguments_without_the_context() -> None:
+    """The context belongs to the application, and subscribers must not see it."""
 
     @streaming_tool
     async def tool(ctx: ToolContext[Any], a: int, b: str = "x"):  # type: ignore[no-untyped-def]
@@ -295,17 +295,17 @@ async def test_a_start_shows_the_arguments_without_the_context() -> None:
 
 @pytest.mark.requirement("A48")
 @pytest.mark.parametrize("text", ["not json", '{"source": 1}', '{"source_url": 1}'])
-async def test_bad_arguments_are_told_or_raised(text: str) -> None:
-    """The model gets a text that helps, or the application one class of error."""
-    told = await data_pipeline.on_invoke_tool(None, text)
-    assert told.startswith("Invalid arguments for tool 'data_pipeline'")
+async def test_invalid_arguments_are_reported_or_raised(text: str) -> None:
+    """The model gets a helpful text, or the application one class of error."""
+    output = await data_pipeline.on_invoke_tool(None, text)
+    assert output.startswith("Invalid arguments for tool 'data_pipeline'")
     raising = data_pipeline.with_(failure_error_function=None)
     with pytest.raises(ModelBehaviorError):
         await raising.on_invoke_tool(None, text)
 
 
-async def test_ordinary_tools_speak_too() -> None:
-    """Through their context, from any depth of their code, and from threads."""
+async def test_ordinary_tools_can_publish_events() -> None:
+    """They use their context, at any depth of their code and in threads."""
 
     def deep_inside() -> None:
         notify("deep", level="warning")
@@ -338,28 +338,28 @@ async def test_ordinary_tools_speak_too() -> None:
 
 
 async def test_track_reports_each_item() -> None:
-    """A loop needs one word to have a progress bar."""
+    """One call around an iterable adds a progress bar."""
 
     @function_tool
     def tool() -> int:
         return sum(track([1, 2, 3], message="adding"))
 
     events, result = await watch(tool)
-    found = [event for event in events if isinstance(event, ToolProgressEvent)]
+    published = [event for event in events if isinstance(event, ToolProgressEvent)]
     assert result == 6
-    assert [(event.current, event.total) for event in found] == [(1, 3), (2, 3), (3, 3)]
+    assert [(event.current, event.total) for event in published] == [(1, 3), (2, 3), (3, 3)]
 
 
-def test_saying_something_outside_a_tool_is_no_error() -> None:
-    """The same function can be used with and without."""
+def test_notify_outside_a_tool_does_nothing() -> None:
+    """The same function can be used inside and outside of a tool."""
     notify("nobody listens")
     progress(1)
     artifact("x", "y")
     assert list(track(iter("ab"))) == ["a", "b"]
 
 
-async def test_calls_inside_calls_are_one_flat_ordered_list() -> None:
-    """Each event carries the way to its call; children end before their parents."""
+async def test_nested_calls_produce_one_flat_ordered_list_of_events() -> None:
+    """Each event has the path of its call, and children end before their parents."""
 
     @streaming_tool
     async def inner(n: int):  # type: ignore[no-untyped-def]
@@ -386,8 +386,8 @@ async def test_calls_inside_calls_are_one_flat_ordered_list() -> None:
 
 
 @pytest.mark.requirement("A41")
-async def test_events_of_an_inner_stream_can_be_passed_on_and_keep_their_ids() -> None:
-    """And nobody hears them twice."""
+async def test_events_of_an_inner_stream_can_be_forwarded_with_their_ids() -> None:
+    """No subscriber receives them twice."""
 
     @streaming_tool
     async def inner():  # type: ignore[no-untyped-def]
@@ -401,17 +401,17 @@ async def test_events_of_an_inner_stream_can_be_passed_on_and_keep_their_ids() -
                 yield event
         yield stream.result
 
-    async with listen() as heard:
+    async with listen() as listener:
         events, result = await watch(outer)
     assert result == "inner result"
-    for found in (events, list(heard)):
+    for found in (events, list(listener)):
         check_events(found)
         (inside,) = [event for event in found if isinstance(event, NotifyStreamEvent)]
         assert inside.tool_name == "inner"
         assert len(inside.path) == 2
 
 
-async def test_an_inner_stream_that_is_not_passed_on_stays_private() -> None:
+async def test_an_inner_stream_that_is_not_forwarded_stays_private() -> None:
     """The tool that reads it decides."""
 
     @streaming_tool
@@ -425,8 +425,8 @@ async def test_an_inner_stream_that_is_not_passed_on_stays_private() -> None:
     assert {event.tool_name for event in events} == {"outer"}
 
 
-async def test_leaving_early_cancels_the_call_and_runs_its_cleanup() -> None:
-    """Whoever stops watching stops the work."""
+async def test_leaving_a_stream_early_cancels_the_call_and_runs_its_cleanup() -> None:
+    """A consumer that stops reading cancels the work."""
     steps: list[str] = []
 
     @streaming_tool
@@ -449,8 +449,8 @@ async def test_leaving_early_cancels_the_call_and_runs_its_cleanup() -> None:
         _ = stream.result
 
 
-async def test_leaving_early_stops_a_sync_generator_at_its_next_yield() -> None:
-    """A thread cannot be stopped, but it looks when it speaks."""
+async def test_leaving_early_stops_a_synchronous_generator_at_its_next_yield() -> None:
+    """A thread cannot be stopped from outside, but it checks for cancellation at each yield."""
     closed = threading.Event()
     turns: list[int] = []
 
@@ -472,8 +472,8 @@ async def test_leaving_early_stops_a_sync_generator_at_its_next_yield() -> None:
     assert len(turns) < 1_000_000
 
 
-async def test_a_cancelled_call_has_its_end_event() -> None:
-    """A display must not show it as running for ever."""
+async def test_a_cancelled_call_has_an_end_event() -> None:
+    """A user interface must not show it as running forever."""
     started = asyncio.Event()
 
     @streaming_tool
@@ -483,20 +483,20 @@ async def test_a_cancelled_call_has_its_end_event() -> None:
         await asyncio.Event().wait()
         yield "never"
 
-    async with listen() as heard:
+    async with listen() as listener:
         task = asyncio.create_task(tool.invoke())
         await started.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    events = list(heard)
+    events = list(listener)
     check_events(events)
     assert isinstance(events[-1], ToolStreamEndEvent)
     assert events[-1].status == "cancelled"
 
 
 async def test_a_timed_out_stream_keeps_its_events_and_ends_as_timeout() -> None:
-    """What was said was said."""
+    """Events that were published stay valid."""
 
     @timeout(0.05)
     @streaming_tool
@@ -508,14 +508,14 @@ async def test_a_timed_out_stream_keeps_its_events_and_ends_as_timeout() -> None
     async with tool.stream() as stream:
         events = [event async for event in stream]
     check_events(events)
-    assert said(events)[1] == "x"
+    assert texts_and_types(events)[1] == "x"
     assert isinstance(events[-1], ToolStreamEndEvent)
     assert events[-1].status == "timeout"
     assert stream.outcome.status == "timeout"
 
 
 async def test_a_call_that_outlives_its_parent_is_ended_before_it() -> None:
-    """Whatever the tool left running, the list of events stays well formed."""
+    """The list of events stays well formed, even if a tool leaves tasks running."""
     release = asyncio.Event()
     left: list[asyncio.Task[Any]] = []
 
@@ -541,7 +541,7 @@ async def test_a_call_that_outlives_its_parent_is_ended_before_it() -> None:
 
 
 @pytest.mark.requirement("A49")
-async def test_a_thousand_streams_at_once_do_not_mix() -> None:
+async def test_a_thousand_concurrent_streams_do_not_mix() -> None:
     """Each event belongs to its own call, in order."""
 
     @streaming_tool
@@ -553,13 +553,13 @@ async def test_a_thousand_streams_at_once_do_not_mix() -> None:
 
     async def one(n: int) -> bool:
         events, result = await watch(tool, n=n)
-        return result == n and said(events)[1:-1] == [f"{n}:{i}" for i in range(5)]
+        return result == n and texts_and_types(events)[1:-1] == [f"{n}:{i}" for i in range(5)]
 
     assert all(await asyncio.gather(*(one(n) for n in range(1_000))))
 
 
-async def test_a_consumer_that_stops_reading_does_not_block_a_speaking_tool() -> None:
-    """Display events are dropped with a mark; starts and ends never are."""
+async def test_a_consumer_that_stops_reading_does_not_block_the_tool() -> None:
+    """Display events are dropped and counted; start and end events are never dropped."""
 
     @function_tool
     async def tool() -> str:
@@ -580,8 +580,8 @@ async def test_a_consumer_that_stops_reading_does_not_block_a_speaking_tool() ->
     assert dropped > 0
 
 
-async def test_listening_sees_any_tool_whatever_runs_it() -> None:
-    """Also in tasks and threads that start inside the block."""
+async def test_listen_receives_events_of_any_tool() -> None:
+    """This includes tasks and threads that start inside the block."""
 
     @function_tool
     def tool(n: int) -> int:
@@ -597,8 +597,8 @@ async def test_listening_sees_any_tool_whatever_runs_it() -> None:
         thread = threading.Thread(target=bind(foreign))
         thread.start()
         await asyncio.to_thread(thread.join, 5)
-    found = [event.data for event in events if isinstance(event, NotifyStreamEvent)]
-    assert found == ["say 1", "say 2", "say 3"]
+    published = [event.data for event in events if isinstance(event, NotifyStreamEvent)]
+    assert published == ["say 1", "say 2", "say 3"]
     await tool.invoke(n=4)
     assert len([event for event in events if isinstance(event, NotifyStreamEvent)]) == 3
 
@@ -606,14 +606,14 @@ async def test_listening_sees_any_tool_whatever_runs_it() -> None:
 @pytest.mark.parametrize(
     "func", [lambda: "x", lambda x: x, print], ids=["lambda", "function", "builtin"]
 )
-def test_what_is_no_generator_is_refused(func: Any) -> None:
-    """At the declaration, with the remedy."""
+def test_a_function_that_is_not_a_generator_is_refused(func: Any) -> None:
+    """The decorator raises, and the error names the remedy."""
     with pytest.raises(UserError, match="function_tool"):
         streaming_tool(name_override="tool")(func)
 
 
-async def test_a_stream_is_entered_before_it_is_read_and_only_once() -> None:
-    """The message says how to write it."""
+async def test_a_stream_must_be_entered_once_before_it_is_read() -> None:
+    """The error shows the correct code."""
     stream = data_pipeline.stream(source_url="x")
     with pytest.raises(UserError, match="async with"):
         async for _ in stream:
@@ -625,8 +625,8 @@ async def test_a_stream_is_entered_before_it_is_read_and_only_once() -> None:
             pass
 
 
-async def test_streams_leave_nothing_behind() -> None:
-    """No task, no open generator, on any way out."""
+async def test_streams_leave_no_tasks_or_generators_behind() -> None:
+    """This holds for every kind of end."""
 
     @streaming_tool
     async def tool(n: int):  # type: ignore[no-untyped-def]
@@ -647,8 +647,8 @@ async def test_streams_leave_nothing_behind() -> None:
 
 
 @pytest.mark.parametrize("text", ['{"x": "\ud800"}', '{"x": ' + "[" * 90 + "]" * 90 + "}"])
-async def test_arguments_that_are_refused_are_refused_while_somebody_listens_too(text: str) -> None:
-    """The start event shows arguments; those that cannot be shown must not end the run."""
+async def test_invalid_arguments_are_refused_with_a_listener_too(text: str) -> None:
+    """The start event contains the arguments; arguments that are not JSON must not end the run."""
 
     @function_tool
     async def take(x: Any, y: int | None = None) -> str:

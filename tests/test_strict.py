@@ -1,4 +1,4 @@
-"""The strict dialect: what becomes of a JSON Schema before constrained decoding sees it."""
+"""Test the conversion of JSON Schemas to the strict dialect for constrained decoding."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Trip(BaseModel):
     name: str = Field(default="trip", min_length=2, pattern="^[a-z]+$")
 
 
-def of(**properties: Any) -> dict[str, Any]:
-    """Make an object schema that requires all its properties."""
+def object_schema(**properties: Any) -> dict[str, Any]:
+    """Return an object schema that requires all its properties."""
     return {
         "type": "object",
         "properties": properties,
@@ -51,13 +51,13 @@ def of(**properties: Any) -> dict[str, Any]:
     }
 
 
-def converted(schema: Any) -> Any:
-    """Convert one property, required, and give what became of it."""
-    return ensure_strict_json_schema(of(x=schema))["properties"]["x"]
+def convert_property(schema: Any) -> Any:
+    """Convert one required property and return its new schema."""
+    return ensure_strict_json_schema(object_schema(x=schema))["properties"]["x"]
 
 
-def test_a_models_schema_becomes_strict() -> None:
-    """The whole conversion at once: what a reader compares with the provider's documentation."""
+def test_the_schema_of_a_model_becomes_strict() -> None:
+    """The whole conversion at once, to compare with the documentation of the provider."""
     assert ensure_strict_json_schema(Trip.model_json_schema()) == snapshot(
         {
             "title": "Trip",
@@ -125,8 +125,8 @@ Where it is.\
     )
 
 
-def test_the_input_is_left_alone() -> None:
-    """A tool's schema is shared by all exports, so none may change it."""
+def test_the_input_is_not_modified() -> None:
+    """All exports share the schema of a tool, so none may change it."""
     schema = Trip.model_json_schema()
     before = copy.deepcopy(schema)
     ensure_strict_json_schema(schema)["properties"]["kind"]["enum"].append("boat")
@@ -134,14 +134,14 @@ def test_the_input_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("model", [Node, Place, Trip])
-def test_a_strict_schema_stays_as_it_is(model: type[BaseModel]) -> None:
-    """Schemas pass through several hands; converting twice must not add a second note or null."""
+def test_a_strict_schema_is_unchanged(model: type[BaseModel]) -> None:
+    """Converting a schema twice must not add a second note or null."""
     once = ensure_strict_json_schema(model.model_json_schema())
     assert ensure_strict_json_schema(once) == once
 
 
-def test_recursion_is_kept_by_reference() -> None:
-    """A tree has no other finite form, and OpenAI allows it."""
+def test_recursion_is_expressed_by_reference() -> None:
+    """A tree has no other finite form, and OpenAI allows references."""
     strict = ensure_strict_json_schema(Node.model_json_schema())
     validator = jsonschema_rs.validator_for(strict)
     leaf = {"value": 1, "children": None, "parent": None}
@@ -149,16 +149,20 @@ def test_recursion_is_kept_by_reference() -> None:
     assert not validator.is_valid({"value": 0, "children": [{"value": 1}], "parent": None})
 
 
-def test_a_recursive_root_may_refer_to_itself() -> None:
-    """Hand-written schemas say `#` for the whole schema."""
-    schema = of(name={"type": "string"}, inner={"anyOf": [{"$ref": "#"}, {"type": "null"}]})
+def test_a_recursive_root_can_reference_itself() -> None:
+    """Hand-written schemas use `#` for the whole schema."""
+    schema = object_schema(
+        name={"type": "string"}, inner={"anyOf": [{"$ref": "#"}, {"type": "null"}]}
+    )
     assert ensure_strict_json_schema(schema) == schema
 
 
-def test_a_described_reference_is_written_out() -> None:
-    """Strict mode refuses a `$ref` with company; both descriptions are kept."""
-    schema = of(x={"$ref": "#/$defs/P", "description": "Where it begins."})
-    schema["$defs"] = {"P": {"description": "Where it is.", **of(city={"type": "string"})}}
+def test_a_described_reference_is_inlined() -> None:
+    """Strict mode refuses a `$ref` with sibling keys; both descriptions are retained."""
+    schema = object_schema(x={"$ref": "#/$defs/P", "description": "Where it begins."})
+    schema["$defs"] = {
+        "P": {"description": "Where it is.", **object_schema(city={"type": "string"})}
+    }
     assert ensure_strict_json_schema(schema)["properties"]["x"] == snapshot(
         {
             "description": """\
@@ -174,7 +178,7 @@ Where it is.\
 
 
 def test_a_described_recursive_reference_is_wrapped() -> None:
-    """It cannot be written out, and the description must not be lost."""
+    """It cannot be inlined, and the description must not be lost."""
     strict = ensure_strict_json_schema(Node.model_json_schema())
     parent = strict["$defs"]["Node"]["properties"]["parent"]
     assert parent == snapshot(
@@ -281,9 +285,9 @@ def test_a_described_recursive_reference_is_wrapped() -> None:
         ),
     ],
 )
-def test_what_strict_mode_lacks_is_rewritten_or_told(schema: Any, expected: Any) -> None:
-    """Nothing the author said may be lost silently: it is kept, rewritten or put into words."""
-    assert converted(schema) == expected
+def test_unsupported_keywords_are_rewritten_or_described(schema: Any, expected: Any) -> None:
+    """No constraint may be lost silently: it is retained, rewritten or described in words."""
+    assert convert_property(schema) == expected
 
 
 @pytest.mark.parametrize(
@@ -300,8 +304,8 @@ def test_what_strict_mode_lacks_is_rewritten_or_told(schema: Any, expected: Any)
         ),
     ],
 )
-def test_optional_properties_may_be_null_instead(schema: Any, nullable: Any) -> None:
-    """All properties are required, so null is the only way left to say nothing."""
+def test_optional_properties_become_nullable(schema: Any, nullable: Any) -> None:
+    """All properties are required, so null is the only way to omit a value."""
     whole = {"type": "object", "properties": {"x": schema}, "$defs": {"D": {"type": "integer"}}}
     strict = ensure_strict_json_schema(whole)
     assert strict["properties"]["x"] == nullable
@@ -317,8 +321,8 @@ def test_optional_properties_may_be_null_instead(schema: Any, nullable: Any) -> 
         {"$ref": "#/$defs/Maybe"},
     ],
 )
-def test_what_may_be_null_already_gets_no_second_null(schema: Any) -> None:
-    """A null there is the tool's own and must not look like one of ours."""
+def test_a_nullable_property_gets_no_second_null(schema: Any) -> None:
+    """A null that the tool allows must not be mistaken for an omitted value."""
     whole = {
         "type": "object",
         "properties": {"x": schema},
@@ -328,7 +332,7 @@ def test_what_may_be_null_already_gets_no_second_null(schema: Any) -> None:
 
 
 def test_parts_of_all_of_are_merged() -> None:
-    """Inheritance in hand-written schemas is an `allOf`, which strict mode does not know."""
+    """Hand-written schemas use `allOf` for inheritance, which strict mode does not support."""
     schema = {
         "allOf": [{"$ref": "#/$defs/Base"}, {"properties": {"b": {"type": "string"}}}],
         "$defs": {
@@ -345,8 +349,8 @@ def test_parts_of_all_of_are_merged() -> None:
     )
 
 
-def test_choices_of_required_keys_are_told() -> None:
-    """Common in tools of MCP servers: the keys are declared, only their combination is not sayable."""
+def test_alternatives_of_required_keys_are_described() -> None:
+    """Tools of MCP servers often have them; strict mode cannot express the combination of keys."""
     schema = {
         "type": "object",
         "properties": {
@@ -369,10 +373,10 @@ def test_choices_of_required_keys_are_told() -> None:
     )
 
 
-def test_definitions_nobody_uses_are_left_out() -> None:
-    """They cost tokens and can make a schema fail for nothing."""
+def test_unused_definitions_are_removed() -> None:
+    """They cost tokens and can cause an unnecessary refusal."""
     schema = {
-        **of(x={"$ref": "#/definitions/A"}),
+        **object_schema(x={"$ref": "#/definitions/A"}),
         "definitions": {"A": {"type": "string"}, "B": {}},
     }
     assert ensure_strict_json_schema(schema) == snapshot(
@@ -386,15 +390,15 @@ def test_definitions_nobody_uses_are_left_out() -> None:
     )
 
 
-def test_a_reference_may_point_anywhere_in_the_schema() -> None:
-    """Hand-written schemas refer to a sibling property; it becomes a definition."""
-    schema = of(a={"type": "integer", "minimum": 1}, b={"$ref": "#/properties/a"})
+def test_a_reference_can_point_anywhere_in_the_schema() -> None:
+    """A sibling property that a schema references becomes a definition."""
+    schema = object_schema(a={"type": "integer", "minimum": 1}, b={"$ref": "#/properties/a"})
     strict = ensure_strict_json_schema(schema)
     assert jsonschema_rs.validator_for(strict).is_valid({"a": 1, "b": 1})
     assert not jsonschema_rs.validator_for(strict).is_valid({"a": 1, "b": 0})
 
 
-def test_a_parameterless_schema_is_an_empty_object() -> None:
+def test_a_parameterless_schema_becomes_an_empty_object() -> None:
     """Many servers describe a tool without parameters as a bare object."""
     assert ensure_strict_json_schema({"type": "object"}) == snapshot(
         {"type": "object", "properties": {}, "additionalProperties": False}
@@ -410,43 +414,43 @@ OPEN = {"type": "object", "additionalProperties": {"type": "string"}}
     ("schema", "message"),
     [
         (
-            of(x=OPEN),
+            object_schema(x=OPEN),
             snapshot(
                 "#/properties/x, which is an open map. Declare its keys (with a model, dataclass or TypedDict), or use a list of pairs"
             ),
         ),
         (
-            of(x={"type": "array", "items": of(y=OPEN)}),
+            object_schema(x={"type": "array", "items": object_schema(y=OPEN)}),
             snapshot(
                 "#/properties/x/items/properties/y, which is an open map. Declare its keys (with a model, dataclass or TypedDict), or use a list of pairs"
             ),
         ),
         (
-            of(x={"type": "object"}),
+            object_schema(x={"type": "object"}),
             snapshot(
                 "#/properties/x, which is an open map. Declare its keys (with a model, dataclass or TypedDict), or use a list of pairs"
             ),
         ),
         (
-            {**of(x={"type": "string"}), "additionalProperties": True},
+            {**object_schema(x={"type": "string"}), "additionalProperties": True},
             snapshot(
                 "the schema, which is an open map. Declare its keys (with a model, dataclass or TypedDict), or use a list of pairs"
             ),
         ),
         (
-            of(x={}),
+            object_schema(x={}),
             snapshot("#/properties/x, which accepts a value of any type. Give it a type"),
         ),
         (
-            of(x=True),
+            object_schema(x=True),
             snapshot("#/properties/x, which accepts a value of any type. Give it a type"),
         ),
         (
-            of(x={"description": "Anything."}),
+            object_schema(x={"description": "Anything."}),
             snapshot("#/properties/x, which accepts a value of any type. Give it a type"),
         ),
         (
-            of(x={"type": "array"}),
+            object_schema(x={"type": "array"}),
             snapshot("#/properties/x/items, which accepts a value of any type. Give it a type"),
         ),
         (
@@ -454,41 +458,48 @@ OPEN = {"type": "object", "additionalProperties": {"type": "string"}}
             snapshot("the schema, which is not an object. Make it one"),
         ),
         (
-            {"anyOf": [of(a={"type": "string"}), of(b={"type": "string"})]},
+            {"anyOf": [object_schema(a={"type": "string"}), object_schema(b={"type": "string"})]},
             snapshot("the schema, which offers alternatives at its root. Make it one object"),
         ),
         (
-            of(x={"$ref": "https://example.org/s.json"}),
+            object_schema(x={"$ref": "https://example.org/s.json"}),
             snapshot(
                 "the reference 'https://example.org/s.json' does not point into the schema itself; move its target to $defs"
             ),
         ),
         (
-            of(x={"$ref": "#/$defs/Missing"}),
+            object_schema(x={"$ref": "#/$defs/Missing"}),
             snapshot("the target of the reference '#/$defs/Missing' does not exist in the schema"),
         ),
         (
-            of(x={"enum": [{"a": 1}]}),
+            object_schema(x={"enum": [{"a": 1}]}),
             snapshot(
                 "#/properties/x, which lists objects or arrays as its values. Name them by strings"
             ),
         ),
         (
-            of(x={"type": "text"}),
+            object_schema(x={"type": "text"}),
             snapshot(
                 "#/properties/x, which has an unknown type 'text'. Use one of string, number, integer, boolean, object, array, null"
             ),
         ),
         (
-            of(x={"allOf": [of(a={"type": "string"}), of(b={"type": "string"})]}),
+            object_schema(
+                x={
+                    "allOf": [
+                        object_schema(a={"type": "string"}),
+                        object_schema(b={"type": "string"}),
+                    ]
+                }
+            ),
             snapshot("#/properties/x, which has an allOf that cannot be merged. Write one schema"),
         ),
         (
-            of(x={"allOf": [{"type": "string"}, {"type": "integer"}]}),
+            object_schema(x={"allOf": [{"type": "string"}, {"type": "integer"}]}),
             snapshot("#/properties/x, which has 'type' twice (allOf). Write one schema"),
         ),
         (
-            of(x={"type": "string", "$anchor": "a"}),
+            object_schema(x={"type": "string", "$anchor": "a"}),
             snapshot("#/properties/x, which has its own $id or anchor. Use plain $defs and $ref"),
         ),
         (
@@ -496,31 +507,31 @@ OPEN = {"type": "object", "additionalProperties": {"type": "string"}}
             snapshot("the schema, which requires 'a' but does not declare it. Declare it"),
         ),
         (
-            {**of(x={"$ref": "#/$defs/A"}), "$defs": {"A": {"$ref": "#/$defs/A"}}},
+            {**object_schema(x={"$ref": "#/$defs/A"}), "$defs": {"A": {"$ref": "#/$defs/A"}}},
             snapshot("the reference '#/$defs/A' points to itself"),
         ),
     ],
 )
-def test_a_refusal_names_the_place_and_the_remedy(schema: Any, message: str) -> None:
-    """The author of a tool reads it, and must know what to change without reading the schema."""
+def test_a_refusal_names_the_location_and_the_remedy(schema: Any, message: str) -> None:
+    """The author of a tool must know what to change without reading the schema."""
     with pytest.raises(UserError) as caught:
         ensure_strict_json_schema(schema)
     text = str(caught.value)
     assert text.removeprefix(HEAD).removesuffix(TAIL).splitlines() == [message]
 
 
-def test_a_refusal_is_a_sentence_and_what_to_do() -> None:
-    """The texts of the table above, once in full."""
+def test_a_refusal_has_a_sentence_and_a_remedy() -> None:
+    """Shows one message of the table above in full."""
     with pytest.raises(UserError) as caught:
-        ensure_strict_json_schema(of(x={}))
+        ensure_strict_json_schema(object_schema(x={}))
     assert (
         str(caught.value)
         == f"{HEAD}#/properties/x, which accepts a value of any type. Give it a type{TAIL}"
     )
 
 
-def nested(levels: int) -> dict[str, Any]:
-    """Make a schema of arrays within arrays."""
+def nested_arrays(levels: int) -> dict[str, Any]:
+    """Return a schema of nested arrays."""
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(levels):
         schema = {"type": "array", "items": schema}
@@ -528,34 +539,34 @@ def nested(levels: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("levels", [300, 5_000])
-def test_a_schema_too_deep_is_refused(levels: int) -> None:
-    """A hostile server's schema must not exhaust the stack of the process that lists its tools."""
+def test_a_schema_that_is_too_deep_is_refused(levels: int) -> None:
+    """The schema of a hostile server must not overflow the stack of the client."""
     with pytest.raises(UserError, match=r"nested more than 200 levels deep|contains itself"):
-        ensure_strict_json_schema(of(x=nested(levels)))
+        ensure_strict_json_schema(object_schema(x=nested_arrays(levels)))
 
 
-def test_a_schema_too_large_is_refused() -> None:
-    """The work must stay bounded whatever a server sends."""
+def test_a_schema_that_is_too_large_is_refused() -> None:
+    """The work must be bounded whatever a server sends."""
     with pytest.raises(UserError, match="more than 100,000 values"):
         check_limits({"enum": list(range(200_000))})
 
 
 def test_a_schema_that_contains_itself_is_refused() -> None:
-    """A cycle of Python objects is no JSON."""
+    """A cycle of Python objects is not JSON."""
     schema: dict[str, Any] = {"type": "array"}
     schema["items"] = schema
     with pytest.raises(UserError, match="contains itself"):
-        ensure_strict_json_schema(of(x=schema))
+        ensure_strict_json_schema(object_schema(x=schema))
 
 
-def test_a_schema_with_foreign_values_is_refused() -> None:
-    """A set or a class in a schema is a mistake that no provider could be sent."""
+def test_a_schema_with_values_that_are_not_json_is_refused() -> None:
+    """No provider could receive a set or a class in a schema."""
     with pytest.raises(UserError, match="contains only JSON values"):
-        ensure_strict_json_schema(of(x={"enum": {1, 2}}))
+        ensure_strict_json_schema(object_schema(x={"enum": {1, 2}}))
 
 
-def test_references_that_double_each_time_are_refused() -> None:
-    """Thirty small definitions can stand for a billion nodes once they are written out."""
+def test_references_that_double_at_each_level_are_refused() -> None:
+    """Thirty small definitions can expand to a billion nodes."""
     pair: dict[str, Any] = {"type": "array", "prefixItems": [{"$ref": "", "description": "d"}] * 2}
     definitions: dict[str, Any] = {"D30": {"type": "string"}}
     for number in range(30):
@@ -563,19 +574,19 @@ def test_references_that_double_each_time_are_refused() -> None:
         for item in definition["prefixItems"]:
             item["$ref"] = f"#/$defs/D{number + 1}"
         definitions[f"D{number}"] = definition
-    schema = {**of(x={"$ref": "#/$defs/D0", "description": "d"}), "$defs": definitions}
+    schema = {**object_schema(x={"$ref": "#/$defs/D0", "description": "d"}), "$defs": definitions}
     with pytest.raises(UserError, match="expands without end"):
         ensure_strict_json_schema(schema)
 
 
 def test_a_long_chain_of_references_is_refused_without_deep_recursion() -> None:
-    """Each step of writing references out uses the stack."""
+    """Each step of inlining uses the stack."""
     definitions: dict[str, Any] = {
         f"D{number}": {"$ref": f"#/$defs/D{number + 1}", "description": "d"}
         for number in range(900)
     }
     definitions["D900"] = {"type": "string"}
-    schema = {**of(x={"$ref": "#/$defs/D0", "description": "d"}), "$defs": definitions}
+    schema = {**object_schema(x={"$ref": "#/$defs/D0", "description": "d"}), "$defs": definitions}
     with pytest.raises(UserError, match="expands without end"):
         ensure_strict_json_schema(schema)
 
@@ -583,30 +594,30 @@ def test_a_long_chain_of_references_is_refused_without_deep_recursion() -> None:
 @pytest.mark.parametrize(
     ("schema", "what"),
     [
-        (of(x={"enum": [f"v{n}" for n in range(1_001)]}), "1,000 enum values"),
-        (of(**{f"p{n}": {"type": "string"} for n in range(5_001)}), "5,000 properties"),
-        (of(**{f"{n:0200}": {"type": "string"} for n in range(700)}), "120,000 characters"),
+        (object_schema(x={"enum": [f"v{n}" for n in range(1_001)]}), "1,000 enum values"),
+        (object_schema(**{f"p{n}": {"type": "string"} for n in range(5_001)}), "5,000 properties"),
+        (
+            object_schema(**{f"{n:0200}": {"type": "string"} for n in range(700)}),
+            "120,000 characters",
+        ),
     ],
 )
-def test_what_the_provider_would_refuse_for_its_size_is_refused_here(
-    schema: Any, what: str
-) -> None:
-    """Better a warning for one tool at export than a failed request for all of them."""
+def test_a_schema_over_the_size_limits_of_the_provider_is_refused(schema: Any, what: str) -> None:
+    """A warning for one tool at export is better than a failed request for all of them."""
     with pytest.raises(UserError, match=what):
         ensure_strict_json_schema(schema)
 
 
-def test_objects_nested_deeper_than_the_provider_allows_are_refused() -> None:
-    """As above, for depth."""
+def test_a_schema_over_the_depth_limit_of_the_provider_is_refused() -> None:
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(12):
-        schema = of(x=schema)
+        schema = object_schema(x=schema)
     with pytest.raises(UserError, match="deeper than 10 objects"):
         ensure_strict_json_schema(schema)
 
 
-def test_the_dialect_of_anthropic_keeps_optional_properties_optional() -> None:
-    """It allows them, and counts every nullable one against a small budget."""
+def test_the_anthropic_dialect_retains_optional_properties() -> None:
+    """Anthropic allows them, and it limits the number of nullable ones."""
     strict, nulls = to_strict(Trip.model_json_schema(), ANTHROPIC_STRICT)
     assert strict["required"] == ["start"]
     assert nulls is False
@@ -620,13 +631,13 @@ def test_the_dialect_of_anthropic_keeps_optional_properties_optional() -> None:
     )
 
 
-def test_the_dialect_of_anthropic_refuses_recursion() -> None:
-    """Its grammar is not recursive; sending such a schema fails the request."""
+def test_the_anthropic_dialect_refuses_recursion() -> None:
+    """Its grammar is not recursive; a request with such a schema fails."""
     with pytest.raises(UserError, match="is recursive"):
         to_strict(Node.model_json_schema(), ANTHROPIC_STRICT)
 
 
-def test_a_root_that_is_a_reference_is_written_out() -> None:
-    """Pydantic gives a recursive model's schema that root, and providers ask for an object."""
+def test_a_root_that_is_a_reference_is_inlined() -> None:
+    """Pydantic creates such a root for a recursive model, and providers require an object."""
     schema = RootModel[Union[Node]].model_json_schema()
     assert ensure_strict_json_schema(schema)["type"] == "object"

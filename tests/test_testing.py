@@ -1,4 +1,4 @@
-"""The helpers that tool authors test with."""
+"""Test the helpers for authors of tools."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ async def counting(n: int):  # type: ignore[no-untyped-def]
     yield n
 
 
-async def test_a_call_is_seen_from_outside() -> None:
-    """Result, answer, status and what was said, in one record."""
+async def test_call_tool_records_the_outcome_of_a_call() -> None:
+    """The record has the result, the output, the status and the events."""
     call = await call_tool(counting, n=2)
     assert (call.status, call.value, call.output) == ("ok", 2, "2")
     assert call.texts == ["0", "1"]
     assert call.events[0].type == "tool_stream_start_event"
 
 
-def test_a_failure_is_an_answer_as_for_an_agent() -> None:
-    """No exception: the model's view is what is under test."""
+def test_a_failure_is_returned_as_for_an_agent() -> None:
+    """No exception is raised, because tests check the output for the model."""
 
     @function_tool
     def tool() -> str:
@@ -34,8 +34,8 @@ def test_a_failure_is_an_answer_as_for_an_agent() -> None:
     assert call_tool_sync(tool, '{"x": 1}').status == "invalid_args"
 
 
-def test_hidden_brackets_are_no_broken_law() -> None:
-    """A tool may go without them."""
+def test_hidden_start_and_end_events_are_allowed() -> None:
+    """A tool can omit them."""
 
     @streaming_tool(enable_bracketing=False)
     async def tool():  # type: ignore[no-untyped-def]

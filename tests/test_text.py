@@ -1,4 +1,4 @@
-"""What people and models are shown of foreign text, and how values are quoted in messages."""
+"""Test safe display of foreign text for people and models, and values quoted in messages."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ visible = st.text(st.characters(categories=["L", "N", "P", "S", "Zs"]) | st.samp
 
 
 def assert_safe(text: str) -> None:
-    """Fail where a text holds anything that `safe_text` promises to remove."""
+    """Fail if a text contains anything that `safe_text` promises to remove."""
     bad = [
         char
         for char in text
@@ -81,7 +81,7 @@ def assert_safe(text: str) -> None:
 
 @pytest.fixture(autouse=True)
 def _masking(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bring texts and secrets together, as `agents_tools.content.outputs` does when it is imported."""
+    """Connect texts and secrets, as importing `agents_tools.content.outputs` does."""
     monkeypatch.setattr(_text, "mask", mask)
 
 
@@ -95,8 +95,8 @@ def secret() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_a_known_attack_on_a_terminal_is_taken_out_whole(name: str) -> None:
-    """What is left of an escape sequence would confuse, what is left of its payload mislead."""
+def test_a_known_terminal_attack_is_removed_completely(name: str) -> None:
+    """Remains of an escape sequence or of its payload would confuse or mislead the reader."""
     attack, expected = ATTACKS[name]
 
     assert safe_text(attack) == expected
@@ -104,8 +104,8 @@ def test_a_known_attack_on_a_terminal_is_taken_out_whole(name: str) -> None:
 
 @pytest.mark.requirement("S19")
 @given(foreign)
-def test_safe_text_holds_nothing_unsafe_and_is_safe_text(text: str) -> None:
-    """Every place that shows text to a person relies on it, some of them twice."""
+def test_safe_text_removes_everything_unsafe_and_is_idempotent(text: str) -> None:
+    """Every place that shows text to a person uses it, and some texts pass it twice."""
     safe = safe_text(text)
 
     assert_safe(safe)
@@ -113,8 +113,8 @@ def test_safe_text_holds_nothing_unsafe_and_is_safe_text(text: str) -> None:
 
 
 @pytest.mark.requirement("S19")
-def test_random_strings_of_unsafe_characters_come_out_safe(corpus_size: int) -> None:
-    """Chance finds joins of pieces that nobody thought of."""
+def test_random_strings_of_unsafe_characters_become_safe(corpus_size: int) -> None:
+    """Random input finds combinations that no one thought of."""
     source = random.Random(19)  # noqa: S311 - made-up text
     unsafe = [*map(chr, range(0xA0)), *map(chr, sorted(HIDDEN)), "\ud800", "\udfff", "a", "é", "0;"]
     for _ in range(corpus_size):
@@ -125,15 +125,15 @@ def test_random_strings_of_unsafe_characters_come_out_safe(corpus_size: int) -> 
 
 
 @given(visible)
-def test_text_without_anything_unsafe_is_left_alone(text: str) -> None:
-    """Filtering must never damage what was harmless: languages, emoji, line ends, tabs."""
+def test_harmless_text_is_unchanged(text: str) -> None:
+    """The filter must not damage languages, emoji, line ends or tabs."""
     assert safe_text(text) == text
     assert escape_for_model(text) == text
 
 
 @given(foreign)
-def test_the_model_gets_text_that_can_be_sent_and_hides_nothing(text: str) -> None:
-    """A lone surrogate breaks the request; a character nobody sees carries instructions."""
+def test_text_for_the_model_is_valid_and_hides_nothing(text: str) -> None:
+    """A lone surrogate breaks the request, and an invisible character can contain instructions."""
     escaped = escape_for_model(text)
 
     escaped.encode()
@@ -158,8 +158,8 @@ def test_the_model_gets_text_that_can_be_sent_and_hides_nothing(text: str) -> No
         ("é\u200d\u200dé", r"é\u200d\u200dé"),
     ],
 )
-def test_what_a_model_could_not_see_is_written_out(text: str, expected: str) -> None:
-    """The model is to know what is there; joiners inside of words and emoji are just spelling."""
+def test_invisible_characters_are_written_out_for_the_model(text: str, expected: str) -> None:
+    """The model must see them; joiners inside words and emoji are ordinary spelling."""
     assert escape_for_model(text) == expected
 
 
@@ -168,7 +168,7 @@ def test_what_a_model_could_not_see_is_written_out(text: str, expected: str) -> 
     "piece", ["\x1b]", "\x9d", "\x1bP", "\x1b[", "\x9b1;", "\u200d", "é\u200d"]
 )
 def test_filtering_unfinished_sequences_takes_linear_time(piece: str) -> None:
-    """A tool's output must not be able to stop the process that shows it."""
+    """The output of a tool must not block the process that shows it."""
     text = piece * (LARGE // len(piece))
     with at_most(LARGE // 1_000):
         assert_safe(safe_text(text)[:100])
@@ -176,8 +176,8 @@ def test_filtering_unfinished_sequences_takes_linear_time(piece: str) -> None:
 
 
 @given(st.text(), st.integers(min_value=0, max_value=30))
-def test_shortened_text_fits_and_says_that_it_is_cut(text: str, limit: int) -> None:
-    """Limits hold to the character, and nobody takes the start of a text for all of it."""
+def test_shortened_text_fits_the_limit_and_marks_the_cut(text: str, limit: int) -> None:
+    """The limit is exact, and the start of a text must not look like the whole."""
     short = shorten(text, limit)
 
     assert len(short) <= limit
@@ -208,8 +208,8 @@ def test_shortened_text_fits_and_says_that_it_is_cut(text: str, limit: int) -> N
         (list(range(100)), "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, …"),
     ],
 )
-def test_a_value_is_described_the_way_json_writes_it(value: object, expected: str) -> None:
-    """Models read JSON; a Python repr would teach them the wrong syntax and leak addresses."""
+def test_a_value_is_described_in_json_syntax(value: object, expected: str) -> None:
+    """Models read JSON; a Python repr would show the wrong syntax and leak addresses."""
     described = describe_value(value)
 
     assert described == expected
@@ -224,8 +224,8 @@ json_values = st.recursive(
 
 
 @given(json_values)
-def test_a_description_is_short_and_safe_and_json_where_it_is_whole(value: Any) -> None:
-    """It goes into messages for people and models alike."""
+def test_a_description_is_short_and_safe_and_valid_json_if_complete(value: Any) -> None:
+    """It is part of messages for people and models."""
     described = describe_value(value)
 
     assert len(described) <= 60
@@ -235,7 +235,7 @@ def test_a_description_is_short_and_safe_and_json_where_it_is_whole(value: Any) 
 
 
 def fail(*_: object) -> NoReturn:
-    """Stand for a method that must not be called."""
+    """Stand in for a method that must not be called."""
     raise SystemExit("a method of the value was called")
 
 
@@ -270,7 +270,9 @@ class Colour(enum.IntEnum):
         (bytes, b"a", "<1 bytes>"),
     ],
 )
-def test_describing_calls_no_method_of_the_value(base: type, argument: Any, expected: str) -> None:
+def test_describing_a_value_calls_none_of_its_methods(
+    base: type, argument: Any, expected: str
+) -> None:
     """A broken value must not break the message about it."""
     trapped = Nasty("Trapped", (base,), TRAPS)
 
@@ -279,8 +281,8 @@ def test_describing_calls_no_method_of_the_value(base: type, argument: Any, expe
 
 
 @pytest.mark.requirement("F20")
-def test_describing_survives_deep_cyclic_and_endless_values() -> None:
-    """Values from a model or a tool have no size and no shape that could be relied on."""
+def test_describing_works_for_deep_cyclic_and_endless_values() -> None:
+    """Values from a model or a tool can have any size and shape."""
     cycle: list[Any] = []
     cycle.append(cycle)
     deep: Any = "bottom"
@@ -291,11 +293,11 @@ def test_describing_survives_deep_cyclic_and_endless_values() -> None:
     assert describe_value(deep) == '{"a": {"a": {"a": {"a": {…}}}}}'
     assert describe_value(Colour.RED) == "1"
     assert describe_value(iter(int, 1)) == "<callable_iterator>"
-    while deep != "bottom":  # or else Python frees it too deep
+    while deep != "bottom":  # otherwise Python would recurse too deeply when freeing it
         deep = deep["a"]
 
 
-def test_describing_a_container_that_another_thread_changes_names_its_type(
+def test_a_container_changed_by_another_thread_is_described_by_its_type(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A message about a value must not fail because the value is in use."""
@@ -315,7 +317,7 @@ def test_describing_a_container_that_another_thread_changes_names_its_type(
 def test_a_registered_secret_is_masked_before_a_description_is_cut(
     secret: str, before: int
 ) -> None:
-    """Half a secret at the edge of a message is half a secret too many."""
+    """Half a secret at the end of a message would be a leak."""
     for value in ("x" * before + secret, [secret + "y" * before], {secret: "z" * before}):
         described = describe_value(value)
         assert secret[:8] not in described
@@ -323,6 +325,6 @@ def test_a_registered_secret_is_masked_before_a_description_is_cut(
     assert describe_value([secret]) == f'["{MASK}"]'
 
 
-def test_a_description_masks_what_looks_like_a_password() -> None:
-    """A key names the value behind it a secret, though the value alone looks like any other."""
+def test_a_description_masks_values_of_password_keys() -> None:
+    """The key marks the value as a secret, even if the value itself looks ordinary."""
     assert describe_value({"password": "tulip"}) == '{"password": "***"}'

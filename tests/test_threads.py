@@ -1,4 +1,4 @@
-"""The pool of threads: parallel, abandonable, never in the way of the loop or of the exit."""
+"""Test the thread pool: parallel calls, abandoned functions, no delay of the loop or exit."""
 
 # pyright: reportPrivateUsage=false
 
@@ -40,7 +40,7 @@ PATIENCE = BOUND
 
 @pytest.fixture(autouse=True)
 def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[_threads._ThreadPool]:
-    """Give each test a pool of its own, and see that it ends with nothing left in it."""
+    """Give each test its own pool, and check that the pool is empty at the end."""
     fresh = _threads._ThreadPool(size=64, cap=256)
     monkeypatch.setattr(_threads, "_pool", fresh)
     yield fresh
@@ -51,7 +51,7 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[_threads._ThreadPool]:
 
 
 class Gate:
-    """A sync function that says when it has begun and returns when it is let go."""
+    """A synchronous function that signals its start and returns when it is released."""
 
     def __init__(self) -> None:
         self.entered = threading.Event()
@@ -59,34 +59,34 @@ class Gate:
         self.threads: list[threading.Thread] = []
 
     def __call__(self, value: Any = None) -> Any:
-        """Give back the value, once let go."""
+        """Return the value once the gate is released."""
         self.threads.append(threading.current_thread())
         self.entered.set()
         assert self.opened.wait(PATIENCE)
         return value
 
     async def begun(self) -> None:
-        """Return when the function runs, while the loop goes on."""
+        """Wait until the function runs, without blocking the loop."""
         await asyncio.to_thread(self.entered.wait, PATIENCE)
         assert self.entered.is_set()
 
 
-async def cancelled(task: asyncio.Task[Any]) -> None:
-    """Cancel the task and see that it ends as cancelled."""
+async def assert_cancelled(task: asyncio.Task[Any]) -> None:
+    """Cancel the task and check that it ends as cancelled."""
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
 
 
 async def abandon(gate: Gate) -> None:
-    """Start the gate in a thread and leave it there."""
+    """Start the gate in a thread and abandon it there."""
     task = asyncio.create_task(run_in_thread(gate))
     await gate.begun()
-    await cancelled(task)
+    await assert_cancelled(task)
 
 
 def run_script(source: str, *, within: float = BOUND) -> subprocess.CompletedProcess[str]:
-    """Run a program of its own, with every warning an error."""
+    """Run a program in a subprocess, with every warning as an error."""
     return subprocess.run(  # noqa: S603 - its own interpreter, with a text from this file
         [sys.executable, "-W", "error", "-c", source],
         capture_output=True,
@@ -97,7 +97,7 @@ def run_script(source: str, *, within: float = BOUND) -> subprocess.CompletedPro
     )
 
 
-async def test_arguments_go_in_and_the_result_comes_out() -> None:
+async def test_arguments_are_passed_and_the_result_is_returned() -> None:
     """Positional and keyword arguments, even one named `fn`, belong to the function."""
 
     def join(a: str, /, *rest: str, fn: str) -> str:
@@ -107,29 +107,29 @@ async def test_arguments_go_in_and_the_result_comes_out() -> None:
 
 
 async def test_the_function_runs_in_a_daemon_thread_of_the_pool() -> None:
-    """A thread that is no daemon would hold up the exit of the process."""
+    """A thread that is not a daemon would delay the exit of the process."""
     thread = await run_in_thread(threading.current_thread)
     assert thread is not threading.current_thread()
     assert thread.daemon
     assert thread.name.startswith("agents-tools-")
 
 
-async def test_calls_one_after_the_other_share_one_thread() -> None:
-    """A thread is ready for the next call before the caller learns of the result."""
+async def test_sequential_calls_share_one_thread() -> None:
+    """A thread is idle again before its caller receives the result."""
     idents = {await run_in_thread(threading.get_ident) for _ in range(50)}
     assert len(idents) == 1
 
 
 async def test_64_blocking_calls_run_in_parallel() -> None:
-    """A barrier for 64 opens only when 64 functions are inside at once."""
+    """A barrier for 64 opens only when 64 functions have reached it."""
     barrier = threading.Barrier(64, timeout=PATIENCE)
     async with asyncio.timeout(PATIENCE):
         places = await asyncio.gather(*[run_in_thread(barrier.wait) for _ in range(64)])
     assert sorted(places) == list(range(64))
 
 
-async def test_more_calls_than_places_wait_their_turn() -> None:
-    """Never more than `size` run at once, and all 1,000 end, in order of asking for one place."""
+async def test_calls_beyond_the_pool_size_wait() -> None:
+    """Never more than `size` run at once, all 1,000 end, and a pool of one runs them in order."""
     configure_threads(size=8)
     lock, running, most = threading.Lock(), 0, 0
 
@@ -149,15 +149,14 @@ async def test_more_calls_than_places_wait_their_turn() -> None:
 
 
 async def test_waiting_calls_start_in_the_order_they_were_made() -> None:
-    """A queue that is not first in, first out would starve somebody."""
+    """Any other order could starve a call."""
     configure_threads(size=1)
     order: list[int] = []
     await asyncio.gather(*[run_in_thread(order.append, n) for n in range(100)])
     assert order == list(range(100))
 
 
-async def test_the_loop_goes_on_while_functions_block() -> None:
-    """This is what the threads are for."""
+async def test_the_loop_runs_while_functions_block() -> None:
     gate = Gate()
     task = asyncio.create_task(run_in_thread(gate, "done"))
     await gate.begun()
@@ -167,8 +166,8 @@ async def test_the_loop_goes_on_while_functions_block() -> None:
         assert await task == "done"
 
 
-async def test_context_variables_reach_the_function_and_stay_the_callers() -> None:
-    """Who is asking travels by context; what the function sets there is its own."""
+async def test_context_variables_are_copied_into_the_function() -> None:
+    """The function sees the variables of the caller; its own changes stay local."""
     var = ContextVar[str]("var")
     var.set("caller")
 
@@ -183,12 +182,12 @@ async def test_context_variables_reach_the_function_and_stay_the_callers() -> No
 
 
 @pytest.mark.requirement("F4")
-async def test_a_cancelled_caller_goes_on_at_once_and_the_function_is_counted() -> None:
-    """A function past its deadline cannot be stopped, but it can be left and shown."""
+async def test_a_cancelled_caller_continues_at_once_and_the_function_is_counted() -> None:
+    """A function past its deadline cannot be stopped, but it is abandoned and listed."""
     gate = Gate()
     task = asyncio.create_task(run_in_thread(gate))
     await gate.begun()
-    await cancelled(task)
+    await assert_cancelled(task)
 
     assert not gate.opened.is_set()
     stats = thread_stats()
@@ -203,7 +202,7 @@ async def test_a_cancelled_caller_goes_on_at_once_and_the_function_is_counted() 
 
 @pytest.mark.requirement("F4")
 async def test_a_timeout_ends_at_its_deadline() -> None:
-    """The answer comes at the deadline, not when the function returns."""
+    """The caller does not wait until the function returns."""
     gate = Gate()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.02):
@@ -212,8 +211,8 @@ async def test_a_timeout_ends_at_its_deadline() -> None:
     await comes(lambda: thread_stats().abandoned == 0)
 
 
-async def test_an_abandoned_function_frees_its_place_for_the_next_call() -> None:
-    """Functions that hang must not wear the pool out."""
+async def test_an_abandoned_function_frees_its_slot_for_the_next_call() -> None:
+    """Functions that hang must not exhaust the pool."""
     configure_threads(size=1)
     gate = Gate()
     task = asyncio.create_task(run_in_thread(gate))
@@ -221,17 +220,17 @@ async def test_an_abandoned_function_frees_its_place_for_the_next_call() -> None
     waiting = asyncio.create_task(run_in_thread(threading.get_ident))
     await asyncio.sleep(0)
     assert thread_stats().queued == 1
-    await cancelled(task)
+    await assert_cancelled(task)
     async with asyncio.timeout(PATIENCE):
         assert await waiting != gate.threads[0].ident
     gate.opened.set()
     gate.threads[0].join(PATIENCE)
-    assert not gate.threads[0].is_alive()  # its place had been taken
+    assert not gate.threads[0].is_alive()  # its slot had been taken
     assert thread_stats().idle == 1
 
 
-async def test_an_abandoned_thread_rejoins_a_pool_that_has_room() -> None:
-    """There is no reason to end a thread that the next call can use."""
+async def test_an_abandoned_thread_rejoins_a_pool_with_a_free_slot() -> None:
+    """The next call can reuse the thread."""
     configure_threads(size=1)
     gate = Gate()
     await abandon(gate)
@@ -241,7 +240,7 @@ async def test_an_abandoned_thread_rejoins_a_pool_that_has_room() -> None:
     assert await run_in_thread(threading.get_ident) == gate.threads[0].ident
 
 
-async def test_past_the_cap_of_abandoned_functions_nothing_is_started() -> None:
+async def test_over_the_limit_of_abandoned_functions_no_call_is_started() -> None:
     """Otherwise a tool that always hangs would fill the process with threads."""
     configure_threads(abandoned=2)
     gates = [Gate(), Gate()]
@@ -262,8 +261,8 @@ async def test_past_the_cap_of_abandoned_functions_nothing_is_started() -> None:
     await comes(lambda: thread_stats().abandoned == 0)
 
 
-async def test_calls_still_waiting_when_the_cap_is_reached_are_refused_too() -> None:
-    """They would otherwise wait for, or start beside, threads that never come back."""
+async def test_waiting_calls_are_refused_when_the_limit_is_reached() -> None:
+    """Otherwise they would wait for threads that never return, or start even more threads."""
     configure_threads(size=1, abandoned=1)
     gate = Gate()
     running = asyncio.create_task(run_in_thread(gate))
@@ -271,7 +270,7 @@ async def test_calls_still_waiting_when_the_cap_is_reached_are_refused_too() -> 
     started: list[int] = []
     waiting = asyncio.create_task(run_in_thread(started.append, 1))
     await asyncio.sleep(0)
-    await cancelled(running)
+    await assert_cancelled(running)
     async with asyncio.timeout(PATIENCE):
         with pytest.raises(ToolOverloadedError):
             await waiting
@@ -281,7 +280,7 @@ async def test_calls_still_waiting_when_the_cap_is_reached_are_refused_too() -> 
 
 
 async def test_a_call_cancelled_while_it_waits_is_never_started() -> None:
-    """What has no caller any more must have no effect."""
+    """A call without a caller must have no effect."""
     configure_threads(size=1)
     gate = Gate()
     running = asyncio.create_task(run_in_thread(gate))
@@ -289,7 +288,7 @@ async def test_a_call_cancelled_while_it_waits_is_never_started() -> None:
     started: list[int] = []
     waiting = asyncio.create_task(run_in_thread(started.append, 1))
     await asyncio.sleep(0)
-    await cancelled(waiting)
+    await assert_cancelled(waiting)
     stats = thread_stats()
     assert (stats.queued, stats.abandoned) == (0, 0)
     gate.opened.set()
@@ -298,17 +297,17 @@ async def test_a_call_cancelled_while_it_waits_is_never_started() -> None:
     assert started == [2]
 
 
-async def test_a_call_cancelled_before_its_thread_looked_is_never_started(
+async def test_a_call_cancelled_before_its_thread_wakes_up_is_never_started(
     pool: _threads._ThreadPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between handing a call over and the thread waking up there is time to leave."""
+    """The caller can leave between the handover of a call and the wake-up of the thread."""
     started: list[int] = []
     handed: list[Any] = []
     monkeypatch.setattr(pool, "_launch", handed.append)
     task = asyncio.create_task(run_in_thread(started.append, 1))
     await asyncio.sleep(0)
     assert len(handed) == 1
-    await cancelled(task)
+    await assert_cancelled(task)
     assert thread_stats().abandoned == 1
     monkeypatch.undo()
     pool._launch(handed[0])
@@ -317,8 +316,8 @@ async def test_a_call_cancelled_before_its_thread_looked_is_never_started(
     pool.configure(size=0)
 
 
-async def test_a_result_that_comes_as_the_caller_leaves_is_no_abandoned_function() -> None:
-    """The function has returned: nothing is left behind to count."""
+async def test_a_result_that_arrives_on_cancellation_leaves_no_abandoned_function() -> None:
+    """The function has returned, so there is nothing to count."""
     finished = threading.Event()
     complaints: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, what: complaints.append(what))
@@ -327,15 +326,15 @@ async def test_a_result_that_comes_as_the_caller_leaves_is_no_abandoned_function
     assert finished.wait(PATIENCE)
     until_done = time.monotonic() + PATIENCE
     while thread_stats().running and time.monotonic() < until_done:
-        pass  # the loop must not learn of the result yet
-    await cancelled(task)
+        pass  # the loop must not receive the result yet
+    await assert_cancelled(task)
     assert thread_stats().abandoned == 0
-    await run_in_thread(abs, -1)  # by the same thread, so the late result has come
+    await run_in_thread(abs, -1)  # same thread, so the late result has arrived
     assert complaints == []
 
 
-async def test_nested_calls_end_though_every_place_is_taken() -> None:
-    """Each of the 64 waits for a call of its own: without extra threads, for ever."""
+async def test_nested_calls_finish_in_a_full_pool() -> None:
+    """Each of the 64 waits for a nested call; without extra threads they would deadlock."""
     barrier = threading.Barrier(64, timeout=PATIENCE)
 
     def outer(n: int) -> int:
@@ -352,10 +351,10 @@ async def test_nested_calls_end_though_every_place_is_taken() -> None:
 
 
 @pytest.mark.parametrize("through", [call_async_from_sync, run_sync])
-async def test_calls_nested_through_the_bridge_end_in_a_pool_of_one(
+async def test_calls_nested_through_the_bridge_finish_in_a_pool_of_one(
     through: Callable[..., Any],
 ) -> None:
-    """The nested call is made on the thread of the bridge: only the context tells where from."""
+    """The nested call is made on the bridge thread; only the context identifies its origin."""
     configure_threads(size=1)
 
     def nested(depth: int) -> int:
@@ -365,8 +364,8 @@ async def test_calls_nested_through_the_bridge_end_in_a_pool_of_one(
         assert await run_in_thread(nested, 5) == 5
 
 
-async def test_many_nested_calls_of_one_function_borrow_one_place() -> None:
-    """Nesting must not be a way around the size of the pool."""
+async def test_many_nested_calls_of_one_function_share_one_extra_slot() -> None:
+    """Nesting must not bypass the size of the pool."""
     configure_threads(size=1)
     gate = Gate()
 
@@ -385,8 +384,8 @@ async def test_many_nested_calls_of_one_function_borrow_one_place() -> None:
         await task
 
 
-async def test_a_nested_call_of_an_abandoned_function_waits_like_any_other() -> None:
-    """Its caller has no place any more that it could lend."""
+async def test_a_nested_call_of_an_abandoned_function_waits() -> None:
+    """Its caller no longer has a slot to lend."""
     configure_threads(size=1)
     gate = Gate()
     results: list[int] = []
@@ -397,21 +396,21 @@ async def test_a_nested_call_of_an_abandoned_function_waits_like_any_other() -> 
 
     task = asyncio.create_task(run_in_thread(outer))
     await gate.begun()
-    await cancelled(task)
+    await assert_cancelled(task)
     gate.opened.set()
     await comes(lambda: thread_stats().abandoned == 0)
     assert results == [7]
 
 
-async def test_an_abandoned_function_gives_back_what_it_had_lent() -> None:
-    """A function left while it waits for a nested one must not leave the pool larger."""
+async def test_an_abandoned_function_returns_the_slot_it_lent() -> None:
+    """Abandoning a function during a nested call must not enlarge the pool."""
     configure_threads(size=1)
     gate = Gate()
     task = asyncio.create_task(run_in_thread(run_sync, run_in_thread, gate))
     await gate.begun()
     stats = thread_stats()
     assert (stats.running, stats.size) == (2, 1)
-    await cancelled(task)
+    await assert_cancelled(task)
     waiting = asyncio.create_task(run_in_thread(abs, -1))
     await asyncio.sleep(0)
     stats = thread_stats()
@@ -448,8 +447,8 @@ def test_two_event_loops_in_two_threads_share_the_pool() -> None:
     assert results == expected
 
 
-class Unprintable(Exception):  # noqa: N818 - it is what it says
-    """An exception that cannot be shown."""
+class Unprintable(Exception):  # noqa: N818 - the name is exact
+    """An exception whose `str` fails."""
 
     def __str__(self) -> str:
         raise RuntimeError("no text")
@@ -471,7 +470,7 @@ class Unprintable(Exception):  # noqa: N818 - it is what it says
     ids=lambda error: type(error).__name__,
 )
 async def test_an_exception_is_raised_where_the_call_is_awaited(error: Exception) -> None:
-    """The very exception arrives, and the thread is there for the next call."""
+    """The same exception object arrives, and the thread can run the next call."""
     with pytest.raises(type(error)) as caught:
         await run_in_thread(_raise, error)
     assert caught.value is error
@@ -494,8 +493,8 @@ async def test_an_exception_is_raised_where_the_call_is_awaited(error: Exception
     ],
     ids=lambda error: type(error).__name__,
 )
-async def test_what_would_break_a_loop_comes_wrapped(error: BaseException) -> None:
-    """Raised as they are, these end the loop, hang it or pass for a cancellation."""
+async def test_exceptions_that_would_break_a_loop_are_wrapped(error: BaseException) -> None:
+    """Raised unchanged, they end the loop, hang it or look like a cancellation."""
     with pytest.raises(ThreadException) as caught:
         await run_in_thread(_raise, error)
     assert caught.value.error is error
@@ -510,8 +509,8 @@ def _raise(error: BaseException) -> None:
 
 
 @pytest.mark.parametrize("kind", [ValueError, SystemExit])
-async def test_a_failed_call_leaves_no_cycle_of_references(kind: type[BaseException]) -> None:
-    """Arguments and errors must go when they are dropped, not at some later collection."""
+async def test_a_failed_call_leaves_no_reference_cycle(kind: type[BaseException]) -> None:
+    """Arguments and errors must be freed at once and not by a later collection."""
 
     class Payload:
         pass
@@ -536,8 +535,8 @@ async def test_a_failed_call_leaves_no_cycle_of_references(kind: type[BaseExcept
         gc.enable()
 
 
-async def test_an_idle_thread_holds_neither_argument_nor_result() -> None:
-    """A large result would otherwise live until the thread's next call."""
+async def test_an_idle_thread_references_neither_argument_nor_result() -> None:
+    """A large result would otherwise live until the next call of the thread."""
 
     class Payload:
         pass
@@ -553,8 +552,8 @@ async def test_an_idle_thread_holds_neither_argument_nor_result() -> None:
     await comes(lambda: ref() is None)
 
 
-def test_a_loop_that_closed_before_the_function_returned_is_left_in_peace() -> None:
-    """A program that ends in time must not print a traceback from some thread."""
+def test_a_result_for_a_closed_loop_is_dropped_silently() -> None:
+    """A program that ends properly must not print a traceback from a thread."""
     done = run_script(
         """
 import asyncio, threading
@@ -591,8 +590,8 @@ print(thread_stats().idle)
 
 
 @pytest.mark.requirement("F8")
-def test_a_process_ends_though_a_tool_hangs() -> None:
-    """A function that hangs must not hold the process."""
+def test_a_process_exits_while_a_tool_hangs() -> None:
+    """A function that hangs must not block the exit."""
     source = """
 import asyncio, threading, time
 from agents_tools.concurrency.threads import run_in_thread
@@ -613,8 +612,8 @@ print("ended")
 
 @pytest.mark.requirement("F44")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_process_has_a_pool_that_works() -> None:
-    """The child has the parent's records but none of its threads."""
+def test_a_forked_process_has_a_working_pool() -> None:
+    """The child inherits the records of the parent but none of its threads."""
     done = run_script(
         """
 import asyncio, os, sys, threading, warnings
@@ -702,10 +701,10 @@ print("returned", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     assert done.returncode == 0
 
 
-async def test_a_system_without_threads_left_makes_the_call_overloaded(
+async def test_a_system_without_free_threads_reports_overload(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nothing was run, so the call may be tried again; calls that waited must not hang."""
+    """Nothing was run, so the call can be retried; waiting calls must not hang."""
     configure_threads(size=1)
     refused: list[str] = []
 
@@ -721,10 +720,10 @@ async def test_a_system_without_threads_left_makes_the_call_overloaded(
     assert await run_in_thread(abs, -1) == 1
 
 
-async def test_calls_waiting_behind_a_thread_that_could_not_be_started_are_answered(
+async def test_calls_waiting_for_a_thread_that_cannot_start_are_answered(
     pool: _threads._ThreadPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With no thread running, nobody would ever look at the queue again."""
+    """Without a running thread, nothing would process the queue again."""
     configure_threads(size=1)
     gate = Gate()
     running = asyncio.create_task(run_in_thread(gate))
@@ -737,7 +736,7 @@ async def test_calls_waiting_behind_a_thread_that_could_not_be_started_are_answe
 
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", refuse)
-        await cancelled(running)
+        await assert_cancelled(running)
         async with asyncio.timeout(PATIENCE):
             answers = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(answer) for answer in answers] == [ToolOverloadedError] * 3
@@ -746,8 +745,8 @@ async def test_calls_waiting_behind_a_thread_that_could_not_be_started_are_answe
     await comes(lambda: thread_stats().abandoned == 0)
 
 
-async def test_a_larger_pool_starts_what_waits_and_a_smaller_one_ends_threads() -> None:
-    """The limits may be changed while the program runs."""
+async def test_resizing_the_pool_starts_waiting_calls_or_ends_threads() -> None:
+    """The limits can change while the program runs."""
     configure_threads(size=1)
     gate = Gate()
     calls = [asyncio.create_task(run_in_thread(gate)) for _ in range(4)]
@@ -767,8 +766,8 @@ async def test_a_larger_pool_starts_what_waits_and_a_smaller_one_ends_threads() 
 
 
 @pytest.mark.parametrize("name", ["size", "abandoned"])
-def test_a_limit_that_makes_no_sense_is_refused(name: str) -> None:
-    """A pool of no threads would hang the first call."""
+def test_an_invalid_limit_is_refused(name: str) -> None:
+    """A pool without threads would block the first call forever."""
     with pytest.raises(UserValueError, match=f"{name}= is invalid: expected a positive integer"):
         configure_threads(**{name: 0})
     for value in (True, 2.0, "8"):
@@ -778,7 +777,7 @@ def test_a_limit_that_makes_no_sense_is_refused(name: str) -> None:
 
 
 async def test_an_abandoned_partial_is_listed_by_its_function() -> None:
-    """The name is what a person looks for in the code."""
+    """The reader searches for this name in the code."""
     gate = Gate()
 
     def read_page(url: str) -> None:
@@ -786,16 +785,16 @@ async def test_an_abandoned_partial_is_listed_by_its_function() -> None:
 
     task = asyncio.create_task(run_in_thread(functools.partial(read_page, "u")))
     await gate.begun()
-    await cancelled(task)
+    await assert_cancelled(task)
     assert abandoned_jobs()[0].name.endswith("read_page")
     gate.opened.set()
     await comes(lambda: thread_stats().abandoned == 0)
 
 
-async def test_a_caller_closed_by_the_collector_inside_the_pool_does_no_harm(
+async def test_a_caller_closed_by_the_collector_inside_the_pool_does_not_deadlock(
     pool: _threads._ThreadPool,
 ) -> None:
-    """A collection can run anywhere, also while this very thread holds the pool's lock."""
+    """A collection can run anywhere, even while the same thread has the lock of the pool."""
     gate = Gate()
     waiting = run_in_thread(gate)
     waiting.send(None)
@@ -807,8 +806,8 @@ async def test_a_caller_closed_by_the_collector_inside_the_pool_does_no_harm(
     await comes(lambda: thread_stats().abandoned == 0)
 
 
-async def test_random_cancellations_leave_the_books_balanced() -> None:
-    """Whatever the interleaving of leaving and finishing, the pool is whole afterwards."""
+async def test_random_cancellations_leave_consistent_counters() -> None:
+    """However cancellations and results interleave, the pool is intact afterwards."""
     configure_threads(size=4)
     done: list[int] = []
 
@@ -834,7 +833,7 @@ async def test_random_cancellations_leave_the_books_balanced() -> None:
 
 
 def test_importing_the_pool_does_not_import_asyncio() -> None:
-    """Importing the package must stay cheap."""
+    """Importing the package must stay fast."""
     done = run_script(
         "import sys, agents_tools.concurrency.threads, agents_tools.concurrency.bridge; print('asyncio' in sys.modules)"
     )

@@ -1,4 +1,4 @@
-"""Tools at the edges: failure functions that fail, errors that go, what a tool is given besides."""
+"""Test edge cases of tools: failing failure functions, released errors and extra data."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from agents_tools.testing import ScriptedModel, tool_call
 
 
 class BoomError(Exception):
-    """What a tool raises here."""
+    """The exception that tools raise here."""
 
 
-async def test_a_failure_function_that_fails_is_told_in_the_log(
+async def test_a_failure_function_that_raises_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The model gets an answer all the same; the author finds the second error in the log."""
+    """The model still gets an output, and the author finds the second error in the log."""
 
     def explain(context: Any, error: Exception) -> str:
         raise KeyError("the explanation failed")
@@ -37,8 +37,8 @@ async def test_a_failure_function_that_fails_is_told_in_the_log(
     assert "the explanation failed" in caplog.text
 
 
-async def test_an_error_goes_with_the_last_who_holds_it() -> None:
-    """It holds frames, and those hold arguments: a circle would keep all of it for a while."""
+async def test_an_error_is_freed_with_its_last_reference() -> None:
+    """An error references frames and their arguments; a cycle would keep all of them alive."""
 
     @function_tool(failure_error_function=None)
     async def fail() -> None:
@@ -58,8 +58,8 @@ async def test_an_error_goes_with_the_last_who_holds_it() -> None:
         gc.enable()
 
 
-def test_what_is_said_beside_a_tool_stays_with_it() -> None:
-    """Whoever exports it reads it there."""
+def test_metadata_of_a_tool_is_preserved() -> None:
+    """Exporters read it from the tool."""
 
     @function_tool(metadata={"team": "maps"})
     def find() -> None: ...
@@ -72,8 +72,8 @@ def test_what_is_said_beside_a_tool_stays_with_it() -> None:
 
 
 @pytest.mark.parametrize("shape", [list, tuple])
-async def test_an_agent_takes_tools_in_lists_of_lists(shape: Any) -> None:
-    """Modules offer their tools as lists; nobody has to lay them together."""
+async def test_an_agent_accepts_nested_lists_of_tools(shape: Any) -> None:
+    """Modules can offer their tools as lists, which the caller need not flatten."""
 
     @function_tool
     def one() -> str:
@@ -90,8 +90,8 @@ async def test_an_agent_takes_tools_in_lists_of_lists(shape: Any) -> None:
     assert answers == ["1", "2"]
 
 
-def test_a_tool_is_described_as_its_decorator_says() -> None:
-    """A docstring that is for people stays with them."""
+def test_the_description_of_the_decorator_replaces_the_docstring() -> None:
+    """A docstring for programmers is then not sent to the model."""
 
     def weigh(what: str) -> str:
         """Weigh something.
@@ -101,7 +101,7 @@ def test_a_tool_is_described_as_its_decorator_says() -> None:
         """
         return what
 
-    told, silent = function_tool(weigh), function_tool(use_docstring_info=False)(weigh)
-    assert (told.description, silent.description) == ("Weigh something.", "")
-    assert told.json_schema["properties"]["what"]["description"] == "What is weighed."
-    assert "description" not in silent.json_schema["properties"]["what"]
+    described, undescribed = function_tool(weigh), function_tool(use_docstring_info=False)(weigh)
+    assert (described.description, undescribed.description) == ("Weigh something.", "")
+    assert described.json_schema["properties"]["what"]["description"] == "What is weighed."
+    assert "description" not in undescribed.json_schema["properties"]["what"]

@@ -1,4 +1,4 @@
-"""Toolsets: what goes in, what comes out, and that it is the same as long as nothing changes."""
+"""Test toolsets: their sources, their tools, and that tools are stable while nothing changes."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from agents_tools.toolset import Toolset, token_report, tool_search
 from tests.mcp.test_server import LEGACY, reached
 
 
-def made(name: str, description: str = "", **more: Any) -> FunctionTool[..., Any]:
-    """Make a tool that gives its own name."""
+def make_tool(name: str, description: str = "", **more: Any) -> FunctionTool[..., Any]:
+    """Return a tool that returns its own name."""
 
     async def body(context: Any, args_json: str) -> str:
         return f"{context.tool_name} of {name}"
@@ -59,7 +59,7 @@ def write_file(path: str, text: str) -> str:
 
 
 class Source:
-    """Gives what its list has, as servers do."""
+    """A tool source that returns a list of tools, as servers do."""
 
     def __init__(self, *tools: Any, error: Exception | None = None) -> None:
         self.tools: Any = list(tools)
@@ -77,11 +77,11 @@ def names(tools: Any) -> list[str]:
     return [tool.name for tool in tools]
 
 
-# --- what goes in
+# --- sources
 
 
-def test_a_toolset_is_its_sources_in_order() -> None:
-    """Tools, lists, toolsets in lists and class-based tools are all the same to it."""
+def test_a_toolset_has_the_tools_of_its_sources_in_order() -> None:
+    """Sources are tools, lists, toolsets in lists and class-based tools."""
     inner = Toolset(write_file)
     tools = Toolset(read_file, [[inner]], ThinkTool.create())
     assert names(tools) == ["read_file", "write_file", "think"]
@@ -92,8 +92,8 @@ def test_a_toolset_is_its_sources_in_order() -> None:
     assert Toolset(Source())
 
 
-def test_the_same_tool_from_two_sources_is_there_once() -> None:
-    """Two teams may share a tool; a model that is told of it twice is refused by its provider."""
+def test_a_tool_in_two_sources_is_included_once() -> None:
+    """Two teams can share a tool; a provider refuses a request with the same tool twice."""
     assert names(Toolset(read_file, [read_file], Toolset(read_file, write_file))) == [
         "read_file",
         "write_file",
@@ -102,8 +102,8 @@ def test_the_same_tool_from_two_sources_is_there_once() -> None:
     assert names(agent.known_tools) == ["read_file"]
 
 
-def test_two_tools_of_one_name_are_refused_with_both_their_places() -> None:
-    """Nobody could say which one a model means; the message tells where to look."""
+def test_two_tools_with_the_same_name_are_refused_with_both_locations() -> None:
+    """The call of a model would be ambiguous; the error names both definitions."""
     other = function_tool(lambda path: path, name_override="read_file")
     with pytest.raises(UserError, match=r"two tools named 'read_file'.*test_toolset.*test_toolset"):
         Toolset(read_file, other)
@@ -119,18 +119,17 @@ def test_two_tools_of_one_name_are_refused_with_both_their_places() -> None:
         (Agent("a"), r"agent.as_tool\(\)"),
     ],
 )
-def test_what_is_no_source_is_refused_with_a_remedy(source: Any, remedy: str) -> None:
-    """The mistakes that are made most have a way out each."""
+def test_an_invalid_source_is_refused_with_a_remedy(source: Any, remedy: str) -> None:
+    """Each common mistake has a remedy of its own."""
     with pytest.raises(UserError, match=remedy):
         Toolset(read_file, source)
 
 
-# --- what comes out
+# --- filters and changes
 
 
-def test_filter_by_names_patterns_functions_and_metadata() -> None:
-    """Whatever says best which tools are meant."""
-    marked = with_metadata(team={"name": "files", "size": 3})(made("stat"))
+def test_filter_accepts_names_patterns_functions_and_metadata() -> None:
+    marked = with_metadata(team={"name": "files", "size": 3})(make_tool("stat"))
     tools = Toolset(read_file, write_file, marked)
     assert names(tools.filter("read_file")) == ["read_file"]
     assert names(tools.filter("*_file")) == ["read_file", "write_file"]
@@ -141,8 +140,8 @@ def test_filter_by_names_patterns_functions_and_metadata() -> None:
     assert names(tools) == ["read_file", "write_file", "stat"]
 
 
-def test_a_name_of_no_tool_is_a_slip() -> None:
-    """A tool that is silently missing is found out much later."""
+def test_filtering_by_an_unknown_name_is_an_error() -> None:
+    """A silently missing tool is noticed much later."""
     with pytest.raises(UserError, match="Did you mean 'read_file'"):
         Toolset(read_file).filter("read_flie")
     with pytest.raises(UserError, match="Did you mean 'read_file'"):
@@ -153,8 +152,8 @@ def test_a_name_of_no_tool_is_a_slip() -> None:
         Toolset(read_file).filter()
 
 
-def test_prefix_and_rename_keep_the_tools_themselves() -> None:
-    """A copy has another name; the original, its schema and its function stay."""
+def test_prefix_and_rename_return_copies() -> None:
+    """A copy has another name; the original, its schema and its function are unchanged."""
     tools = Toolset(read_file).prefix("work_")
     (tool,) = tools
     assert tool.name == "work_read_file"
@@ -166,18 +165,18 @@ def test_prefix_and_rename_keep_the_tools_themselves() -> None:
     assert list(tools.rename(lambda name: None)) == list(tools)
 
 
-def test_a_long_name_is_cut_and_marked_when_it_gets_a_prefix() -> None:
-    """One long name of a server must not take all the others away; and no two become the same."""
-    long = [made("n" * 63 + end) for end in "ab"]
+def test_a_name_that_gets_too_long_by_a_prefix_is_shortened() -> None:
+    """One long name must not make the toolset unusable, and shortened names stay distinct."""
+    long = [make_tool("n" * 63 + end) for end in "ab"]
     cut = names(Toolset(long).prefix("server_"))
     assert [len(name) for name in cut] == [64, 64]
     assert len(set(cut)) == 2
     assert cut == names(Toolset(long).prefix("server_"))
-    assert names(Toolset(made("n" * 57)).prefix("server_")) == ["server_" + "n" * 57]
+    assert names(Toolset(make_tool("n" * 57)).prefix("server_")) == ["server_" + "n" * 57]
 
 
-def test_changes_that_make_two_tools_one_name_are_refused() -> None:
-    """Clashes come as late as they arise, and no later."""
+def test_a_change_that_creates_duplicate_names_is_refused() -> None:
+    """The error is raised by the change that causes the conflict."""
     tools = Toolset(read_file, write_file)
     for change in (
         lambda: tools.rename(lambda name: "file"),
@@ -188,8 +187,8 @@ def test_changes_that_make_two_tools_one_name_are_refused() -> None:
             change()
 
 
-def test_wrong_prefixes_and_names_are_refused() -> None:
-    """What no provider takes is told where it is written."""
+def test_invalid_prefixes_and_names_are_refused() -> None:
+    """A name that no provider accepts is reported at the line that sets it."""
     for prefix in ("", "a b", "ü_", None):
         with pytest.raises(UserError):
             Toolset(read_file).prefix(prefix)  # type: ignore[arg-type]
@@ -199,8 +198,8 @@ def test_wrong_prefixes_and_names_are_refused() -> None:
         Toolset(read_file).rename(3)  # type: ignore[arg-type]
 
 
-async def test_map_puts_a_policy_around_each_tool() -> None:
-    """As if each had been decorated."""
+async def test_map_applies_a_policy_to_each_tool() -> None:
+    """The effect is the same as decorating each tool."""
 
     @function_tool
     async def stuck() -> None:
@@ -218,7 +217,7 @@ async def test_map_puts_a_policy_around_each_tool() -> None:
 
 
 def test_hosted_tools_pass_through() -> None:
-    """What a provider runs has neither a name of ours nor a body."""
+    """Tools that a provider runs have neither a name of this library nor a body."""
     search = WebSearchTool()
     tools = Toolset(search, read_file).prefix("x_").map(timeout(1)).defer()
     assert next(iter(tools)) is search
@@ -228,22 +227,22 @@ def test_hosted_tools_pass_through() -> None:
 # --- identity
 
 
-def test_what_comes_out_is_the_same_as_long_as_what_goes_in_is() -> None:
-    """Everything that is kept for a tool, by whoever, hangs on this."""
+def test_the_tools_are_identical_while_the_sources_do_not_change() -> None:
+    """All caches of tools depend on this."""
     inner = Toolset(read_file, write_file)
     changed = inner.prefix("x_").map(timeout(1)).filter("x_*").defer()
     assert list(changed) == list(changed)
     assert [a is b for a, b in zip(changed, list(changed), strict=True)] == [True, True]
 
 
-async def test_an_agent_has_the_same_toolbox_while_nothing_changes() -> None:
-    """Flat cost per turn: with ten thousand tools, one comparison."""
-    source = Source(made("a"), made("b"))
+async def test_an_agent_reuses_its_toolbox_while_nothing_changes() -> None:
+    """With ten thousand tools, the cost of a turn is one comparison."""
+    source = Source(make_tool("a"), make_tool("b"))
     agent = Agent("x", tools=[Toolset(source).prefix("s_"), read_file], mcp_servers=[Source()])
     first = await agent.toolbox(None)
     assert await agent.toolbox(None) is first
     assert names(first.offered) == ["s_a", "s_b", "read_file"]
-    source.tools.append(made("c"))
+    source.tools.append(make_tool("c"))
     second = await agent.toolbox(None)
     assert names(second.offered) == ["s_a", "s_b", "s_c", "read_file"]
     assert second.offered[0] is first.offered[0], "a tool that was there before is a new one"
@@ -251,9 +250,9 @@ async def test_an_agent_has_the_same_toolbox_while_nothing_changes() -> None:
     assert names((await agent.toolbox(None)).offered)[-1] == "write_file"
 
 
-async def test_threads_may_share_a_toolset() -> None:
-    """One agent serves many threads; each of them gets whole lists of the same tools."""
-    tools = [made(f"t{number}") for number in range(200)]
+async def test_threads_can_share_a_toolset() -> None:
+    """One agent serves many threads, and each gets complete lists of the same tools."""
+    tools = [make_tool(f"t{number}") for number in range(200)]
     toolset = Toolset(Source(*tools)).prefix("x_").map(timeout(1))
     agent = Agent("a", tools=[toolset])
     found: list[Any] = []
@@ -272,22 +271,22 @@ async def test_threads_may_share_a_toolset() -> None:
     assert len({box.offered for box in found}) == 1
 
 
-# --- sources that are asked
+# --- dynamic sources
 
 
-async def test_a_source_is_asked_each_time() -> None:
-    """Servers come and go."""
-    source = Source(made("a"))
+async def test_a_source_is_queried_each_time() -> None:
+    """Servers can come and go."""
+    source = Source(make_tool("a"))
     toolset = Toolset(read_file, source).prefix("p_")
     assert names(await toolset.get_tools()) == ["p_read_file", "p_a"]
-    source.tools = (made("b"),)
+    source.tools = (make_tool("b"),)
     assert names(await toolset.get_tools()) == ["p_read_file", "p_b"]
     assert await toolset.get_tools() is await toolset.get_tools()
     assert names(toolset.known_tools) == ["p_read_file"]
 
 
-def test_what_only_a_source_knows_cannot_be_listed() -> None:
-    """A list without the tools of a server would be a wrong answer, not a short one."""
+def test_a_dynamic_source_cannot_be_listed_without_a_query() -> None:
+    """A list without the tools of a server would be wrong."""
     toolset = Toolset(read_file, Source())
     for use in (list, len, token_report, lambda tools: list(function_tools([tools]))):
         with pytest.raises(
@@ -297,8 +296,8 @@ def test_what_only_a_source_knows_cannot_be_listed() -> None:
     assert repr(toolset) == "<Toolset of 1: read_file, asks Source>"
 
 
-async def test_a_source_that_fails_is_named() -> None:
-    """As an agent's mcp_servers do: the turn ends with an error that says who is to blame."""
+async def test_a_failing_source_is_named_in_the_error() -> None:
+    """As with `mcp_servers` of an agent, the turn ends with an error that names the source."""
     toolset = Toolset(read_file, Source(error=OSError("no route")))
     with pytest.raises(UserError, match=r"Source.get_tools\(\).*OSError: no route"):
         await toolset.get_tools()
@@ -307,8 +306,8 @@ async def test_a_source_that_fails_is_named() -> None:
         await run
 
 
-async def test_a_dead_server_leaves_those_of_a_manager_alone() -> None:
-    """The manager knows which of its servers work; a toolset has what it gives."""
+async def test_a_failed_server_does_not_affect_others_of_its_manager() -> None:
+    """The manager knows which of its servers work, and the toolset uses the tools it returns."""
     async with MCPToolManager.from_config(
         {"mcpServers": {"dead": {"command": "/nonexistent/program"}}}, connect_timeout=5
     ) as manager:
@@ -318,25 +317,25 @@ async def test_a_dead_server_leaves_those_of_a_manager_alone() -> None:
 
 
 @pytest.mark.parametrize("given", ["read_file", 3, None])
-async def test_a_source_that_gives_something_else_is_refused(given: Any) -> None:
-    """A text is a sequence of letters, and no list of tools."""
+async def test_a_source_that_returns_something_else_is_refused(given: Any) -> None:
+    """A string is a sequence of letters and not a list of tools."""
     source = Source()
     source.tools = given
     with pytest.raises(UserError, match="expected a list of tools"):
         await Toolset(source).get_tools()
 
 
-async def test_two_sources_with_one_name_are_refused_when_they_are_asked() -> None:
-    """A server may bring a clash at any time."""
-    toolset = Toolset(Source(made("a")), Source(made("a")))
+async def test_duplicate_names_of_two_sources_are_refused_when_queried() -> None:
+    """A server can introduce a conflict at any time."""
+    toolset = Toolset(Source(make_tool("a")), Source(make_tool("a")))
     with pytest.raises(UserError, match="two tools named 'a'"):
         await toolset.get_tools()
-    prefixed = Toolset(Toolset(Source(made("a"))).prefix("one_"), Source(made("a")))
+    prefixed = Toolset(Toolset(Source(make_tool("a"))).prefix("one_"), Source(make_tool("a")))
     assert names(await prefixed.get_tools()) == ["one_a", "a"]
 
 
 async def test_a_registry_is_a_source() -> None:
-    """What is registered later is there in the next turn, and nothing is copied until then."""
+    """Tools registered later are available in the next turn, and nothing is copied before."""
     registry = ToolRegistry()
     registry.register(read_file)
     assert registry.get_tools() is registry.get_tools()
@@ -351,8 +350,8 @@ async def test_a_registry_is_a_source() -> None:
 # --- prepare
 
 
-async def test_prepare_says_what_a_turn_has() -> None:
-    """Each run gets what it is allowed to, from one toolset."""
+async def test_prepare_selects_the_tools_of_a_turn() -> None:
+    """Each run gets its permitted tools from one toolset."""
 
     async def for_user(context: Any, tools: list[Any]) -> list[Any]:
         return [tool for tool in tools if context.context == "admin" or tool.name == "read_file"]
@@ -370,13 +369,13 @@ async def test_prepare_says_what_a_turn_has() -> None:
     assert await agent.toolbox(ToolContext("guest")) is first
 
 
-async def test_prepare_may_describe_tools_otherwise_and_sort_them() -> None:
-    """Sync functions do as well."""
+async def test_prepare_can_redescribe_and_sort_tools() -> None:
+    """Synchronous functions work, too."""
 
-    def otherwise(context: Any, tools: list[Any]) -> list[Any]:
+    def redescribe(context: Any, tools: list[Any]) -> list[Any]:
         return [tool.with_(description="For you.") for tool in reversed(tools)]
 
-    tools = await Toolset(read_file, write_file).prepare(otherwise).get_tools()
+    tools = await Toolset(read_file, write_file).prepare(redescribe).get_tools()
     assert [(tool.name, tool.description) for tool in tools] == [
         ("write_file", "For you."),
         ("read_file", "For you."),
@@ -384,26 +383,26 @@ async def test_prepare_may_describe_tools_otherwise_and_sort_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
-        ([made("foreign")], "expected some of the passed tools, got 'foreign'"),
+        ([make_tool("foreign")], "expected some of the passed tools, got 'foreign'"),
         ([read_file, rename("other")(read_file)], "got 'other'"),
-        ([read_file, made("read_file")], "two tools named"),
+        ([read_file, make_tool("read_file")], "two tools named"),
         ([3], "got 3"),
         (None, "expected a list of tools"),
         (read_file, "expected a list of tools"),
         ("some text", "expected a list of tools"),
     ],
 )
-async def test_prepare_gives_none_but_the_tools_it_was_given(given: Any, told: str) -> None:
-    """What comes in here unseen would be under no policy of the toolset's."""
+async def test_prepare_must_return_tools_that_it_received(given: Any, message: str) -> None:
+    """Other tools would bypass the policies of the toolset."""
     toolset = Toolset(read_file, write_file).prepare(lambda context, tools: given)
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=message):
         await toolset.get_tools()
 
 
-async def test_a_prepare_that_fails_is_named() -> None:
-    """The error is the application's own, and says where."""
+async def test_a_failing_prepare_function_is_named_in_the_error() -> None:
+    """The exception comes from the application, and the error names its function."""
 
     def broken(context: Any, tools: Any) -> Any:
         raise KeyError("user")
@@ -412,11 +411,11 @@ async def test_a_prepare_that_fails_is_named() -> None:
         await Toolset(read_file).prepare(broken).get_tools()
 
 
-# --- who takes toolsets
+# --- users of toolsets
 
 
-async def test_an_agent_takes_toolsets_wherever_it_takes_tools() -> None:
-    """By itself, in a list, in a list in it, and among its servers."""
+async def test_an_agent_accepts_toolsets_wherever_it_accepts_tools() -> None:
+    """Covers a toolset alone, in a list, in a nested list, and in `mcp_servers`."""
     toolset = Toolset(read_file)
     for agent in (
         Agent("a", tools=toolset),  # type: ignore[arg-type]
@@ -433,8 +432,8 @@ async def test_an_agent_takes_toolsets_wherever_it_takes_tools() -> None:
     assert "content of x" in str(result.to_input_list())
 
 
-async def test_conditions_hold_for_each_tool_of_a_toolset() -> None:
-    """`is_enabled` is asked before each turn, as it is for tools in a list."""
+async def test_is_enabled_applies_to_each_tool_of_a_toolset() -> None:
+    """It is evaluated before each turn, as for tools in a list."""
     asked: list[str] = []
 
     async def if_admin(context: Any, agent: Any) -> bool:
@@ -442,7 +441,9 @@ async def test_conditions_hold_for_each_tool_of_a_toolset() -> None:
         return context.context == "admin"
 
     tools = Toolset(
-        made("open"), made("secret", is_enabled=if_admin), made("off", is_enabled=False)
+        make_tool("open"),
+        make_tool("secret", is_enabled=if_admin),
+        make_tool("off", is_enabled=False),
     )
     agent = Agent("x", tools=[tools.prefix("p_")])
     assert names((await agent.toolbox(ToolContext("guest"))).offered) == ["p_open"]
@@ -451,13 +452,13 @@ async def test_conditions_hold_for_each_tool_of_a_toolset() -> None:
 
 
 async def test_an_mcp_server_serves_a_toolset() -> None:
-    """Sources are asked as clients list; a search is an ordinary pair of tools to them."""
+    """Sources are queried when clients list tools; a search appears as two ordinary tools."""
     registry = ToolRegistry()
     toolset = Toolset(read_file, registry).prefix("s_").combine(tool_search(write_file))
     async with reached("memory", LEGACY, toolset) as client:
         listed = [tool["name"] for tool in (await client.list())["tools"]]
         assert listed == ["call_tool", "s_read_file", "tool_search"]
-        registry.register(made("late"))
+        registry.register(make_tool("late"))
         assert "s_late" in [tool["name"] for tool in (await client.list())["tools"]]
         given = {"name": "write_file", "arguments": {"path": "a", "text": "b"}}
         assert "b in a" in str(await client.call("call_tool", given))
@@ -466,7 +467,7 @@ async def test_an_mcp_server_serves_a_toolset() -> None:
 
 
 def test_the_command_line_lists_a_toolset(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its name, and as part of its module; sources are asked."""
+    """It is listed by its name and as part of its module, and its sources are queried."""
     (tmp_path / "kit.py").write_text(
         "from agents_tools import function_tool\n"
         "from agents_tools.toolset import Toolset\n\n"
@@ -482,8 +483,8 @@ def test_the_command_line_lists_a_toolset(tmp_path: Any, monkeypatch: pytest.Mon
 # --- deferred loading
 
 
-def test_deferred_tools_say_so_to_providers_that_know_what_it_means() -> None:
-    """Anthropic and the Responses API have a field for it; chat completions have none."""
+def test_deferred_tools_are_marked_for_providers_that_support_it() -> None:
+    """Anthropic and the Responses API have a field for it; chat completions has none."""
     tools = Toolset(read_file, write_file).defer("read_file")
     tool, other = tools
     assert to_anthropic(tool)["defer_loading"] is True
@@ -495,11 +496,11 @@ def test_deferred_tools_say_so_to_providers_that_know_what_it_means() -> None:
     assert to_anthropic(next(iter(Toolset(kept).defer())))["strict"] is True
 
 
-# --- what tools cost
+# --- token costs
 
 
-def test_a_report_tells_what_tools_cost() -> None:
-    """By provider, by tool, and what a deferred tool spares."""
+def test_a_report_shows_the_token_cost_of_tools() -> None:
+    """It lists costs by provider and by tool, and the savings of deferred tools."""
     report = token_report(Toolset(read_file, write_file).defer("write_file"), "anthropic", "mcp")
     assert report.providers == ("anthropic", "mcp")
     assert [row.name for row in report.tools] == ["read_file", "write_file"]
@@ -511,8 +512,8 @@ def test_a_report_tells_what_tools_cost() -> None:
     assert "without deferred" in str(report)
 
 
-def test_a_report_counts_with_the_tokenizer_it_is_given() -> None:
-    """Estimates are for a first look; who has the tokenizer of the model gives it."""
+def test_a_report_uses_the_given_tokenizer() -> None:
+    """Estimates suit a first look; an exact count needs the tokenizer of the model."""
     seen: list[str] = []
 
     def count(text: str) -> int:
@@ -527,8 +528,8 @@ def test_a_report_counts_with_the_tokenizer_it_is_given() -> None:
     }  # fmt: skip
 
 
-def test_a_report_refuses_what_it_cannot_count() -> None:
-    """A slip in the name of a provider, and what only a provider can describe."""
+def test_a_report_refuses_unknown_providers_and_hosted_tools() -> None:
+    """Covers a typo in a provider name and a tool that only its provider can describe."""
     with pytest.raises(UserError, match=r"unknown provider.*got 'claude'"):
         token_report([read_file], "claude")
     with pytest.raises(UserError, match="expects function tools"):
@@ -536,16 +537,16 @@ def test_a_report_refuses_what_it_cannot_count() -> None:
     assert str(token_report([])).startswith(" ")
 
 
-def test_a_search_can_be_named_and_prefixed() -> None:
+def test_a_search_can_be_filtered_and_prefixed() -> None:
     """It is a toolset like any other."""
     tools = tool_search(read_file, name="find", call_name="use").prefix("x_").map(needs_approval)
     assert names(tools) == ["x_find", "x_use"]
 
 
-def test_the_command_line_sees_lists_with_toolsets_in_them(
+def test_the_command_line_finds_toolsets_in_lists(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A module is listed as a whole, whatever form its tools have."""
+    """A module is listed completely, in whatever form it defines its tools."""
     (tmp_path / "mixed.py").write_text(
         "from agents_tools import function_tool\n"
         "from agents_tools.registry import ToolRegistry\n"
@@ -559,18 +560,18 @@ def test_the_command_line_sees_lists_with_toolsets_in_them(
     assert names(load_tools("mixed.py:kit")) == ["x_hello"]
 
 
-def test_changes_of_a_source_are_told_to_whoever_subscribes() -> None:
-    """An MCP server tells its clients that its list has changed."""
+def test_subscribers_are_notified_when_a_source_changes() -> None:
+    """An MCP server then notifies its clients that its list has changed."""
     registry = ToolRegistry()
-    told: list[int] = []
+    notified: list[int] = []
     toolset = tool_search(Toolset(read_file, registry).prefix("x_").prepare(lambda _, given: given))
-    toolset.subscribe(lambda: told.append(1))
+    toolset.subscribe(lambda: notified.append(1))
     registry.register(write_file)
-    assert told == [1]
+    assert notified == [1]
 
 
-async def test_the_tools_of_a_toolset_are_built_when_the_agent_is_made() -> None:
-    """An error of a declaration comes at once, behind a search as well."""
+async def test_tools_of_a_toolset_are_built_when_the_agent_is_created() -> None:
+    """An invalid declaration raises at once, even behind a search."""
 
     def broken(thing: asyncio.Task[None]) -> None:
         """Take what has no JSON form."""
@@ -584,8 +585,8 @@ async def test_the_tools_of_a_toolset_are_built_when_the_agent_is_made() -> None
     assert "read_file" in str(await search.on_invoke_tool(None, '{"query": "read"}'))
 
 
-async def test_frameworks_take_a_search() -> None:
-    """In proxy mode the two tools are ordinary ones, and what they call is validated as ever."""
+async def test_frameworks_accept_a_search() -> None:
+    """In proxy mode the two tools are ordinary; the tools they call validate their arguments."""
     from agents_tools.export import to_langchain
 
     search, call = to_langchain(tool_search(read_file, write_file))
@@ -594,8 +595,8 @@ async def test_frameworks_take_a_search() -> None:
     assert "content of a.txt" in str(await call.ainvoke(given))
 
 
-def test_a_function_that_is_async_is_no_filter() -> None:
-    """What it gives would be taken for a yes, and let all tools through."""
+def test_an_async_function_is_refused_as_a_filter() -> None:
+    """Its coroutine would count as true and let all tools through."""
 
     async def wanted(tool: Any) -> bool:
         return False
@@ -607,26 +608,26 @@ def test_a_function_that_is_async_is_no_filter() -> None:
         Toolset(read_file).filter(metadata=3)  # type: ignore[arg-type]
 
 
-def test_other_collections_are_refused_with_a_remedy() -> None:
-    """A set has no order, and a generator is empty when it is asked for the second time."""
+def test_unordered_collections_are_refused_with_a_remedy() -> None:
+    """A set has no order, and a generator is empty on the second read."""
     for given in ({read_file}, (tool for tool in [read_file]), {"a": read_file}):
         with pytest.raises(UserError, match="as a list"):
             Toolset(given)
 
 
-async def test_a_tuple_of_tools_costs_no_more_than_a_list() -> None:
-    """What is kept for the tools of an agent is found again, whatever they are written in."""
+async def test_a_tuple_of_tools_is_cached_like_a_list() -> None:
+    """The cache for the tools of an agent does not depend on the type of the collection."""
     given: Any = (read_file, Toolset(write_file))
     agent = Agent("x", tools=given)
     assert await agent.toolbox(None) is await agent.toolbox(None)
 
 
-async def test_a_source_may_give_a_toolset_that_asks_others() -> None:
-    """One application hands on what another one gave it."""
+async def test_a_source_can_return_a_toolset_with_other_sources() -> None:
+    """An application can pass on the toolset of another one."""
     inner = Source(read_file)
     outer = Source(Toolset(inner).prefix("in_"), write_file)
     toolset = Toolset(outer).prefix("out_")
     assert names(await toolset.get_tools()) == ["out_in_read_file", "out_write_file"]
     assert await toolset.get_tools() is await toolset.get_tools()
-    inner.tools.append(made("late"))
+    inner.tools.append(make_tool("late"))
     assert "out_in_late" in names(await toolset.get_tools())

@@ -1,4 +1,4 @@
-"""The laws of toolsets: what holds of their methods, whatever the tools are."""
+"""Test the laws of toolset methods with arbitrary tools."""
 
 from __future__ import annotations
 
@@ -13,31 +13,33 @@ from agents_tools.content import MessageInputItem, ToolCallItem, ToolCallOutputI
 from agents_tools.policies import rename
 from agents_tools.tool.declaration import Policy
 from agents_tools.toolset import Toolset, tool_search
-from tests.test_toolset import made, names
+from tests.test_toolset import make_tool, names
 
 _SIGNS = st.sampled_from("abcXYZ019_-")
 NAMES = st.text(_SIGNS, min_size=1, max_size=64)
 PREFIXES = st.text(_SIGNS, min_size=1, max_size=12)
-TOOLS = st.lists(NAMES, max_size=6, unique=True).map(lambda given: [made(name) for name in given])
+TOOLS = st.lists(NAMES, max_size=6, unique=True).map(
+    lambda given: [make_tool(name) for name in given]
+)
 PATTERNS = st.sampled_from(["*", "a*", "*_*", "?", "*[0-9]", "X??*"])
 
 
-def around(name: str) -> Any:
-    """Make a policy that does nothing but be there."""
+def named_policy(name: str) -> Any:
+    """Return a policy that has no effect."""
     policy = Policy(name=name, wrap=lambda inner: inner)
     return lambda tool: tool.with_(policy=policy)
 
 
-def shown(toolset: Toolset) -> list[str]:
-    """Give the tools with their policies."""
+def reprs(toolset: Toolset) -> list[str]:
+    """Return the repr of each tool, which lists its policies."""
     return [repr(tool) for tool in toolset]
 
 
 @given(TOOLS, st.integers(0, 6), st.integers(0, 6))
-def test_it_does_not_matter_how_toolsets_are_combined(
+def test_combining_toolsets_is_associative_and_idempotent(
     tools: list[Any], one: int, other: int
 ) -> None:
-    """(a + b) + c is a + (b + c) is all at once; nothing added changes nothing; twice is once."""
+    """(a + b) + c equals a + (b + c); adding nothing or the same toolset again changes nothing."""
     one, other = sorted((one, other))
     a, b, c = Toolset(tools[:one]), Toolset(tools[one:other]), Toolset(tools[other:])
     whole = list(Toolset(tools))
@@ -47,8 +49,8 @@ def test_it_does_not_matter_how_toolsets_are_combined(
 
 
 @given(TOOLS, PREFIXES)
-def test_a_prefix_can_be_taken_off_again(tools: list[Any], prefix: str) -> None:
-    """Names that fit come back as they were; all others stay apart from each other."""
+def test_a_prefix_can_be_removed_again(tools: list[Any], prefix: str) -> None:
+    """Names that fit are restored; all others stay distinct."""
     whole = Toolset(tools).prefix(prefix)
     assert len(set(names(whole))) == len(tools)
     assert all(len(tool.name) <= 64 for tool in whole)
@@ -61,8 +63,8 @@ def test_a_prefix_can_be_taken_off_again(tools: list[Any], prefix: str) -> None:
 
 
 @given(TOOLS, st.randoms(use_true_random=False))
-def test_names_can_be_exchanged_and_exchanged_back(tools: list[Any], random: Any) -> None:
-    """All of them change at once, so that they may take each other's."""
+def test_names_can_be_swapped_and_swapped_back(tools: list[Any], random: Any) -> None:
+    """All names change at once, so tools can exchange names."""
     old = names(tools)
     new = random.sample(old, len(old))
     there = Toolset(tools).rename(dict(zip(old, new, strict=True)))
@@ -71,8 +73,10 @@ def test_names_can_be_exchanged_and_exchanged_back(tools: list[Any], random: Any
 
 
 @given(TOOLS, PATTERNS, PATTERNS)
-def test_a_filter_keeps_what_it_keeps_and_its_order(tools: list[Any], one: str, other: str) -> None:
-    """Twice is once, and two may be exchanged; the tools themselves stay the same objects."""
+def test_a_filter_is_idempotent_commutative_and_preserves_order(
+    tools: list[Any], one: str, other: str
+) -> None:
+    """The tools themselves stay the same objects."""
     whole = Toolset(tools)
     kept = list(whole.filter(one))
     assert list(whole.filter(one).filter(one)) == kept
@@ -83,27 +87,35 @@ def test_a_filter_keeps_what_it_keeps_and_its_order(tools: list[Any], one: str, 
 
 
 @given(TOOLS, PATTERNS)
-def test_policies_go_around_in_the_order_they_are_given(tools: list[Any], pattern: str) -> None:
-    """The last is the outermost; it does not matter whether tools are chosen before or after."""
+def test_policies_are_applied_in_order_and_the_last_is_outermost(
+    tools: list[Any], pattern: str
+) -> None:
+    """Filtering before or after a policy makes no difference."""
     whole = Toolset(tools)
-    both = whole.map(around("inner")).map(around("outer"))
-    assert shown(both) == shown(whole.map(lambda tool: around("outer")(around("inner")(tool))))
-    assert shown(both) == [f"<FunctionTool {tool.name!r} + inner + outer>" for tool in tools]
-    chosen = whole.map(around("inner")).filter(pattern)
-    assert shown(chosen) == shown(whole.filter(pattern).map(around("inner")))
-    assert shown(whole.map(lambda tool: tool)) == shown(whole)
+    both = whole.map(named_policy("inner")).map(named_policy("outer"))
+    assert reprs(both) == reprs(
+        whole.map(lambda tool: named_policy("outer")(named_policy("inner")(tool)))
+    )
+    assert reprs(both) == [f"<FunctionTool {tool.name!r} + inner + outer>" for tool in tools]
+    chosen = whole.map(named_policy("inner")).filter(pattern)
+    assert reprs(chosen) == reprs(whole.filter(pattern).map(named_policy("inner")))
+    assert reprs(whole.map(lambda tool: tool)) == reprs(whole)
     assert names(whole.map(lambda tool: rename(f"{tool.name[:60]}_{tool.name[60:]}")(tool))) == [
         f"{name[:60]}_{name[60:]}" for name in names(whole)
     ]
 
 
 @given(TOOLS.filter(bool))
-def test_a_policy_around_a_search_is_one_around_what_it_finds(tools: list[Any]) -> None:
-    """`tool_search(tools).map(policy)` is `tool_search(tools.map(policy))`."""
+def test_a_policy_on_a_search_equals_a_policy_on_its_tools(tools: list[Any]) -> None:
+    """`tool_search(tools).map(policy)` equals `tool_search(tools.map(policy))`."""
     options: Any = {"name": "zz-search", "call_name": "zz-call"}
     for mode in ("proxy", "reveal"):
-        after = tool_search(tools, mode=mode, **options).map(around("p")).map(around("q"))
-        before = tool_search(Toolset(tools).map(around("p")).map(around("q")), mode=mode, **options)
+        after = (
+            tool_search(tools, mode=mode, **options).map(named_policy("p")).map(named_policy("q"))
+        )
+        before = tool_search(
+            Toolset(tools).map(named_policy("p")).map(named_policy("q")), mode=mode, **options
+        )
         boxes = [asyncio.run(Agent("x", tools=[given]).toolbox(None)) for given in (after, before)]
         one, other = ([repr(tool) for tool in (*box.offered, *box.hidden)] for box in boxes)
         assert one == other
@@ -114,9 +126,9 @@ def test_a_policy_around_a_search_is_one_around_what_it_finds(tools: list[Any]) 
 
 
 @given(TOOLS, PATTERNS)
-def test_what_comes_out_is_the_same_object_each_time(tools: list[Any], pattern: str) -> None:
-    """Whatever is asked of a toolset, and however it was asked."""
-    whole = Toolset(tools).prefix("p_").map(around("x")).defer().filter(f"p_{pattern}")
+def test_the_tools_are_the_same_objects_each_time(tools: list[Any], pattern: str) -> None:
+    """This holds for all methods of a toolset."""
+    whole = Toolset(tools).prefix("p_").map(named_policy("x")).defer().filter(f"p_{pattern}")
     assert asyncio.run(whole.get_tools()) is asyncio.run(whole.get_tools())
     assert list(whole) == list(asyncio.run(whole.get_tools()))
     assert list(whole.defer()) == list(whole)
@@ -127,25 +139,25 @@ def test_what_comes_out_is_the_same_object_each_time(tools: list[Any], pattern: 
     st.integers(1, 4),
     st.booleans(),
 )
-def test_a_list_of_revealed_tools_only_grows_at_its_end(
+def test_revealed_tools_are_only_appended_to_the_list(
     steps: list[str], bound: int, two: bool
 ) -> None:
-    """For any conversation, with one search or two: what prompt caches hang on."""
-    tools = [made(f"t{n}", f"Thing {n}.") for n in range(8)]
+    """Prompt caches depend on this, for any conversation with one or two searches."""
+    tools = [make_tool(f"t{n}", f"Thing {n}.") for n in range(8)]
     parts: list[list[FunctionTool[..., Any]]] = [tools[:4], tools[4:]] if two else [tools]
     searches = [
         tool_search(part, name=f"s{n}", call_name=f"c{n}", mode="reveal", max_revealed=bound)
         for n, part in enumerate(parts)
     ]
-    agent = Agent("x", tools=[*searches, made("own")])
+    agent = Agent("x", tools=[*searches, make_tool("own")])
     history: list[Any] = [MessageInputItem(content="go")]
     before: tuple[Any, ...] = ()
     for number, name in enumerate(steps):
         place = next(n for n, part in enumerate(parts) if name in names(part))
-        told = json.dumps({"tools": [{"name": name}]}, separators=(",", ":"))
+        output = json.dumps({"tools": [{"name": name}]}, separators=(",", ":"))
         history += [
             ToolCallItem(call_id=str(number), name=f"s{place}", arguments="{}"),
-            ToolCallOutputItem(call_id=str(number), name=f"s{place}", output=told),
+            ToolCallOutputItem(call_id=str(number), name=f"s{place}", output=output),
         ]
         offered = asyncio.run(agent.toolbox(_Scope(history))).offered  # pyright: ignore[reportArgumentType]
         assert offered[: len(before)] == before
@@ -155,7 +167,7 @@ def test_a_list_of_revealed_tools_only_grows_at_its_end(
 
 
 class _Scope:
-    """What an agent is told of a run: its conversation."""
+    """The part of a run that an agent needs here: its conversation."""
 
     provider = None
 

@@ -1,7 +1,7 @@
-"""Keys that a type does not have, or has twice, are seen whatever the type: also in quick reading.
+"""Test that unknown and duplicate keys are detected for every type, in the fast reader too.
 
-Arguments are read quickly where a text has no more keys than the value was made from. Were one key
-too many counted, for a default, an alias or what `__post_init__` sets, an unknown one would slip in.
+The fast reader compares the number of keys in a text with the number in the value. If a default, an
+alias or `__post_init__` changed that count, an unknown key would be accepted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agents_tools import ModelBehaviorError, function_tool
 
 
 class Model(BaseModel):
-    """Refuses what it does not know; a model that says nothing passes over it, as pydantic does."""
+    """A base model that forbids unknown keys; pydantic ignores them by default."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -176,16 +176,16 @@ SHAPES: dict[str, tuple[Any, Any]] = {
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
-    """List the objects in a value, itself included."""
+    """Return all objects in a value, including the value itself."""
     below = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     found = [inner for one in below for inner in objects(one)]
     return [value, *found] if isinstance(value, dict) else found
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("beside", ["required", "optional", "further"])
-def test_a_key_too_many_is_seen_wherever_it_stands(shape: str, beside: str) -> None:
-    """In each object there is: one more key is refused, and the same key twice is."""
+@pytest.mark.parametrize("other", ["required", "optional", "further"])
+def test_an_extra_or_duplicate_key_is_refused_in_every_object(shape: str, other: str) -> None:
+    """Each object of each shape is tested with one more key and with a repeated key."""
     annotation, good = SHAPES[shape]
 
     def take(it: Any = None, number: int = 0) -> bool:
@@ -194,9 +194,9 @@ def test_a_key_too_many_is_seen_wherever_it_stands(shape: str, beside: str) -> N
     def take_more(it: Any, **more: int) -> bool:
         return True
 
-    take.__annotations__["it"] = Optional[annotation] if beside == "optional" else annotation
+    take.__annotations__["it"] = Optional[annotation] if other == "optional" else annotation
     take_more.__annotations__["it"] = annotation
-    tool = function_tool(take_more if beside == "further" else take)
+    tool = function_tool(take_more if other == "further" else take)
     assert tool.invoke_sync(json.dumps({"it": good})) is True
     free = shape.startswith("map")
     for index in range(len(objects(good))):
@@ -219,8 +219,8 @@ def test_a_key_too_many_is_seen_wherever_it_stands(shape: str, beside: str) -> N
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_colons_in_a_text_beside_do_not_hide_a_key(shape: str) -> None:
-    """Counting is a hint only: what looks like a key and is none changes nothing."""
+def test_colons_in_another_text_do_not_hide_an_extra_key(shape: str) -> None:
+    """Counting keys is only a hint; text that looks like a key must not change the result."""
     annotation, good = SHAPES[shape]
 
     def take(it: Any, text: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Fixed values: what is taken for one of an enumeration or a literal, and what is told instead."""
+"""Test enumerations and literals: accepted values, refused values and their error messages."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ CASES: dict[str, tuple[Any, dict[str, Any], list[str]]] = {
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("within", ["alone", "list", "map"])
-def test_a_fixed_value_is_taken_by_the_kind_of_json_it_is(case: str, within: str) -> None:
-    """`true` is no 1 and `1` no `true`, though they are equal in Python."""
+def test_a_fixed_value_must_have_the_exact_json_type(case: str, within: str) -> None:
+    """`true` is not 1 and `1` is not `true`, although they are equal in Python."""
     annotation, taken, refused = CASES[case]
     frame = {"alone": "{}", "list": "[{}]", "map": '{{"k": {}}}'}[within]
 
@@ -109,7 +109,7 @@ def test_a_fixed_value_is_taken_by_the_kind_of_json_it_is(case: str, within: str
     ],
 )
 def test_a_refusal_lists_the_values(annotation: Any, words: str) -> None:
-    """A model that sees the values picks one of them."""
+    """The model can then choose one of them."""
 
     def take(it: Any) -> None: ...
 
@@ -120,8 +120,8 @@ def test_a_refusal_lists_the_values(annotation: Any, words: str) -> None:
 
 
 @pytest.mark.parametrize("careful", [False, True])
-def test_null_means_the_default_or_nothing_in_either_way_of_reading(careful: bool) -> None:
-    """A text with a number in quotes is read by the careful way: null means the same there."""
+def test_null_means_the_default_or_none_in_both_readers(careful: bool) -> None:
+    """A quoted number selects the careful reader; null must mean the same there."""
 
     @function_tool
     def take(
@@ -150,7 +150,7 @@ class Raw(enum.Enum):
 
 
 class Handle:
-    """A class of the author's, with no JSON form."""
+    """A user class without a JSON form."""
 
 
 @pytest.mark.parametrize(
@@ -164,8 +164,10 @@ class Handle:
         (Handle, "it is no JSON type, model, dataclass, TypedDict or enum"),
     ],
 )
-def test_what_is_no_type_is_refused_in_our_words(annotation: Any, words: str) -> None:
-    """A list of types in the place of a type is a common slip."""
+def test_an_annotation_that_is_not_a_type_is_refused_with_our_error(
+    annotation: Any, words: str
+) -> None:
+    """A common mistake is a list of types instead of a type."""
 
     def take(it: Any) -> None: ...
 
@@ -175,8 +177,8 @@ def test_what_is_no_type_is_refused_in_our_words(annotation: Any, words: str) ->
     assert words in str(caught.value)
 
 
-def test_metadata_that_has_no_hash_is_taken() -> None:
-    """What stands in `Annotated` is the author's own."""
+def test_unhashable_metadata_is_accepted() -> None:
+    """Authors can put any object into `Annotated`."""
 
     def take(it: Annotated[list[int], {"unit": "m"}], of: Annotated[int, [1]] = 1) -> list[int]:
         return [*it, of]
@@ -184,7 +186,7 @@ def test_metadata_that_has_no_hash_is_taken() -> None:
     assert function_tool(take).invoke_sync('{"it": [1, 2]}') == [1, 2, 1]
 
 
-# -- values that may hold anything -------------------------------------------------------------
+# -- values of any type ------------------------------------------------------------------------
 
 
 class Open(BaseModel):
@@ -214,8 +216,8 @@ class OpenFields:
     ],
     ids=["any", "list", "dict", "list of any", "dict of any", "model", "keys", "fields"],
 )
-def test_what_may_hold_anything_may_not_be_nested_without_end(kind: Any, around: str) -> None:
-    """A short text of brackets would otherwise cost the stack of whoever walks over it."""
+def test_values_of_any_type_have_a_depth_limit(kind: Any, around: str) -> None:
+    """A short text of brackets could otherwise overflow the stack of code that traverses it."""
 
     def take(x: Any) -> str:
         return "taken"
@@ -231,8 +233,8 @@ def test_what_may_hold_anything_may_not_be_nested_without_end(kind: Any, around:
                 tool.invoke_sync(text)
 
 
-def test_keys_that_are_numbers_come_as_numbers() -> None:
-    """JSON has keys of text only; what the annotation says is what the function gets."""
+def test_number_keys_are_converted_to_numbers() -> None:
+    """JSON keys are text, but the function receives the annotated type."""
 
     @function_tool
     def take(x: dict[int, int]) -> str:

@@ -1,4 +1,4 @@
-"""What all adapters share: how another framework calls our tools, and how its tools become ours."""
+"""Test the code shared by all framework adapters: exporting our tools and importing others."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def work(steps: int) -> str:
 
 
 class _Params(BaseToolParams):
-    """Do nothing."""
+    """Have no parameters."""
 
     name = "nothing"
 
@@ -93,11 +93,11 @@ class Nothing(BaseTool):
         return "nothing", {}
 
 
-# --- what is exported
+# --- exporting tools
 
 
-def test_one_tool_gives_one_object_and_several_give_a_list() -> None:
-    """The shape of the answer is that of the question."""
+def test_one_tool_returns_one_object_and_several_return_a_list() -> None:
+    """The result has the shape of the argument."""
     assert export_tools(count, lambda tool: tool.name, "to_x") == "count"
     assert export_tools([count], lambda tool: tool.name, "to_x") == ["count"]
     assert export_tools((count, [work, Nothing()]), lambda tool: tool.name, "to_x") == [
@@ -108,16 +108,16 @@ def test_one_tool_gives_one_object_and_several_give_a_list() -> None:
     assert export_tools(Nothing(), lambda tool: tool.name, "to_x") == "nothing"
 
 
-def test_toolset_is_several_tools() -> None:
-    """Whatever agents here take, other frameworks get."""
+def test_a_toolset_counts_as_several_tools() -> None:
+    """Adapters accept the same values as agents of this library."""
     tools = Toolset(count, [work]).prefix("my_")
     assert export_tools(tools, lambda tool: tool.name, "to_x") == ["my_count", "my_work"]
     with pytest.raises(UserError, match="get_tools"):
         export_tools(Toolset(count, _Dynamic()), lambda tool: tool.name, "to_x")
 
 
-def test_tools_that_are_switched_off_are_not_offered() -> None:
-    """A framework has no place for a tool that agents do not offer."""
+def test_disabled_tools_are_not_exported() -> None:
+    """A framework cannot represent a tool that is not offered."""
     off = work.with_(is_enabled=False)
     assert export_tools([count, off], lambda tool: tool.name, "to_x") == ["count"]
 
@@ -145,17 +145,17 @@ class _Manager:
         ([count, work.with_(name="count")], r"two tools named 'count'.*policies\.rename"),
     ],
 )
-def test_what_is_no_tool_is_refused_with_a_remedy(given: Any, message: str) -> None:
-    """The mistake is made in our call, and named there, not inside the framework."""
+def test_an_invalid_tool_is_refused_with_a_remedy(given: Any, message: str) -> None:
+    """The error is raised by our function and not inside the framework."""
     with pytest.raises(UserError, match=message):
         export_tools(given, lambda tool: tool.name, "to_x")
 
 
-# --- a call
+# --- calling tools
 
 
-async def test_events_come_as_json_in_order_before_the_call_has_ended() -> None:
-    """A framework's stream is not thread-safe: everything arrives on the loop of the call."""
+async def test_events_arrive_as_json_in_order_before_the_call_ends() -> None:
+    """Streams of frameworks are not thread-safe, so all events arrive on the loop of the call."""
     got: list[Any] = []
     threads: set[bool] = set()
     loop = asyncio.get_running_loop()
@@ -171,8 +171,10 @@ async def test_events_come_as_json_in_order_before_the_call_has_ended() -> None:
     assert threads == {True}
 
 
-async def test_stream_that_fails_does_not_break_the_call(caplog: pytest.LogCaptureFixture) -> None:
-    """Whoever listens never breaks a call; that it failed is in the log."""
+async def test_an_emit_function_that_fails_does_not_break_the_call(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """An observer must never affect a call; its failure is logged."""
 
     def emit(event: dict[str, Any]) -> None:
         raise OSError("the stream is gone")
@@ -181,8 +183,8 @@ async def test_stream_that_fails_does_not_break_the_call(caplog: pytest.LogCaptu
     assert "stream raised an error for the event 'tool_stream_start_event'" in caplog.text
 
 
-async def test_followed_call_gives_its_events_and_then_how_it_ended() -> None:
-    """Frameworks that read a stream of a tool get the same as all others."""
+async def test_a_followed_call_yields_its_events_and_then_its_outcome() -> None:
+    """Frameworks that read a stream of a tool get the same events as others."""
     items = [item async for item in stream_call(count, '{"upto": 2}', call_id="c1")]
     assert isinstance(items[-1], CallOutcome)
     assert items[-1].output == "counted to 2"
@@ -195,7 +197,7 @@ async def test_followed_call_gives_its_events_and_then_how_it_ended() -> None:
 
 
 async def test_closing_a_followed_call_cancels_it() -> None:
-    """A framework that stops reading has stopped the call, and its cleanup has run."""
+    """When the framework stops reading, the call is cancelled and its cleanup has run."""
     cleaned: list[str] = []
 
     @streaming_tool
@@ -216,8 +218,8 @@ async def test_closing_a_followed_call_cancels_it() -> None:
     assert cleaned == ["yes"]
 
 
-async def test_call_inside_one_of_our_calls_is_heard_there() -> None:
-    """A framework between two tools of ours takes nothing away."""
+async def test_a_call_inside_another_call_publishes_its_events_there() -> None:
+    """A framework between two tools of this library must not lose events."""
     streamed: list[Any] = []
 
     @function_tool
@@ -228,25 +230,25 @@ async def test_call_inside_one_of_our_calls_is_heard_there() -> None:
             pass
         return "ok"
 
-    heard: list[Any] = []
-    await outer.call(ToolContext(tool_call_id="c1", emit=heard.append), "{}")
-    assert [event.path for event in heard if event.type == "notify_stream_event"] == [
+    received: list[Any] = []
+    await outer.call(ToolContext(tool_call_id="c1", emit=received.append), "{}")
+    assert [event.path for event in received if event.type == "notify_stream_event"] == [
         ("c1", "c2"),
         ("c1", "c3"),
     ]
     assert len(streamed) == 3
 
 
-async def test_listeners_hear_each_event_once() -> None:
-    """`listen()` works the same whatever runs the tool."""
-    async with listen() as heard:
+async def test_listeners_receive_each_event_once() -> None:
+    """`listen()` works the same in every framework."""
+    async with listen() as received:
         await call_tool(count, {"upto": 1}, emit=lambda event: None)
         async for _ in stream_call(count, {"upto": 1}):
             pass
-    assert [event.type for event in heard].count("notify_stream_event") == 2
+    assert [event.type for event in received].count("notify_stream_event") == 2
 
 
-async def test_tool_that_answers_for_nothing_raises_into_the_framework() -> None:
+async def test_a_tool_without_failure_error_function_raises_into_the_framework() -> None:
     """`failure_error_function=None` means the same everywhere."""
 
     @function_tool(failure_error_function=None)
@@ -261,8 +263,8 @@ async def test_tool_that_answers_for_nothing_raises_into_the_framework() -> None
             pass
 
 
-async def test_arguments_without_a_json_form_are_the_fault_of_the_framework() -> None:
-    """Whoever debugs it is told that the tool was never called."""
+async def test_arguments_without_a_json_form_raise_an_error_of_the_framework() -> None:
+    """The error says that the tool was not called."""
     with pytest.raises(UserError, match="from the framework cannot be converted to JSON"):
         await call_tool(count, {"upto": object()})
 
@@ -282,16 +284,16 @@ async def test_arguments_without_a_json_form_are_the_fault_of_the_framework() ->
         (ToolOutputAudio(data=b"x", mime_type="audio/wav"), "[audio: audio/wav, 1 bytes]", "data:audio/wav;base64,eA=="),
     ],
 )  # fmt: skip
-def test_blocks_that_a_framework_has_no_place_for_are_described(
+def test_blocks_that_a_framework_cannot_represent_are_described(
     block: Any, text: str, url: str | None
 ) -> None:
-    """A model that cannot be shown something is told that it is there."""
+    """The model learns that a block exists that it cannot see."""
     assert describe_block(block) == text
     assert data_url(block) == url
     assert as_text([ToolOutputText("see"), block]) == f"see\n{text}"
 
 
-# --- their tools
+# --- tools of other frameworks
 
 
 async def _echo(context: ToolContext[Any], arguments: dict[str, Any]) -> Any:
@@ -301,8 +303,8 @@ async def _echo(context: ToolContext[Any], arguments: dict[str, Any]) -> Any:
     return arguments
 
 
-async def test_tool_of_a_framework_is_called_with_arguments_that_fit() -> None:
-    """Its schema is enforced here: it never sees what does not fit."""
+async def test_a_foreign_tool_is_called_only_with_valid_arguments() -> None:
+    """Its schema is enforced before the call."""
     schema = {
         "type": "object",
         "properties": {"n": {"type": "integer", "minimum": 1}},
@@ -313,10 +315,10 @@ async def test_tool_of_a_framework_is_called_with_arguments_that_fit() -> None:
     )
     assert tool.params_json_schema == schema
     assert tool.origin.place == "the Elsewhere tool 'echo'"
-    heard: list[Any] = []
-    outcome = await tool.call(ToolContext(emit=heard.append), '{"n": 3}')
+    received: list[Any] = []
+    outcome = await tool.call(ToolContext(emit=received.append), '{"n": 3}')
     assert outcome.output == '{"n":3}'
-    assert [(event.data, event.tag) for event in heard[1:-1]] == [
+    assert [(event.data, event.tag) for event in received[1:-1]] == [
         ('{"at":"work"}', "custom"),
         ("ours", None),
     ]
@@ -324,9 +326,9 @@ async def test_tool_of_a_framework_is_called_with_arguments_that_fit() -> None:
         assert (await tool.call(None, wrong)).status == "invalid_args"
 
 
-async def test_event_that_went_through_a_framework_as_json_is_an_event_again() -> None:
-    """A tool of ours behind a framework behind a tool of ours: nothing becomes a line of JSON."""
-    heard: list[Any] = []
+async def test_an_event_passed_through_a_framework_as_json_is_restored() -> None:
+    """Nested through a framework, an event of our tool must not become a line of JSON."""
+    received: list[Any] = []
     sent: list[Any] = []
 
     @function_tool
@@ -343,20 +345,23 @@ async def test_event_that_went_through_a_framework_as_json_is_an_event_again() -
         return "ok"
 
     tool = import_tool(framework="E", name="t", description=None, schema=None, call=call)
-    await tool.call(ToolContext(emit=heard.append), "{}")
-    assert [event.type for event in heard[1:-1]] == ["tool_progress_event", "notify_stream_event"]
+    await tool.call(ToolContext(emit=received.append), "{}")
+    assert [event.type for event in received[1:-1]] == [
+        "tool_progress_event",
+        "notify_stream_event",
+    ]
 
 
 @pytest.mark.parametrize("name", ["langchain", "pydantic_ai", "openai_agents"])
-async def test_tool_that_went_to_a_framework_and_back_is_heard_once(name: str) -> None:
-    """What it says inside is heard there, and not once more from the stream of the framework."""
-    pytest.importorskip("langgraph.graph")  # its stream is there once it is loaded
+async def test_events_of_a_tool_exported_and_imported_again_are_published_once(name: str) -> None:
+    """They must not appear a second time from the stream of the framework."""
+    pytest.importorskip("langgraph.graph")  # its stream exists once it is imported
     there = getattr(agents_tools.export, f"to_{name}")(work)
     tool = getattr(agents_tools.export, f"from_{name}")(there)
-    heard: list[Any] = []
-    outcome = await tool.call(ToolContext(emit=heard.append), '{"steps": 1}')
+    received: list[Any] = []
+    outcome = await tool.call(ToolContext(emit=received.append), '{"steps": 1}')
     assert outcome.output == "done"
-    assert [(event.type, len(event.path)) for event in heard] == [
+    assert [(event.type, len(event.path)) for event in received] == [
         ("tool_stream_start_event", 1),
         ("tool_stream_start_event", 2),
         ("notify_stream_event", 2),
@@ -365,15 +370,15 @@ async def test_tool_that_went_to_a_framework_and_back_is_heard_once(name: str) -
     ]
 
 
-def test_names_of_other_frameworks_are_made_to_fit() -> None:
-    """Some take any text as a name; no provider does."""
+def test_names_of_foreign_tools_are_made_valid() -> None:
+    """Some frameworks accept any text as a name, but no provider does."""
     assert valid_tool_name("search") == "search"
     assert valid_tool_name("Search the web!") == "Search_the_web"
     assert valid_tool_name("x" * 80) == "x" * 64
     assert valid_tool_name("äö") == "tool"
 
 
-def test_parameters_that_are_no_object_are_refused() -> None:
+def test_parameters_that_are_not_an_object_are_refused() -> None:
     """A tool takes arguments by name."""
     with pytest.raises(UserError, match=r"Elsewhere tool 'x' has an unsupported schema: .*'array'"):
         import_tool(
@@ -382,7 +387,7 @@ def test_parameters_that_are_no_object_are_refused() -> None:
 
 
 def test_media_of_other_frameworks_become_blocks() -> None:
-    """Data is data, whether it came as bytes, in base64 or in a URL."""
+    """The data can be bytes, base64 or a data URL."""
     png = ToolOutputImage(data=b"x", mime_type="image/png")
     assert media_block("image", data="eA==", mime_type="image/png") == png
     assert media_block("image", url="data:image/png;base64,eA==") == png
@@ -394,11 +399,10 @@ def test_media_of_other_frameworks_become_blocks() -> None:
     )
 
 
-# --- the door
+# --- lazy imports
 
 
-def test_every_name_of_the_door_is_there_or_says_what_to_install() -> None:
-    """What is missing is a framework, and never a puzzle."""
+def test_each_name_is_importable_or_names_the_missing_package() -> None:
     for name in agents_tools.export.__all__:
         found = getattr(agents_tools.export, name)
         if isinstance(found, MissingDependency):
@@ -409,7 +413,7 @@ def test_every_name_of_the_door_is_there_or_says_what_to_install() -> None:
 
 
 def test_help_and_completion_work_without_a_framework(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They look at every name: a name that raises would end them."""
+    """Both look up every name, so a name that raises would break them."""
     monkeypatch.setitem(sys.modules, "smolagents", None)
     monkeypatch.delitem(sys.modules, "agents_tools.export.smolagents", raising=False)
     monkeypatch.delitem(vars(agents_tools.export), "to_smolagents", raising=False)
@@ -418,8 +422,8 @@ def test_help_and_completion_work_without_a_framework(monkeypatch: pytest.Monkey
     assert "pip install -U 'agents-tools[smolagents]'" in repr(members["to_smolagents"])
 
 
-def test_fault_of_ours_is_not_blamed_on_the_framework(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To install it once more would not help."""
+def test_an_internal_error_is_not_blamed_on_the_framework(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reinstalling the framework would not help."""
     monkeypatch.delitem(sys.modules, "agents_tools.export.langchain", raising=False)
     monkeypatch.setitem(
         sys.modules, "agents_tools.export._approval", ModuleType("agents_tools.export._approval")
@@ -429,14 +433,14 @@ def test_fault_of_ours_is_not_blamed_on_the_framework(monkeypatch: pytest.Monkey
         _ = agents_tools.export.to_langchain
 
 
-def test_what_is_not_there_is_an_attribute_error() -> None:
+def test_an_unknown_name_raises_attribute_error() -> None:
     """`hasattr` and completion work as for any module."""
     assert not hasattr(agents_tools.export, "to_nowhere")
     assert "to_langchain" in dir(agents_tools.export)
 
 
-def test_the_door_loads_nothing_before_it_is_used() -> None:
-    """A program that exports to one provider pays for that one."""
+def test_importing_the_module_loads_no_framework() -> None:
+    """A program that exports to one provider must not load the others."""
     program = (
         "import sys, agents_tools.export\n"
         "agents_tools.export.to_anthropic\n"
@@ -449,10 +453,10 @@ def test_the_door_loads_nothing_before_it_is_used() -> None:
     assert done.stdout == "[]\n"
 
 
-def test_framework_that_is_too_old_is_named_with_the_remedy(
+def test_an_old_framework_version_is_named_with_a_remedy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """An import that fails inside the framework is no `ImportError` of the user's."""
+    """The import error inside the framework would not explain the cause."""
     monkeypatch.delitem(sys.modules, "agents_tools.export.langchain", raising=False)
     monkeypatch.setitem(sys.modules, "langchain_core.tools", ModuleType("langchain_core.tools"))
     monkeypatch.delitem(vars(agents_tools.export), "to_langchain", raising=False)
@@ -463,10 +467,10 @@ def test_framework_that_is_too_old_is_named_with_the_remedy(
 @pytest.mark.parametrize(
     ("name", "needed"), [("openai_agents", "agents"), ("pydantic_ai", "pydantic_ai")]
 )
-def test_a_module_without_its_framework_cannot_be_imported(
+def test_a_module_without_its_framework_raises_import_error(
     name: str, needed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It names the remedy, once; who goes on without it looks for an `ImportError`."""
+    """The error names the remedy; programs with an optional framework catch `ImportError`."""
     monkeypatch.setitem(sys.modules, needed, None)
     monkeypatch.delitem(sys.modules, f"agents_tools.export.{name}", raising=False)
     monkeypatch.delitem(vars(agents_tools.export), f"to_{name}", raising=False)
@@ -479,7 +483,7 @@ def test_a_module_without_its_framework_cannot_be_imported(
         assert message.count("pip install -U 'agents-tools[") == 1
 
 
-def test_context_of_the_application_is_given_on() -> None:
+def test_the_context_of_the_application_is_passed_on() -> None:
     """A plain wrapper is enough to call a tool that asks for its context."""
 
     @function_tool

@@ -1,4 +1,4 @@
-"""Agents of other frameworks as tools: the real frameworks, with models that need no network."""
+"""Test agents of other frameworks as tools: real frameworks with models that need no network."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from agents_tools import FunctionTool
 
 
-class Seen:
-    """What the inner tool sees."""
+class InnerTool:
+    """The inner tool of the agents, which records its calls."""
 
     def __init__(self) -> None:
         self.topics: list[str] = []
@@ -60,7 +60,7 @@ class Seen:
         return f"{topic} are fine"
 
 
-def _openai_agents(seen: Seen, topic: str, **options: Any) -> FunctionTool[..., Any]:
+def _openai_agents(seen: InnerTool, topic: str, **options: Any) -> FunctionTool[..., Any]:
     from agents import Agent as ForeignAgent, RunConfig, Usage as ForeignUsage, function_tool
     from agents.testing import (
         ModelStep,
@@ -89,7 +89,7 @@ def _openai_agents(seen: Seen, topic: str, **options: Any) -> FunctionTool[..., 
     return as_tool(agent, run_config=RunConfig(tracing_disabled=True), **options)
 
 
-def _pydantic_ai(seen: Seen, topic: str, **options: Any) -> FunctionTool[..., Any]:
+def _pydantic_ai(seen: InnerTool, topic: str, **options: Any) -> FunctionTool[..., Any]:
     from pydantic_ai import Agent as ForeignAgent
     from pydantic_ai.messages import ToolReturnPart
     from pydantic_ai.models.function import DeltaToolCall, FunctionModel
@@ -109,7 +109,7 @@ def _pydantic_ai(seen: Seen, topic: str, **options: Any) -> FunctionTool[..., An
     return as_tool(agent, **options)
 
 
-def _langgraph(seen: Seen, topic: str, **options: Any) -> FunctionTool[..., Any]:
+def _langgraph(seen: InnerTool, topic: str, **options: Any) -> FunctionTool[..., Any]:
     from langchain_core.messages import AIMessage, ToolMessage
     from langgraph.graph import END, START, MessagesState, StateGraph  # pyright: ignore[reportMissingTypeStubs]
 
@@ -149,24 +149,24 @@ FRAMEWORKS = {
 
 @pytest.fixture(params=FRAMEWORKS)
 def make(request: pytest.FixtureRequest) -> Callable[..., FunctionTool[..., Any]]:
-    """Make a tool of an agent of each framework."""
+    """Return a function that makes a tool of an agent of each framework."""
     return FRAMEWORKS[request.param]
 
 
 @pytest.fixture
-def seen() -> Seen:
-    return Seen()
+def seen() -> InnerTool:
+    return InnerTool()
 
 
-def _told(events: Iterable[Event]) -> str:
-    said = [event for event in events if isinstance(event, NotifyStreamEvent)]
-    return "".join(event.data for event in said if len(event.path) == 1)
+def _text_of(events: Iterable[Event]) -> str:
+    notifications = [event for event in events if isinstance(event, NotifyStreamEvent)]
+    return "".join(event.data for event in notifications if len(event.path) == 1)
 
 
-async def test_the_answer_of_the_agent_is_the_answer_of_the_tool(
-    make: Callable[..., FunctionTool[..., Any]], seen: Seen
+async def test_the_answer_of_the_agent_is_the_output_of_the_tool(
+    make: Callable[..., FunctionTool[..., Any]], seen: InnerTool
 ) -> None:
-    """Without streaming, the caller sees a call and its result, nothing of the inside."""
+    """Without streaming, the caller sees a call and its result, and no inner event."""
     tool = make(seen, "bees")
     assert tool.name == "scout"
     assert (tool.origin.kind, tool.origin.agent) == ("agent", "Scout")
@@ -179,10 +179,10 @@ async def test_the_answer_of_the_agent_is_the_answer_of_the_tool(
     }
 
 
-async def test_what_happens_inside_is_live_and_in_its_place(
-    make: Callable[..., FunctionTool[..., Any]], seen: Seen
+async def test_events_inside_the_agent_are_streamed_live_in_its_call(
+    make: Callable[..., FunctionTool[..., Any]], seen: InnerTool
 ) -> None:
-    """An inner tool is a call below the agent's own, and its text is deltas of the agent's."""
+    """An inner tool is a child of the agent's call; the agent's text is streamed as deltas."""
     tool = make(seen, "bees", streaming=True)
     model = ScriptedModel([tool_call("scout", input="How are bees?", call_id="c1"), "Fine."])
     run = Runner.run_streamed(Agent("Top", tools=[tool], model=model), "Bees?")
@@ -195,24 +195,24 @@ async def test_what_happens_inside_is_live_and_in_its_place(
     ]
     ended = [event for event in events if isinstance(event, ToolStreamEndEvent)]
     assert [(event.path[-1], event.status) for event in ended] == [("f1", "ok"), ("c1", "ok")]
-    assert _told(events) == "They are fine."
+    assert _text_of(events) == "They are fine."
     assert [item.get("call_id") for item in run.to_input_list()] == [None, "c1", "c1", None]
 
 
-async def test_what_it_used_counts_for_the_caller(
-    make: Callable[..., FunctionTool[..., Any]], seen: Seen
+async def test_usage_of_the_agent_counts_for_the_caller(
+    make: Callable[..., FunctionTool[..., Any]], seen: InnerTool
 ) -> None:
-    """A budget that forgets sub-agents is none."""
+    """A budget must include sub-agents."""
     model = ScriptedModel([tool_call("scout", input="How?"), "Fine."], usage=Usage(requests=1))
     result = await Runner.run(Agent("Top", tools=[make(seen, "bees")], model=model), "Bees?")
     assert result.usage.requests == 4
     assert result.usage.total_tokens > 0
 
 
-async def test_what_it_used_before_it_failed_counts_for_every_run_around_it(
-    make: Callable[..., FunctionTool[..., Any]], seen: Seen
+async def test_usage_before_a_failure_counts_for_every_outer_run(
+    make: Callable[..., FunctionTool[..., Any]], seen: InnerTool
 ) -> None:
-    """A loop that fails each time must use up the budget, whoever is in between."""
+    """A loop that fails each time must use up the budget, however deeply it is nested."""
     one = Usage(requests=1)
     inner = ScriptedModel([tool_call("scout", input="How?"), "It failed."], usage=one)
     middle = Agent("Middle", tools=[make(seen, "bees", max_turns=1)], model=inner)
@@ -223,10 +223,10 @@ async def test_what_it_used_before_it_failed_counts_for_every_run_around_it(
 
 
 @pytest.mark.parametrize("streaming", [True, False])
-async def test_our_own_tools_inside_are_heard_like_the_rest_of_the_inside(
-    make: Callable[..., FunctionTool[..., Any]], seen: Seen, streaming: bool
+async def test_events_of_our_own_tools_follow_the_streaming_setting(
+    make: Callable[..., FunctionTool[..., Any]], seen: InnerTool, streaming: bool
 ) -> None:
-    """What is not streamed must stay out of the stream, whatever library says it."""
+    """Without streaming no inner event may appear, whichever library it comes from."""
 
     @function_tool
     async def ask_around(ctx: ToolContext[Any], topic: str) -> str:
@@ -234,35 +234,37 @@ async def test_our_own_tools_inside_are_heard_like_the_rest_of_the_inside(
         return "they are"
 
     seen.asked = ask_around
-    heard: list[Event] = []
-    tool = make(seen, "bees", streaming=streaming, on_stream=heard.append)
+    received: list[Event] = []
+    tool = make(seen, "bees", streaming=streaming, on_stream=received.append)
     called = await call_tool(tool, input="Bees?")
     check_events(called.events)
-    for events, expected in ((called.events, streaming), (heard, True)):
+    for events, expected in ((called.events, streaming), (received, True)):
         assert ("asking around about bees" in str(events)) is expected
 
 
-async def test_a_failure_inside_is_a_failure_of_the_tool(
-    make: Callable[..., FunctionTool[..., Any]], seen: Seen
+async def test_a_failure_of_the_agent_is_a_failure_of_the_tool(
+    make: Callable[..., FunctionTool[..., Any]], seen: InnerTool
 ) -> None:
-    """The model of the caller reads what went wrong; the run goes on."""
+    """The model of the caller reads the error, and the run continues."""
     called = await call_tool(make(seen, "nothing", streaming=True), input="How is nothing?")
-    told = {
-        "ok": ("They are fine.",),  # the framework told its own model, which went on
+    texts = {
+        "ok": (
+            "They are fine.",
+        ),  # this framework reports the error to its own model, and continues
         "tool_error": ("no such topic",),
     }
-    assert any(text in str(called.output) for text in told[called.status])
+    assert any(text in str(called.output) for text in texts[called.status])
 
 
 async def test_cancelling_the_call_cancels_the_agent(
-    make: Callable[..., FunctionTool[..., Any]], seen: Seen
+    make: Callable[..., FunctionTool[..., Any]], seen: InnerTool
 ) -> None:
-    """Nobody waits for the inner run any more, so nothing of it may go on."""
+    """No one needs the result of the inner run any more, so it must stop."""
     tool = make(seen, "for ever", streaming=True)
-    heard: list[Event] = []
+    received: list[Event] = []
     async with tool.stream(input="Wait.") as stream:
         async for event in stream:
-            heard.append(event)
+            received.append(event)
             if event.path and event.path[-1] == "f1":
                 break
         await asyncio.wait_for(seen.inside.wait(), 5)
@@ -270,27 +272,27 @@ async def test_cancelling_the_call_cancels_the_agent(
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_a_call_that_takes_too_long_ends_what_runs_inside_before_itself(
-    make: Callable[..., FunctionTool[..., Any]], seen: Seen
+async def test_a_timed_out_call_ends_its_inner_calls_before_itself(
+    make: Callable[..., FunctionTool[..., Any]], seen: InnerTool
 ) -> None:
-    """The answer does not wait for the cleanup of the agent, and no call stays open for ever."""
-    heard: list[Event] = []
-    context: ToolContext[Any] = ToolContext(emit=heard.append)
+    """The result does not wait for the cleanup of the agent, and no call stays open forever."""
+    received: list[Event] = []
+    context: ToolContext[Any] = ToolContext(emit=received.append)
     tool = make(seen, "for ever", streaming=True)
     task = asyncio.create_task(tool.call(context, '{"input": "Wait."}'))
     await asyncio.wait_for(seen.inside.wait(), 5)
-    context.end("timeout")  # what a policy of the call does while the agent goes on
+    context.end("timeout")  # as a timeout policy of the call does while the agent still runs
     task.cancel()
     await asyncio.wait_for(seen.cancelled.wait(), 5)
     await asyncio.wait({task}, timeout=30)
-    check_events(heard)
-    assert [event.path[-1] for event in heard].count("f1") == 2
+    check_events(received)
+    assert [event.path[-1] for event in received].count("f1") == 2
 
 
-async def test_an_extractor_gets_the_result_of_the_framework(
-    make: Callable[..., FunctionTool[..., Any]], seen: Seen
+async def test_an_extractor_gets_the_result_object_of_the_framework(
+    make: Callable[..., FunctionTool[..., Any]], seen: InnerTool
 ) -> None:
-    """What only the framework knows must be within reach."""
+    """Framework-specific data must be accessible."""
 
     async def extract(result: Any) -> str:
         return f"from {type(result).__name__}"
@@ -303,23 +305,23 @@ async def test_an_extractor_gets_the_result_of_the_framework(
     }
 
 
-async def test_a_callback_hears_the_inside_though_the_caller_does_not(
-    make: Callable[..., FunctionTool[..., Any]], seen: Seen
+async def test_on_stream_receives_inner_events_that_the_caller_does_not(
+    make: Callable[..., FunctionTool[..., Any]], seen: InnerTool
 ) -> None:
-    """`on_stream` is for those who show one agent in one place."""
-    heard: list[Event] = []
-    called = await call_tool(make(seen, "bees", on_stream=heard.append), input="Bees?")
+    """`on_stream` is for applications that show one agent in a place of its own."""
+    received: list[Event] = []
+    called = await call_tool(make(seen, "bees", on_stream=received.append), input="Bees?")
     assert len(called.events) == 2
-    assert [event.tool_name for event in heard if isinstance(event, ToolStreamStartEvent)] == [
+    assert [event.tool_name for event in received if isinstance(event, ToolStreamStartEvent)] == [
         "look_up"
     ]
-    assert isinstance(heard[-1], RunFinishedEvent)
+    assert isinstance(received[-1], RunFinishedEvent)
 
 
-async def test_the_agent_gets_input_of_a_type_as_json(
-    make: Callable[..., FunctionTool[..., Any]], seen: Seen
+async def test_typed_input_reaches_the_agent_as_json(
+    make: Callable[..., FunctionTool[..., Any]], seen: InnerTool
 ) -> None:
-    """Structured input is checked before the agent starts."""
+    """Structured input is validated before the agent starts."""
 
     @dataclass
     class Question:
@@ -396,10 +398,10 @@ def test_a_wrong_option_raises_where_the_tool_is_created(
 @pytest.mark.parametrize(
     "make_waiting", [_waits_in_openai_agents, _waits_in_pydantic_ai, _waits_in_langgraph]
 )
-async def test_an_agent_that_waits_for_a_person_has_no_answer(
+async def test_an_agent_that_waits_for_approval_returns_an_error(
     make_waiting: Callable[[], FunctionTool[..., Any]],
 ) -> None:
-    """An empty text, or the task itself, would pass for an answer that was never given."""
+    """An empty text, or the task itself, could be mistaken for an answer."""
     called = await call_tool(make_waiting(), input="Go.")
     assert called.status == "denied"
     assert "'Scout' waits for" in str(called.output)
@@ -411,11 +413,11 @@ async def test_an_agent_that_waits_for_a_person_has_no_answer(
     assert {event.status for event in ended} == {"denied"}
 
 
-# --- what only one of the frameworks has
+# --- features of single frameworks
 
 
-async def test_a_handoff_inside_is_told() -> None:
-    """Who watches must know which agent speaks."""
+async def test_a_handoff_inside_the_agent_is_reported() -> None:
+    """A user interface must show which agent is active."""
     from agents import Agent as ForeignAgent, RunConfig
     from agents.testing import (
         ModelStep,
@@ -441,8 +443,8 @@ async def test_a_handoff_inside_is_told() -> None:
     assert [event.agent for event in updated] == ["Expert"]
 
 
-async def test_an_id_that_a_server_uses_twice_is_two_calls() -> None:
-    """Some servers count calls from one in each answer; events need a place of their own."""
+async def test_a_repeated_call_id_of_a_server_gives_two_calls() -> None:
+    """Some servers restart their call ids in each answer; events need unique ids."""
     from pydantic_ai import Agent as ForeignAgent
     from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
@@ -465,8 +467,8 @@ async def test_an_id_that_a_server_uses_twice_is_two_calls() -> None:
     assert [event.path[1:] for event in started] == [(), ("f1",), ("f1_2",)]
 
 
-async def test_events_of_the_application_are_said_in_the_call_that_emits_them() -> None:
-    """Progress of an inner tool belongs where that tool is shown; server-side events do not."""
+async def test_custom_events_appear_in_the_call_that_emits_them() -> None:
+    """Progress of an inner tool belongs to that tool; server-side events are not shown."""
     from pydantic_ai import Agent as ForeignAgent
     from pydantic_ai.messages import CustomEvent
     from pydantic_ai.models.test import TestModel
@@ -491,8 +493,8 @@ async def test_events_of_the_application_are_said_in_the_call_that_emits_them() 
     agent.tool(work)
     called = await call_tool(as_tool(agent, streaming=True), input="Work.")
     check_events(called.events)
-    said = [event for event in called.events if isinstance(event, NotifyStreamEvent)]
-    (progress,) = [event for event in said if not event.is_delta]
+    notifications = [event for event in called.events if isinstance(event, NotifyStreamEvent)]
+    (progress,) = [event for event in notifications if not event.is_delta]
     assert (progress.tool_name, progress.tag, progress.data) == (
         "work",
         "hive_progress",
@@ -520,8 +522,8 @@ def _graph_tool(
     return as_tool(compiled, **options)
 
 
-async def test_a_graph_with_a_memory_tells_only_what_is_new() -> None:
-    """The past was told and counted when it happened."""
+async def test_a_graph_with_memory_reports_only_new_messages() -> None:
+    """Earlier messages were streamed and counted in earlier runs."""
     from langchain_core.messages import AIMessage, ToolMessage
 
     times = 0
@@ -540,7 +542,7 @@ async def test_a_graph_with_a_memory_tells_only_what_is_new() -> None:
         called = await call_tool(tool, input="How are bees?")
         check_events(called.events)
         assert called.output == f"Answer {turn}."
-        assert _told(called.events) == f"Answer {turn}."
+        assert _text_of(called.events) == f"Answer {turn}."
         started = [event for event in called.events if isinstance(event, ToolStreamStartEvent)]
         assert [event.path[1:] for event in started] == [(), (f"f{turn}",)]
         (finished,) = [event for event in called.events if isinstance(event, RunFinishedEvent)]
@@ -548,8 +550,8 @@ async def test_a_graph_with_a_memory_tells_only_what_is_new() -> None:
         assert finished.usage["requests"] == 1
 
 
-async def test_the_model_of_a_graph_is_heard_piece_by_piece() -> None:
-    """Text must come while it is written, and once: the whole message follows the pieces."""
+async def test_text_of_a_graph_model_is_streamed_once_in_pieces() -> None:
+    """The full message that follows the pieces must not repeat their text."""
     from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
     from langchain_core.messages import AIMessage
 
@@ -559,14 +561,14 @@ async def test_the_model_of_a_graph_is_heard_piece_by_piece() -> None:
         return {"messages": [await model.ainvoke(state["messages"])]}
 
     called = await call_tool(_graph_tool({"ask": ask}, streaming=True), input="Bees?")
-    said = [event for event in called.events if isinstance(event, NotifyStreamEvent)]
-    assert [event.data for event in said] == ["bees", " ", "are", " ", "fine"]
-    assert all(event.is_delta for event in said)
+    notifications = [event for event in called.events if isinstance(event, NotifyStreamEvent)]
+    assert [event.data for event in notifications] == ["bees", " ", "are", " ", "fine"]
+    assert all(event.is_delta for event in notifications)
     assert called.output == "bees are fine"
 
 
-async def test_what_a_node_writes_is_said_and_our_own_events_as_they_are() -> None:
-    """A node may report its progress in the terms of either library."""
+async def test_custom_data_of_a_node_and_our_own_events_are_streamed() -> None:
+    """A node can report progress with the API of either library."""
     from langgraph.config import get_stream_writer
 
     async def work(state: Any) -> Any:
@@ -579,8 +581,8 @@ async def test_what_a_node_writes_is_said_and_our_own_events_as_they_are() -> No
 
     called = await call_tool(_graph_tool({"work": work}, streaming=True), input="Work.")
     check_events(called.events)
-    said = [event for event in called.events if isinstance(event, NotifyStreamEvent)]
-    assert [event.data for event in said if not event.is_delta] == [
+    notifications = [event for event in called.events if isinstance(event, NotifyStreamEvent)]
+    assert [event.data for event in notifications if not event.is_delta] == [
         "looking",
         '{"done":1}',
         "(object, not JSON-serializable)",
@@ -604,8 +606,8 @@ class Structured(TypedDict, total=False):
     structured_response: dict[str, int]
 
 
-async def test_a_graph_without_messages_gets_arguments_and_gives_its_state() -> None:
-    """A plain pipeline is no chat; its state is its interface."""
+async def test_a_graph_without_messages_receives_arguments_and_returns_its_state() -> None:
+    """A plain pipeline is not a chat; its state is its interface."""
 
     @dataclass
     class Question:
@@ -618,8 +620,8 @@ async def test_a_graph_without_messages_gets_arguments_and_gives_its_state() -> 
     assert called.output == '{"topic":"bees","found":"bees are fine"}'
 
 
-async def test_an_answer_with_a_type_is_the_answer() -> None:
-    """The last message of such a graph is not what it was asked for."""
+async def test_a_structured_response_is_the_output() -> None:
+    """The last message of such a graph is not the requested result."""
 
     def answer(state: Structured) -> Structured:
         return {"messages": [], "structured_response": {"bees": 3}}

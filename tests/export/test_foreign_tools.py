@@ -1,4 +1,4 @@
-"""What tools of other frameworks answer, and what theirs are given of ours: block by block."""
+"""Test the conversion of results and blocks between our tools and those of other frameworks."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ async def _output(tool: FunctionTool[..., Any], arguments: str = "{}") -> Any:
     return (await tool.call(None, arguments)).output
 
 
-# --- ours there
+# --- our tools in other frameworks
 
 
-async def test_blocks_for_langchain() -> None:
-    """Images and files keep their form; sounds are described, for LangChain would print them."""
+async def test_content_blocks_are_converted_for_langchain() -> None:
+    """Images and files keep their form; audio is described, because LangChain would print it."""
     from agents_tools.export import to_langchain
 
     call = {"type": "tool_call", "id": "c1", "name": "show", "args": {}}
@@ -72,8 +72,8 @@ async def test_blocks_for_langchain() -> None:
     ]
 
 
-async def test_blocks_for_anthropic() -> None:
-    """What the API takes goes as it is; what it does not is described."""
+async def test_content_blocks_are_converted_for_anthropic() -> None:
+    """Blocks that the API does not accept are described."""
     from agents_tools.export import to_anthropic_sdk
 
     png = {"type": "base64", "media_type": "image/png", "data": DATA}
@@ -90,8 +90,8 @@ async def test_blocks_for_anthropic() -> None:
     ]
 
 
-async def test_blocks_for_openai() -> None:
-    """As the Responses API takes them; its runner refuses any key that it does not know."""
+async def test_content_blocks_are_converted_for_openai() -> None:
+    """They have the form of the Responses API; its runner refuses unknown keys."""
     from agents_tools.export import to_openai_sdk
 
     file = {"file_data": "data:application/pdf;base64,JVBERg==", "filename": "a.pdf"}
@@ -107,8 +107,8 @@ async def test_blocks_for_openai() -> None:
     ]
 
 
-async def test_blocks_for_pydantic_ai() -> None:
-    """Its own kinds of media; a file id of one provider means nothing to the others."""
+async def test_content_blocks_are_converted_for_pydantic_ai() -> None:
+    """It has media types of its own; a file id of one provider has no meaning for others."""
     from pydantic_ai import AudioUrl, BinaryContent, DocumentUrl, ImageUrl
     from pydantic_ai.models.test import TestModel
     from pydantic_ai.usage import RunUsage
@@ -128,8 +128,8 @@ async def test_blocks_for_pydantic_ai() -> None:
     ]
 
 
-async def test_call_that_would_wait_for_a_person_is_denied_inside_a_run() -> None:
-    """Our run around the framework can wait; the framework between them cannot."""
+async def test_a_call_that_needs_approval_is_denied_inside_a_framework_run() -> None:
+    """The outer run of this library could wait, but the framework between the two cannot."""
     guarded = policies.needs_approval()(show)
     scope: RunScope[Any] = RunScope(
         agent=None,
@@ -153,11 +153,11 @@ async def test_call_that_would_wait_for_a_person_is_denied_inside_a_run() -> Non
     assert last == outcome or getattr(last, "status", None) == "denied"
 
 
-# --- theirs here
+# --- tools of other frameworks here
 
 
-async def test_answers_of_langchain() -> None:
-    """Texts, pictures and files in each of its spellings; an artifact stays where it is."""
+async def test_results_of_langchain_tools_are_converted() -> None:
+    """Covers texts, images and files in each notation; an artifact stays metadata."""
     from langchain_core.tools import ToolException, tool as foreign_tool
 
     from agents_tools.export import from_langchain
@@ -192,8 +192,8 @@ async def test_answers_of_langchain() -> None:
     assert (outcome.status, outcome.output) == ("tool_error", "It said no.")
 
 
-async def test_simple_tools_of_langchain_take_one_text() -> None:
-    """Its oldest kind of tool has no schema of its own, and calls its argument as it likes."""
+async def test_simple_tools_of_langchain_accept_one_text() -> None:
+    """This oldest kind of tool has no schema and any name for its argument."""
     from langchain_core.tools import Tool
 
     from agents_tools.export import from_langchain
@@ -208,8 +208,8 @@ async def test_simple_tools_of_langchain_take_one_text() -> None:
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="Pydantic 1 ends with Python 3.13")
-async def test_tools_of_langchain_may_have_a_model_of_pydantic_1() -> None:
-    """LangChain still takes them."""
+async def test_tools_of_langchain_can_have_a_pydantic_1_model() -> None:
+    """LangChain still accepts them."""
     from langchain_core.tools import StructuredTool
     from pydantic.v1 import BaseModel
 
@@ -227,8 +227,8 @@ async def test_tools_of_langchain_may_have_a_model_of_pydantic_1() -> None:
     assert (await tool.call(None, '{"a": "x"}')).status == "invalid_args"
 
 
-async def test_answers_of_anthropics_tools() -> None:
-    """Documents are files; kinds that are not known here are shown as they are."""
+async def test_results_of_anthropic_tools_are_converted() -> None:
+    """Documents become files; unknown kinds are shown unchanged."""
     from anthropic import beta_async_tool
 
     from agents_tools.export import from_anthropic_sdk
@@ -265,8 +265,8 @@ async def test_answers_of_anthropics_tools() -> None:
         (None, ""),
     ],
 )
-async def test_values_that_are_no_blocks_are_written_as_json(value: Any, output: str) -> None:
-    """Not every function returns what the types of an SDK promise."""
+async def test_values_that_are_not_blocks_are_written_as_json(value: Any, output: str) -> None:
+    """Not every function returns the types that an SDK declares."""
     from anthropic import beta_async_tool
     from openai.lib.responses_tool_runner import RegisteredFunction
 
@@ -283,8 +283,8 @@ async def test_values_that_are_no_blocks_are_written_as_json(value: Any, output:
     assert await _output(from_openai_sdk(registered)) == output
 
 
-def test_tools_that_only_anthropic_knows_are_refused() -> None:
-    """A tool without a schema cannot be told to any other model."""
+def test_tools_known_only_to_anthropic_are_refused() -> None:
+    """A tool without a schema cannot be sent to another provider."""
     from anthropic.lib.tools import BetaAsyncBuiltinFunctionTool
 
     from agents_tools.export import from_anthropic_sdk
@@ -300,7 +300,7 @@ def test_tools_that_only_anthropic_knows_are_refused() -> None:
         from_anthropic_sdk(Bash())
 
 
-async def test_typed_functions_of_openai_get_their_model() -> None:
+async def test_typed_functions_of_openai_receive_their_model() -> None:
     """`from_tool` promises the function an object of its class."""
     from openai.lib._tools import ResponsesPydanticFunctionTool
     from openai.lib.responses_tool_runner import RegisteredFunction
@@ -324,8 +324,8 @@ async def test_typed_functions_of_openai_get_their_model() -> None:
     assert output == [ToolOutputFileContent(url=URL, filename="owls")]
 
 
-async def test_answers_of_the_agents_sdk() -> None:
-    """Its blocks are blocks here, alone or in a list; everything else is as it is."""
+async def test_results_of_agents_sdk_tools_are_converted() -> None:
+    """Its blocks become blocks here, alone or in a list; other values stay unchanged."""
     from agents import (
         ToolOutputFileContent as File,
         ToolOutputImage as Image,
@@ -362,8 +362,8 @@ async def test_answers_of_the_agents_sdk() -> None:
     assert "An error occurred" in str(outcome.output)
 
 
-async def test_conditions_of_the_agents_sdk_are_asked_here() -> None:
-    """Who may see a tool, and when a person is asked, is the tool's own business."""
+async def test_conditions_of_agents_sdk_tools_are_evaluated() -> None:
+    """The tool decides who can see it and when approval is needed."""
     from agents import function_tool as foreign_tool
 
     from agents_tools.export import from_openai_agents
@@ -386,8 +386,8 @@ async def test_conditions_of_the_agents_sdk_are_asked_here() -> None:
     assert await tool.is_enabled(RunContextWrapper("nobody"), None) is False  # pyright: ignore[reportCallIssue, reportGeneralTypeIssues]
 
 
-def test_guardrails_of_the_agents_sdk_are_not_forgotten() -> None:
-    """A tool without the check that its author put before it is another tool."""
+def test_tools_with_guardrails_of_the_agents_sdk_are_refused() -> None:
+    """Without the guardrail of its author, the tool would be less safe."""
     from agents import ToolGuardrailFunctionOutput, function_tool as foreign_tool
     from agents.tool_guardrails import tool_input_guardrail
 
@@ -408,8 +408,8 @@ def test_guardrails_of_the_agents_sdk_are_not_forgotten() -> None:
         from_openai_agents(delete)
 
 
-async def test_answers_of_pydantic_ai() -> None:
-    """What is for the model is seen, what is for the application is metadata."""
+async def test_results_of_pydantic_ai_tools_are_converted() -> None:
+    """Content for the model becomes output, data for the application becomes metadata."""
     from pydantic_ai import AudioUrl, BinaryContent, DocumentUrl, ImageUrl, Tool, ToolReturn
 
     from agents_tools.export import from_pydantic_ai
@@ -422,7 +422,7 @@ async def test_answers_of_pydantic_ai() -> None:
             "more": ToolReturn(
                 return_value="seen", content=["look", picture], metadata={"source": "here"}
             ),
-            "told": ToolReturn(return_value={"a": 1}, metadata={"source": "here"}),
+            "metadata": ToolReturn(return_value={"a": 1}, metadata={"source": "here"}),
             "json": {"a": 1},
         }[kind]
 
@@ -443,11 +443,11 @@ async def test_answers_of_pydantic_ai() -> None:
         ToolOutputText("look"),
         ToolOutputImage(data=PIXEL),
     ]
-    assert (await tool.call(None, '{"kind": "told"}')).output == '{"a":1}'
+    assert (await tool.call(None, '{"kind": "metadata"}')).output == '{"a":1}'
 
 
-async def test_tool_of_pydantic_ai_that_prepare_leaves_out_is_not_offered() -> None:
-    """It decides by the dependencies; whoever may not have a tool there may not have it here."""
+async def test_a_pydantic_ai_tool_removed_by_prepare_is_not_offered() -> None:
+    """`prepare` decides by the dependencies, and its decision must hold here as well."""
     from pydantic_ai import Tool
 
     from agents_tools.export import from_pydantic_ai
@@ -464,8 +464,8 @@ async def test_tool_of_pydantic_ai_that_prepare_leaves_out_is_not_offered() -> N
     assert await tool.is_enabled(RunContextWrapper("guest"), None) is False  # pyright: ignore[reportCallIssue, reportGeneralTypeIssues]
 
 
-async def test_bounds_of_pydantic_ais_tools_hold_here() -> None:
-    """Time limits, approvals, checks of arguments and words to the model mean the same."""
+async def test_limits_of_pydantic_ai_tools_apply_here() -> None:
+    """Time limits, approvals, validators and retry messages keep their meaning."""
     from pydantic_ai import ApprovalRequired, ModelRetry, Tool
 
     from agents_tools.export import from_pydantic_ai

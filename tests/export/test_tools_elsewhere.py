@@ -1,4 +1,4 @@
-"""Our tools in the frameworks of this environment: what each has that the others have not."""
+"""Test our tools in the installed frameworks, and the features that only one framework has."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def _openai_run(tool: FunctionTool[..., Any], context: Any = None) -> Any:
 
 @pytest.mark.parametrize("approved", [True, False])
 async def test_approval_interrupts_a_run_of_the_agents_sdk(approved: bool) -> None:
-    """A person decides there as for the SDK's own tools; the tool runs once, or not at all."""
+    """The approval works as for tools of the SDK; the tool runs once, or not at all."""
     from agents import Runner
 
     agent, result, config = await _openai_run(guarded)
@@ -86,15 +86,15 @@ async def test_approval_interrupts_a_run_of_the_agents_sdk(approved: bool) -> No
 
 
 async def test_conditional_approval_asks_only_where_needed_in_the_agents_sdk() -> None:
-    """The predicate is ours, and sees the arguments of the call."""
+    """Our predicate receives the arguments of the call."""
     tool = policies.needs_approval(lambda ctx, args: args["path"] != "a")(delete)
     _, result, _ = await _openai_run(tool)
     assert result.interruptions == []
     assert ran == ["a"]
 
 
-async def test_enabling_sees_the_context_of_the_agents_sdk() -> None:
-    """A tool that is not for this user is not offered."""
+async def test_is_enabled_receives_the_context_of_the_agents_sdk() -> None:
+    """A tool that is disabled for the user is not offered."""
     from agents import Agent
     from agents.run_context import RunContextWrapper as ForeignContext
 
@@ -109,8 +109,8 @@ async def test_enabling_sees_the_context_of_the_agents_sdk() -> None:
     assert await agent.get_all_tools(ForeignContext("guest")) == []
 
 
-async def test_strict_schema_gives_the_defaults_back() -> None:
-    """The SDK asks for every key; null means what the function says."""
+async def test_a_strict_schema_restores_the_defaults_of_the_function() -> None:
+    """The SDK requires every key; null stands for the default of the function."""
     from agents_tools.export import to_openai_agents
 
     @function_tool
@@ -128,7 +128,7 @@ async def test_strict_schema_gives_the_defaults_back() -> None:
 
 
 async def test_files_reach_models_of_the_agents_sdk() -> None:
-    """Every kind of block has its form there."""
+    """Each kind of content block has a representation there."""
     from agents_tools.export import to_openai_agents
 
     @function_tool
@@ -149,8 +149,8 @@ async def test_files_reach_models_of_the_agents_sdk() -> None:
     ]
 
 
-async def test_tools_of_the_agents_sdk_keep_their_bounds() -> None:
-    """Its runner would have timed the call and asked a person; here policies do."""
+async def test_tools_of_the_agents_sdk_keep_their_timeout_and_approval() -> None:
+    """The runner of the SDK would apply them; in our runner policies do."""
     from agents import function_tool as foreign_tool
 
     from agents_tools.export import from_openai_agents
@@ -186,14 +186,14 @@ def _scripted(*calls: Call) -> Any:
     return FunctionModel(stream_function=stream)
 
 
-async def _events(agent: Any, *given: Any, **more: Any) -> Any:
-    async with agent.run_stream_events(*given, **more) as events:
+async def _events(agent: Any, *messages: Any, **more: Any) -> Any:
+    async with agent.run_stream_events(*messages, **more) as events:
         return [event async for event in events]
 
 
 @pytest.mark.parametrize("approved", [True, False])
 async def test_approval_defers_a_call_of_pydantic_ai(approved: bool) -> None:
-    """An agent that knows deferred calls is given one; the tool runs once, or not at all."""
+    """An agent with deferred calls gets one; the tool runs once, or not at all."""
     from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ToolDenied
 
     from agents_tools.export import to_pydantic_ai
@@ -212,7 +212,7 @@ async def test_approval_defers_a_call_of_pydantic_ai(approved: bool) -> None:
 
 
 async def test_approval_is_denied_where_pydantic_ai_cannot_wait() -> None:
-    """An agent without deferred calls would break: the model is told instead."""
+    """An agent without deferred calls would fail, so the model gets the denial as the result."""
     report = await harness_of("pydantic_ai").run(
         harness_of("pydantic_ai").ours([guarded]), [Call("c1", "delete", '{"path": "a"}')]
     )
@@ -222,7 +222,7 @@ async def test_approval_is_denied_where_pydantic_ai_cannot_wait() -> None:
 
 
 async def test_metadata_of_a_result_stays_with_the_application_of_pydantic_ai() -> None:
-    """What is not for the model is in the message, and not in what it reads."""
+    """It is in the message but not in the text for the model."""
     from pydantic_ai import Agent
 
     from agents_tools.export import to_pydantic_ai
@@ -238,8 +238,8 @@ async def test_metadata_of_a_result_stays_with_the_application_of_pydantic_ai() 
     assert (part.content, part.metadata) == ("seen", {"source": "here"})
 
 
-async def test_agent_of_pydantic_ai_that_is_left_early_takes_its_calls_along() -> None:
-    """Whoever stops reading has stopped the tool, and its cleanup has run."""
+async def test_leaving_an_agent_of_pydantic_ai_early_cancels_its_calls() -> None:
+    """When the reader stops, the tool is cancelled and its cleanup has run."""
     from pydantic_ai import Agent
 
     from agents_tools.export import to_pydantic_ai
@@ -257,8 +257,8 @@ async def test_agent_of_pydantic_ai_that_is_left_early_takes_its_calls_along() -
     assert functions.finished == ["wait"]
 
 
-async def test_arguments_that_are_no_object_do_not_end_a_run_of_pydantic_ai() -> None:
-    """Its own tool from a schema would be called with them, and raise."""
+async def test_arguments_that_are_not_an_object_do_not_end_a_run_of_pydantic_ai() -> None:
+    """A tool that Pydantic AI creates from a schema would be called with them and raise."""
     report = await harness_of("pydantic_ai").run(
         harness_of("pydantic_ai").ours([delete]), [Call("c1", "delete", "[1]")]
     )
@@ -266,8 +266,8 @@ async def test_arguments_that_are_no_object_do_not_end_a_run_of_pydantic_ai() ->
     assert ran == []
 
 
-async def test_enabling_sees_the_dependencies_of_pydantic_ai() -> None:
-    """A tool that is not for this user is not offered."""
+async def test_is_enabled_receives_the_dependencies_of_pydantic_ai() -> None:
+    """A tool that is disabled for the user is not offered."""
     from pydantic_ai import Agent
     from pydantic_ai.models.test import TestModel
 
@@ -287,8 +287,8 @@ async def test_enabling_sees_the_dependencies_of_pydantic_ai() -> None:
 # --- LangChain
 
 
-def test_sync_code_of_langchain_calls_an_async_tool() -> None:
-    """Half of its users write `agent.invoke(...)`."""
+def test_synchronous_langchain_code_calls_an_async_tool() -> None:
+    """Many users write `agent.invoke(...)`."""
     from agents_tools.export import to_langchain
 
     @function_tool
@@ -317,7 +317,7 @@ def _graph(tool: FunctionTool[..., Any], **options: Any) -> Any:
 
 @pytest.mark.parametrize(("answer", "after"), [(True, ["a"]), ("no", [])])
 async def test_approval_interrupts_a_graph(answer: Any, after: list[str]) -> None:
-    """A person decides there as for any interrupt; the tool runs once, or not at all."""
+    """The approval works like any interrupt; the tool runs once, or not at all."""
     from langgraph.checkpoint.memory import InMemorySaver
     from langgraph.types import Command
 
@@ -335,8 +335,8 @@ async def test_approval_interrupts_a_graph(answer: Any, after: list[str]) -> Non
     assert ran == after
 
 
-async def test_parameters_may_have_the_names_that_langchain_uses() -> None:
-    """`config`, `run_manager` and `runtime` are words that tools use as well."""
+async def test_parameters_can_have_names_reserved_by_langchain() -> None:
+    """Tools also use the names `config`, `run_manager` and `runtime`."""
     from agents_tools.export import to_langchain
 
     @function_tool
@@ -349,7 +349,7 @@ async def test_parameters_may_have_the_names_that_langchain_uses() -> None:
 
 
 async def test_metadata_of_a_result_is_the_artifact_of_langchain() -> None:
-    """What is not for the model is in the message, and not in what it reads."""
+    """It is in the message but not in the text for the model."""
     from agents_tools.export import to_langchain
 
     @function_tool
@@ -364,7 +364,7 @@ async def test_metadata_of_a_result_is_the_artifact_of_langchain() -> None:
 
 
 async def test_context_of_a_graph_reaches_the_tool() -> None:
-    """The application's object of the graph is that of the tool."""
+    """The tool receives the context object that the application passed to the graph."""
     from langchain.agents import create_agent
 
     from agents_tools.export import to_langchain
@@ -382,8 +382,8 @@ async def test_context_of_a_graph_reaches_the_tool() -> None:
     assert state["messages"][-2].text == "Ann"
 
 
-async def test_tool_of_ours_in_a_graph_that_is_our_tool_is_heard_once() -> None:
-    """A call has one start and one end, whoever tells of it, and its events are said once."""
+async def test_events_of_our_tool_inside_a_graph_tool_are_published_once() -> None:
+    """A call has one start and one end, even if both the framework and the tool report it."""
     from langchain.agents import create_agent
 
     from agents_tools.export import to_langchain
@@ -393,10 +393,10 @@ async def test_tool_of_ours_in_a_graph_that_is_our_tool_is_heard_once() -> None:
 
     model = _Model(calls=[Call("c1", "crawl", '{"pages": 2}')])
     graph = create_agent(model, tools=[to_langchain(TOOLS["crawl"])], name="Scout")
-    async with listen() as heard:
+    async with listen() as listener:
         outcome = await as_tool(graph, streaming=True).call(None, '{"input": "go"}')
     assert outcome.output == "done"
-    events = list(heard)
+    events = list(listener)
     check_events(events)
     inside = [event.type for event in events if event.path[1:] == ("c1",)]
     assert inside == [
@@ -407,8 +407,8 @@ async def test_tool_of_ours_in_a_graph_that_is_our_tool_is_heard_once() -> None:
     ]
 
 
-async def test_tool_of_ours_in_an_agent_of_pydantic_ai_that_is_our_tool_is_heard_once() -> None:
-    """As above, where the framework may tell of the call before or after the tool does."""
+async def test_events_of_our_tool_inside_a_pydantic_ai_tool_are_published_once() -> None:
+    """The framework can report the call before or after the tool does."""
     from pydantic_ai import Agent
 
     from agents_tools.export import to_pydantic_ai
@@ -417,9 +417,9 @@ async def test_tool_of_ours_in_an_agent_of_pydantic_ai_that_is_our_tool_is_heard
 
     model = _scripted(Call("c1", "crawl", '{"pages": 2}'))
     agent = Agent(model, tools=to_pydantic_ai([TOOLS["crawl"]]), name="Scout")
-    async with listen() as heard:
+    async with listen() as listener:
         await as_tool(agent, streaming=True).call(None, '{"input": "go"}')
-    events = list(heard)
+    events = list(listener)
     check_events(events)
     assert [event.type for event in events].count("tool_progress_event") == 2
     assert [event.path for event in events if event.type == "tool_stream_start_event"] == [
@@ -428,8 +428,8 @@ async def test_tool_of_ours_in_an_agent_of_pydantic_ai_that_is_our_tool_is_heard
     ]
 
 
-async def test_graph_that_is_left_early_takes_its_calls_along() -> None:
-    """Whoever stops reading has stopped the tool, and its cleanup has run."""
+async def test_leaving_a_graph_early_cancels_its_calls() -> None:
+    """When the reader stops, the tool is cancelled and its cleanup has run."""
     from langchain.agents import create_agent
 
     from agents_tools.export import to_langchain
@@ -448,8 +448,8 @@ async def test_graph_that_is_left_early_takes_its_calls_along() -> None:
     assert functions.finished == ["wait"]
 
 
-def test_sync_graph_streams_what_a_tool_says() -> None:
-    """The stream of `graph.stream(...)` is fed from another thread."""
+def test_a_synchronous_graph_streams_the_events_of_a_tool() -> None:
+    """Another thread writes to the stream of `graph.stream(...)`."""
     from langchain.agents import create_agent
 
     from agents_tools.export import to_langchain
@@ -458,14 +458,14 @@ def test_sync_graph_streams_what_a_tool_says() -> None:
 
     model = _Model(calls=[Call("c1", "crawl", '{"pages": 2}')])
     graph: Any = create_agent(model, tools=[to_langchain(TOOLS["crawl"])])
-    with listen() as heard:
+    with listen() as listener:
         streamed = list(graph.stream({"messages": [("user", "go")]}, stream_mode="custom"))
-    assert [event["type"] for event in streamed] == [event.type for event in heard]
+    assert [event["type"] for event in streamed] == [event.type for event in listener]
     assert len(streamed) == 4
 
 
-async def test_tools_of_langchain_that_answer_with_pictures() -> None:
-    """Content blocks of theirs are blocks of ours."""
+async def test_langchain_tools_can_return_images() -> None:
+    """Content blocks of LangChain are converted to blocks of this library."""
     from langchain_core.tools import tool as foreign_tool
 
     from agents_tools.export import from_langchain
@@ -483,8 +483,8 @@ async def test_tools_of_langchain_that_answer_with_pictures() -> None:
     assert outcome.output == [ToolOutputText("see"), ToolOutputImage(data=PIXEL)]
 
 
-async def test_tools_of_langchain_that_want_the_runtime_of_a_graph_get_one() -> None:
-    """What they write to its streams is heard, and the application's object is its context."""
+async def test_langchain_tools_with_a_runtime_parameter_receive_one() -> None:
+    """Its stream writer publishes events, and its context is the object of the application."""
     from langchain_core.tools import tool as foreign_tool
     from langgraph.config import get_stream_writer
     from langgraph.prebuilt import ToolRuntime
@@ -501,13 +501,13 @@ async def test_tools_of_langchain_that_want_the_runtime_of_a_graph_get_one() -> 
     watch.__annotations__["runtime"] = ToolRuntime[Any, Any]
     tool = from_langchain(foreign_tool(watch))
     assert list(tool.params_json_schema["properties"]) == ["topic"]
-    heard: list[Any] = []
-    context = ToolContext("Ann", tool_call_id="c1", emit=heard.append)
+    received: list[Any] = []
+    context = ToolContext("Ann", tool_call_id="c1", emit=received.append)
     assert (await tool.call(context, '{"topic": "owls"}')).output == "owls Ann c1"
-    assert [event.data for event in heard[1:-1]] == ['{"from":"runtime"}', "delta", "writer"]
+    assert [event.data for event in received[1:-1]] == ['{"from":"runtime"}', "delta", "writer"]
 
 
-def test_tools_of_langchain_that_need_a_graph_are_refused() -> None:
+def test_langchain_tools_that_need_a_graph_are_refused() -> None:
     """Nothing would fill the parameter, and every call would fail."""
     from langchain_core.tools import tool as foreign_tool
     from langgraph.prebuilt import InjectedState
@@ -529,8 +529,8 @@ def test_tools_of_langchain_that_need_a_graph_are_refused() -> None:
 # --- the SDKs of Anthropic and OpenAI
 
 
-def test_sync_clients_get_sync_tools() -> None:
-    """A program without an event loop has the same tools."""
+def test_synchronous_clients_get_synchronous_tools() -> None:
+    """A program without an event loop can use the same tools."""
     from agents_tools.export import to_anthropic_sdk, to_openai_sdk
 
     @function_tool
@@ -542,8 +542,8 @@ def test_sync_clients_get_sync_tools() -> None:
     assert to_openai_sdk(double, sync=True).execute({"number": 21}) == "42"
 
 
-async def test_failure_is_an_error_of_anthropics_runner() -> None:
-    """The runner sends `is_error` with the text, whole."""
+async def test_a_failure_is_an_error_of_anthropics_runner() -> None:
+    """The runner sends `is_error` with the full text."""
     from anthropic.lib.tools import ToolError
 
     from agents_tools.export import to_anthropic_sdk
@@ -553,8 +553,8 @@ async def test_failure_is_an_error_of_anthropics_runner() -> None:
     assert isinstance(caught.value.content, str)
 
 
-async def test_options_of_a_provider_are_on_the_wire_of_its_runner() -> None:
-    """What `metadata` says for a provider is for its runner as well."""
+async def test_options_of_a_provider_are_sent_by_its_runner() -> None:
+    """`metadata` for a provider applies to its runner as well."""
     from agents_tools.export import to_anthropic_sdk, to_openai_agents, to_openai_sdk
 
     tool = delete.with_(
@@ -570,8 +570,8 @@ async def test_options_of_a_provider_are_on_the_wire_of_its_runner() -> None:
     assert to_openai_agents(tool).defer_loading is True
 
 
-async def test_tools_of_the_sdks_become_ours() -> None:
-    """Sync functions of theirs run in a thread; their blocks and errors are ours."""
+async def test_tools_of_the_sdks_are_converted_to_ours() -> None:
+    """Synchronous functions run in a thread; blocks and errors are converted."""
     from anthropic import beta_tool
     from anthropic.lib.tools import ToolError
     from openai.lib.responses_tool_runner import RegisteredFunction
@@ -607,8 +607,8 @@ async def test_tools_of_the_sdks_become_ours() -> None:
 
 
 @pytest.mark.parametrize("name", ["langchain", "pydantic_ai"])
-def test_schema_is_handed_over_as_a_copy(name: str) -> None:
-    """Some frameworks write into what they are given; the tool is not theirs."""
+def test_a_schema_is_passed_as_a_copy(name: str) -> None:
+    """Some frameworks modify the schema they receive; this must not affect the tool."""
     from tests.frameworks.tools import TOOLS
 
     book = TOOLS["book"]
@@ -616,14 +616,14 @@ def test_schema_is_handed_over_as_a_copy(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         made = harness_of(name).ours([book])[0]
-    given = made.args_schema if name == "langchain" else made.function_schema.json_schema
-    assert given == book.params_json_schema
-    given["properties"].clear()
+    exported = made.args_schema if name == "langchain" else made.function_schema.json_schema
+    assert exported == book.params_json_schema
+    exported["properties"].clear()
     assert json.dumps(book.params_json_schema) == before
 
 
-async def test_ai_messages_of_langchain_are_not_tools() -> None:
-    """Whoever mixes things up is told what the function takes."""
+async def test_langchain_messages_are_refused_as_tools() -> None:
+    """The error names the accepted values."""
     from agents_tools.export import from_langchain, to_langchain
 
     with pytest.raises(

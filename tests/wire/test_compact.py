@@ -1,4 +1,4 @@
-"""Fewer tokens, the same meaning."""
+"""Test that compact schemas use fewer tokens and keep their meaning."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ class Drawing(BaseModel):
     rotation: Optional[float]
 
 
-def of(**properties: Any) -> dict[str, Any]:
-    """Make an object schema that requires all its properties."""
+def object_schema(**properties: Any) -> dict[str, Any]:
+    """Return an object schema that requires all its properties."""
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
-def compacted(schema: Any, form: CompactForm = FULL_JSON_SCHEMA) -> Any:
-    """Write one required property, and give what became of it."""
-    return compact(of(x=schema), form)["properties"]["x"]
+def compact_property(schema: Any, form: CompactForm = FULL_JSON_SCHEMA) -> Any:
+    """Compact one required property and return its schema."""
+    return compact(object_schema(x=schema), form)["properties"]["x"]
 
 
-def test_a_models_schema_gets_short() -> None:
-    """All the steps at once, to be read against what pydantic gives."""
+def test_the_schema_of_a_model_becomes_shorter() -> None:
+    """All steps at once, to compare with the schema of pydantic."""
     assert compact(Drawing.model_json_schema(), FULL_JSON_SCHEMA) == snapshot(
         {
             "description": "What a tool takes.",
@@ -99,8 +99,8 @@ def test_a_models_schema_gets_short() -> None:
     )
 
 
-def test_the_input_is_left_alone() -> None:
-    """A tool's schema is shared by all exports, so none may change it."""
+def test_the_input_is_not_modified() -> None:
+    """All exports share the schema of a tool, so none may change it."""
     schema = Drawing.model_json_schema()
     before = copy.deepcopy(schema)
     compact(schema, FULL_JSON_SCHEMA)
@@ -136,9 +136,9 @@ def test_the_input_is_left_alone() -> None:
         ),
     ],
 )
-def test_what_can_be_said_shorter_is(schema: Any, expected: Any) -> None:
-    """Each step on its own; values, such as a default, are no schemas and stay as they are."""
-    assert compacted(schema) == expected
+def test_redundant_keywords_are_shortened(schema: Any, expected: Any) -> None:
+    """Tests each step separately; values such as a default are not schemas and stay the same."""
+    assert compact_property(schema) == expected
 
 
 @pytest.mark.parametrize(
@@ -150,14 +150,14 @@ def test_what_can_be_said_shorter_is(schema: Any, expected: Any) -> None:
         {"allOf": [{"minLength": 2}], "type": "string"},
     ],
 )
-def test_what_would_mean_something_else_stays(schema: Any) -> None:
-    """Shorter is no excuse."""
-    assert compacted(schema) == schema
+def test_keywords_that_carry_meaning_stay(schema: Any) -> None:
+    """Compacting must not change the meaning."""
+    assert compact_property(schema) == schema
 
 
-def test_leaving_out_is_the_only_way_to_say_nothing() -> None:
-    """Offering null beside it costs tokens and tells the model nothing."""
-    schema = of()
+def test_a_null_default_is_expressed_only_by_omission() -> None:
+    """A null alternative next to an optional key costs tokens without information."""
+    schema = object_schema()
     schema["properties"] = {
         "a": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
         "b": {"enum": ["x", None], "default": None},
@@ -177,32 +177,38 @@ def test_leaving_out_is_the_only_way_to_say_nothing() -> None:
     )
 
 
-def test_a_definition_used_once_takes_its_place() -> None:
-    """Its name and two braces are tokens that say nothing."""
-    schema = {**of(x={"$ref": "#/$defs/A"}), "$defs": {"A": of(y={"type": "string"})}}
+def test_a_definition_used_once_is_inlined() -> None:
+    """Its name and the reference cost tokens without information."""
+    schema = {
+        **object_schema(x={"$ref": "#/$defs/A"}),
+        "$defs": {"A": object_schema(y={"type": "string"})},
+    }
     assert "$defs" not in compact(schema, FULL_JSON_SCHEMA)
 
 
 def test_a_large_definition_used_twice_is_shared() -> None:
-    """Writing it out twice would cost more than its name."""
-    big = of(**{f"field_{n}": {"type": "string"} for n in range(9)})
-    schema = {**of(x={"$ref": "#/$defs/A"}, y={"$ref": "#/$defs/A"}), "$defs": {"A": big, "B": big}}
+    """Inlining it twice would cost more than its name."""
+    big = object_schema(**{f"field_{n}": {"type": "string"} for n in range(9)})
+    schema = {
+        **object_schema(x={"$ref": "#/$defs/A"}, y={"$ref": "#/$defs/A"}),
+        "$defs": {"A": big, "B": big},
+    }
     short = compact(schema, FULL_JSON_SCHEMA)
     assert short["properties"] == {"x": {"$ref": "#/$defs/A"}, "y": {"$ref": "#/$defs/A"}}
     assert list(short["$defs"]) == ["A"]
 
 
-def test_a_small_definition_used_twice_is_written_out() -> None:
+def test_a_small_definition_used_twice_is_inlined() -> None:
     """An enumeration of two words is shorter than a reference to it."""
     schema = {
-        **of(x={"$ref": "#/$defs/Color"}, y={"$ref": "#/$defs/Color"}),
+        **object_schema(x={"$ref": "#/$defs/Color"}, y={"$ref": "#/$defs/Color"}),
         "$defs": {"Color": {"enum": ["red", "blue"], "type": "string", "title": "Color"}},
     }
     assert compact(schema, FULL_JSON_SCHEMA)["properties"]["y"] == {"enum": ["red", "blue"]}
 
 
 def test_a_recursive_definition_keeps_its_reference() -> None:
-    """There is no other finite form that means the same."""
+    """No other finite form has the same meaning."""
     short = compact(Tree.model_json_schema(), FULL_JSON_SCHEMA)
     validator = jsonschema_rs.validator_for(short)
     assert validator.is_valid(
@@ -212,7 +218,7 @@ def test_a_recursive_definition_keeps_its_reference() -> None:
 
 
 @pytest.mark.requirement("A73")
-def test_references_are_written_out_where_nobody_can_follow_them() -> None:
+def test_references_are_inlined_for_models_that_cannot_follow_them() -> None:
     """Some models read `$ref` as text."""
     short = compact(Drawing.model_json_schema(), INLINED)
     assert "$ref" not in str(short)
@@ -233,9 +239,12 @@ def test_references_are_written_out_where_nobody_can_follow_them() -> None:
 
 
 @pytest.mark.requirement("A73")
-def test_a_recursive_type_is_cut_and_says_so() -> None:
-    """It would not end; the model learns that the form goes on."""
-    tree = {**of(root={"$ref": "#/$defs/Tree"}), "$defs": Tree.model_json_schema()["$defs"]}
+def test_a_recursive_type_is_cut_with_a_note() -> None:
+    """Inlining would not end; the note tells the model that the structure repeats."""
+    tree = {
+        **object_schema(root={"$ref": "#/$defs/Tree"}),
+        "$defs": Tree.model_json_schema()["$defs"],
+    }
     assert compact(tree, INLINED) == snapshot(
         {
             "type": "object",
@@ -278,8 +287,8 @@ def test_a_recursive_type_is_cut_and_says_so() -> None:
 
 
 def test_a_recursive_root_is_cut_too() -> None:
-    """Hand-written schemas say `#` for the whole schema."""
-    schema = of(name={"type": "string"}, inner={"$ref": "#"})
+    """Hand-written schemas use `#` for the whole schema."""
+    schema = object_schema(name={"type": "string"}, inner={"$ref": "#"})
     short = compact(schema, INLINED)
     assert "$ref" not in str(short)
     assert jsonschema_rs.validator_for(short).is_valid(
@@ -287,29 +296,31 @@ def test_a_recursive_root_is_cut_too() -> None:
     )
 
 
-def test_a_type_that_recurs_in_many_places_is_cut_sooner() -> None:
-    """Each level multiplies by the number of places, and the model pays for all of them."""
-    node = of(**{f"n{n}": {"$ref": "#/$defs/N"} for n in range(12)})
-    short = compact({**of(x={"$ref": "#/$defs/N"}), "$defs": {"N": node}}, INLINED)
+def test_a_type_that_recurs_in_many_places_is_cut_earlier() -> None:
+    """Each level multiplies by the number of places, and each copy costs tokens."""
+    node = object_schema(**{f"n{n}": {"$ref": "#/$defs/N"} for n in range(12)})
+    short = compact({**object_schema(x={"$ref": "#/$defs/N"}), "$defs": {"N": node}}, INLINED)
     assert str(short).count("A nested N") == 12
 
 
 def test_references_that_multiply_are_refused() -> None:
-    """Thirty small definitions can stand for a billion parts once they are written out."""
+    """Thirty small definitions can expand to a billion parts."""
     definitions: dict[str, Any] = {"D30": {"type": "string"}}
     for number in range(30):
         to = {"$ref": f"#/$defs/D{number + 1}"}
-        definitions[f"D{number}"] = of(a=to, b=to)
-    schema = {**of(x={"$ref": "#/$defs/D0"}), "$defs": definitions}
+        definitions[f"D{number}"] = object_schema(a=to, b=to)
+    schema = {**object_schema(x={"$ref": "#/$defs/D0"}), "$defs": definitions}
     assert compact(schema, FULL_JSON_SCHEMA)["$defs"]
     with pytest.raises(UserError, match="more than 20,000 parts after its references are inlined"):
         compact(schema, INLINED)
 
 
 @pytest.mark.parametrize("form", [FULL_JSON_SCHEMA, INLINED])
-def test_objects_that_list_their_properties_are_closed(form: CompactForm) -> None:
-    """Models invent keys where nothing forbids it."""
-    short = compact(of(x=of(y={"type": "string"}), z={"type": "object"}), form)
+def test_objects_with_listed_properties_are_closed(form: CompactForm) -> None:
+    """Models invent keys unless the schema forbids it."""
+    short = compact(
+        object_schema(x=object_schema(y={"type": "string"}), z={"type": "object"}), form
+    )
     assert short["additionalProperties"] is False
     assert short["properties"]["x"]["additionalProperties"] is False
     assert short["properties"]["z"] == {"type": "object"}
@@ -318,38 +329,48 @@ def test_objects_that_list_their_properties_are_closed(form: CompactForm) -> Non
 @pytest.mark.parametrize(
     "schema",
     [
-        {"allOf": [of(a={"type": "string"}), of(b={"type": "string"})]},
-        {"allOf": [{"$ref": "#/$defs/A"}, of(b={"type": "string"})]},
-        {**of(a={"type": "string"}), "anyOf": [of(b={"type": "string"}), of(b={"type": "number"})]},
-        {**of(b={"type": "string"}), "$ref": "#/$defs/A"},
-        {**of(a={"type": "string"}), "if": of(a={"const": "1"}), "then": of(b={"type": "string"})},
-        {"not": of(c={"type": "string"}), "type": "object"},
+        {"allOf": [object_schema(a={"type": "string"}), object_schema(b={"type": "string"})]},
+        {"allOf": [{"$ref": "#/$defs/A"}, object_schema(b={"type": "string"})]},
+        {
+            **object_schema(a={"type": "string"}),
+            "anyOf": [object_schema(b={"type": "string"}), object_schema(b={"type": "number"})],
+        },
+        {**object_schema(b={"type": "string"}), "$ref": "#/$defs/A"},
+        {
+            **object_schema(a={"type": "string"}),
+            "if": object_schema(a={"const": "1"}),
+            "then": object_schema(b={"type": "string"}),
+        },
+        {"not": object_schema(c={"type": "string"}), "type": "object"},
     ],
 )
 @pytest.mark.parametrize("form", [FULL_JSON_SCHEMA, INLINED])
-def test_objects_that_others_add_to_stay_open(schema: Any, form: CompactForm) -> None:
-    """Closing one part of a combination would forbid what the other part asks for."""
-    whole = {**of(x=schema, again={"$ref": "#/$defs/A"}), "$defs": {"A": of(a={"type": "string"})}}
+def test_objects_in_combinations_stay_open(schema: Any, form: CompactForm) -> None:
+    """Closing one part of a combination would forbid the properties of another part."""
+    whole = {
+        **object_schema(x=schema, again={"$ref": "#/$defs/A"}),
+        "$defs": {"A": object_schema(a={"type": "string"})},
+    }
     arguments = {"x": {"a": "1", "b": "2"}, "again": {"a": "1"}}
     assert jsonschema_rs.validator_for(whole).is_valid(arguments)
     assert jsonschema_rs.validator_for(compact(whole, form)).is_valid(arguments)
 
 
-def test_an_exclusion_is_never_widened() -> None:
-    """Closing what `not` speaks of would let more through."""
-    schema = {"type": "object", "not": of(c={"type": "string"})}
-    validator = jsonschema_rs.validator_for(compact(of(x=schema), FULL_JSON_SCHEMA))
+def test_a_negated_schema_is_not_closed() -> None:
+    """Closing the schema inside `not` would accept more values."""
+    schema = {"type": "object", "not": object_schema(c={"type": "string"})}
+    validator = jsonschema_rs.validator_for(compact(object_schema(x=schema), FULL_JSON_SCHEMA))
     assert not validator.is_valid({"x": {"c": "1", "d": "2"}})
 
 
-def test_odd_references_leave_the_schema_as_it_is() -> None:
-    """A schema with references out of itself may be known to the provider; we do not touch it."""
-    schema = of(x={"$ref": "https://example.org/s.json", "title": "X"})
+def test_unresolvable_references_leave_the_schema_unchanged() -> None:
+    """The provider may know an external reference."""
+    schema = object_schema(x={"$ref": "https://example.org/s.json", "title": "X"})
     assert compact(schema, FULL_JSON_SCHEMA) == schema
 
 
-def test_a_reference_may_point_anywhere_in_the_schema() -> None:
-    """The place it points to can move when the schema is rewritten."""
+def test_a_reference_can_point_anywhere_in_the_schema() -> None:
+    """Its target can move when the schema is rewritten."""
     x = {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}], "default": None}
     schema = {
         "type": "object",
@@ -360,12 +381,12 @@ def test_a_reference_may_point_anywhere_in_the_schema() -> None:
     assert not validator.is_valid({"y": 0})
 
 
-def test_constraints_a_provider_ignores_are_told() -> None:
-    """A model can only keep to what it reads."""
+def test_constraints_that_a_provider_ignores_are_described() -> None:
+    """A model can only respect constraints that it reads."""
     form = CompactForm(
         keywords=frozenset({"minimum", "maximum"}), null_literals=False, bare_literals=False
     )
-    schema = of(
+    schema = object_schema(
         a={"type": "string", "minLength": 2, "description": "A name."},
         b={"type": "integer", "exclusiveMinimum": 0, "default": 3},
         c={"type": "string", "const": "x"},

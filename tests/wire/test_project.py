@@ -1,4 +1,4 @@
-"""What every projection has in common: strictness, names, options, decoding, keeping."""
+"""Test the common parts of all projections: strict mode, names, options, decoding and caching."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ OPEN: dict[str, Any] = {
 
 
 def parameters(wire: dict[str, Any]) -> dict[str, Any]:
-    """Find the schema in a definition, whatever the provider calls it."""
+    """Return the schema of a definition, whatever key the provider uses."""
     if "function" in wire:
         return parameters(wire["function"])
     if "toolSpec" in wire:
@@ -56,39 +56,39 @@ def parameters(wire: dict[str, Any]) -> dict[str, Any]:
     return next(wire[key] for key in keys if key in wire)
 
 
-def test_every_provider_has_a_module_of_its_name() -> None:
-    """`project` finds them by it, so a loop can take the name from its model."""
+def test_every_provider_has_a_module_with_its_name() -> None:
+    """`project` finds the module by the name of the provider."""
     made = of_fields("t", a=(str, ...))
     assert tuple(EXPORTS) == PROVIDERS
     for name, export in EXPORTS.items():
         assert project(made, name).wire == export(made)
 
 
-def test_an_unknown_provider_is_named_with_the_known_ones() -> None:
-    """A typing mistake must not end in an import error."""
+def test_the_error_for_an_unknown_provider_lists_the_known_ones() -> None:
+    """A typo must not end in an import error."""
     with pytest.raises(UserError, match=r"'openay'.*openai_responses, openai_chat"):
         project(of_fields("t"), "openay")
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_each_caller_gets_a_definition_of_its_own(provider: str) -> None:
-    """Clients change what they are given, and the next request must not see it."""
+def test_each_caller_gets_its_own_copy_of_a_definition(provider: str) -> None:
+    """Clients can modify a definition, and the next request must not be affected."""
     made = five_tools()[2]
     first = EXPORTS[provider](made)
     parameters(first)["properties"].clear()
     assert parameters(EXPORTS[provider](made))["properties"]
 
 
-def test_a_projection_is_made_once() -> None:
-    """A loop asks for it in every turn."""
+def test_a_projection_is_cached() -> None:
+    """The runner requests it in every turn."""
     made = of_fields("t", a=(str, ...))
     assert project(made, "anthropic") is project(made, "anthropic")
     assert project(made, "anthropic") is not project(made, "anthropic", True)
     assert project(made, "mcp") is not project(made, "mcp", inline_refs=True)
 
 
-def test_a_projection_goes_with_its_tool() -> None:
-    """A server that lists other tools each hour must not grow."""
+def test_a_projection_is_released_with_its_tool() -> None:
+    """The memory of a server whose tools change every hour must not grow."""
     made = of_fields("t", a=(str, ...))
     seen = [weakref.ref(project(made, "mcp")), weakref.ref(made)]
     del made
@@ -96,7 +96,7 @@ def test_a_projection_goes_with_its_tool() -> None:
     assert [reference() for reference in seen] == [None, None]
 
 
-def test_threads_may_project_at_once() -> None:
+def test_threads_can_project_concurrently() -> None:
     """Applications serve several requests with the same tools."""
     made = five_tools()
     with ThreadPoolExecutor(4, thread_name_prefix="agents-tools-test") as pool:
@@ -105,11 +105,11 @@ def test_threads_may_project_at_once() -> None:
     assert all(wire == wires[0] for wire in wires)
 
 
-# -- strictness --------------------------------------------------------------------------------
+# -- strict mode -------------------------------------------------------------------------------
 
 
-def test_openai_is_asked_to_be_strict_as_the_tool_says() -> None:
-    """The tool knows whether its schema was made for it; the caller can overrule it."""
+def test_the_strict_setting_of_a_tool_applies_to_openai() -> None:
+    """The tool knows whether its schema is strict; the caller can override it."""
     yes, no = tool("yes", ONE), tool("no", ONE, strict=False)
     assert [to_openai_responses(t)["strict"] for t in (yes, no)] == [True, False]
     assert to_openai_responses(no, strict=True)["strict"] is True
@@ -118,7 +118,7 @@ def test_openai_is_asked_to_be_strict_as_the_tool_says() -> None:
     assert "strict" not in to_openai_chat(no)["function"]
 
 
-def test_anthropic_and_bedrock_are_strict_only_when_asked() -> None:
+def test_anthropic_and_bedrock_are_strict_only_on_request() -> None:
     """They refuse a request with more than a few strict tools."""
     made = tool("t", ONE)
     asked = tool("t", ONE, metadata={"anthropic": {"strict": True}, "bedrock": {"strict": True}})
@@ -130,8 +130,8 @@ def test_anthropic_and_bedrock_are_strict_only_when_asked() -> None:
     assert to_bedrock(asked)["toolSpec"]["strict"] is True
 
 
-def test_a_tool_that_cannot_be_strict_warns_once_and_goes_out_anyway() -> None:
-    """It works without; the author should hear of it, but not in every turn."""
+def test_a_tool_that_cannot_be_strict_warns_once_and_is_exported() -> None:
+    """It works without strict mode; the author needs one warning, not one per turn."""
     made = tool("tag", OPEN)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -147,8 +147,8 @@ def test_a_tool_that_cannot_be_strict_warns_once_and_goes_out_anyway() -> None:
     assert "strict" not in wires[2]["function"]
 
 
-def test_a_warning_that_is_an_error_leaves_the_tool_usable() -> None:
-    """Programs run with warnings as errors in their tests."""
+def test_a_warning_raised_as_an_error_leaves_the_tool_usable() -> None:
+    """Programs treat warnings as errors in their tests."""
     made = tool("tag", OPEN)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -157,8 +157,8 @@ def test_a_warning_that_is_an_error_leaves_the_tool_usable() -> None:
         assert "strict" not in to_openai_chat(made)["function"]
 
 
-def test_a_tool_exported_without_strict_mode_says_nothing() -> None:
-    """Who did not ask for it need not hear that it was impossible."""
+def test_a_tool_exported_without_strict_mode_does_not_warn() -> None:
+    """The warning matters only to users who requested strict mode."""
     made = tool("tag", OPEN)
     to_openai_chat(made, strict=False)
     for provider in ("anthropic", "gemini", "bedrock", "mcp"):
@@ -167,7 +167,7 @@ def test_a_tool_exported_without_strict_mode_says_nothing() -> None:
 
 @pytest.mark.requirement("A73")
 def test_a_recursive_tool_is_strict_only_with_references() -> None:
-    """Cut at some depth it has an open end, which strict mode refuses."""
+    """A schema cut at some depth has an open end, which strict mode refuses."""
     schema = {**ONE, "properties": {"a": {"$ref": "#/$defs/N"}}}
     node = {"type": "object", "properties": {"n": {"$ref": "#/$defs/N"}}}
     made = tool("walk", {**schema, "$defs": {"N": node}})
@@ -180,8 +180,8 @@ def test_a_recursive_tool_is_strict_only_with_references() -> None:
 # -- decoding ----------------------------------------------------------------------------------
 
 
-def test_arguments_come_back_as_the_tool_knows_them() -> None:
-    """The null of the strict dialect means that the parameter was left out; the tool's own stays."""
+def test_decoded_arguments_match_the_schema_of_the_tool() -> None:
+    """Nulls of the strict dialect are removed; nulls that the tool allows stay."""
     made = of_fields("t", path=(str, ...), limit=(int, 10), note=(Optional[str], None))
     projection = project(made, "openai_responses")
     assert projection.strict is True
@@ -193,13 +193,15 @@ def test_arguments_come_back_as_the_tool_knows_them() -> None:
     ("provider", "strict"),
     [*[(provider, False) for provider in PROVIDERS], ("anthropic", True), ("bedrock", True)],
 )
-def test_decoding_does_nothing_where_nothing_was_introduced(provider: str, strict: bool) -> None:
-    """Only the dialect of OpenAI turns leaving out into null."""
+def test_decoding_changes_nothing_without_the_strict_openai_dialect(
+    provider: str, strict: bool
+) -> None:
+    """Only the dialect of OpenAI expresses an omitted key as null."""
     made = of_fields("t", path=(str, ...), limit=(int, 10))
     assert project(made, provider, strict).decode is unchanged
 
 
-def test_decoding_does_nothing_where_every_parameter_is_required() -> None:
+def test_decoding_changes_nothing_if_every_parameter_is_required() -> None:
     """No parameter had to become nullable."""
     made = of_fields("t", path=(str, ...), note=(Optional[str], ...))
     assert project(made, "openai_chat").decode is unchanged
@@ -209,8 +211,8 @@ def test_decoding_does_nothing_where_every_parameter_is_required() -> None:
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "bedrock"])
-def test_parameters_with_other_letters_are_renamed_on_the_wire(provider: str) -> None:
-    """Anthropic refuses the whole request for one such name, whosever tool it is in."""
+def test_parameters_with_unsupported_characters_are_renamed(provider: str) -> None:
+    """Anthropic refuses the whole request for one such name in any tool."""
     schema = {
         "type": "object",
         "properties": {
@@ -251,15 +253,15 @@ How large.
     assert list(decoded.values()) == list(arguments.values())
 
 
-def test_other_providers_take_any_name() -> None:
-    """A name is changed only where it has to be."""
+def test_other_providers_accept_any_parameter_name() -> None:
+    """A name is changed only where necessary."""
     made = of_fields("t", größe=(str, ...))
     for provider in ("openai_chat", "gemini", "mcp"):
         assert list(parameters(EXPORTS[provider](made))["properties"]) == ["größe"]
 
 
 def test_gemini_refuses_a_tool_name_that_starts_with_a_digit() -> None:
-    """The request would fail for all tools; the message names the one to rename."""
+    """The request would fail for all tools; the error names the tool to rename."""
     with pytest.raises(UserError, match=r"name '3d_render' is invalid.*[Rr]ename"):
         to_gemini(tool("3d_render", ONE))
 
@@ -268,7 +270,7 @@ def test_gemini_refuses_a_tool_name_that_starts_with_a_digit() -> None:
 
 
 def test_options_for_a_provider_are_merged_into_its_definition() -> None:
-    """Each provider has options that no other knows; a tool carries them along."""
+    """Each provider has options that no other provider knows, and a tool can set them."""
     made = tool(
         "t",
         ONE,
@@ -306,31 +308,33 @@ def test_options_for_a_provider_are_merged_into_its_definition() -> None:
         ("mcp", {"mcp": {"inputSchema": {}}}),
     ],
 )
-def test_options_cannot_change_what_the_tool_says(provider: str, options: dict[str, Any]) -> None:
-    """A call would come back under another name, or with arguments nobody checks."""
+def test_options_cannot_override_the_definition_of_the_tool(
+    provider: str, options: dict[str, Any]
+) -> None:
+    """A call could use another name or unvalidated arguments."""
     with pytest.raises(UserError, match=r"must not set .*: the tool itself defines it"):
         EXPORTS[provider](tool("t", ONE, metadata=options))
 
 
 @pytest.mark.parametrize("options", ["ephemeral", {"cache_control": object()}])
 def test_options_must_be_json(options: Any) -> None:
-    """They go over the wire as they are."""
+    """They are sent unchanged."""
     with pytest.raises(UserError, match=r"metadata\['anthropic'\] of tool 't'"):
         to_anthropic(tool("t", ONE, metadata={"anthropic": options}))
 
 
-# -- roots -------------------------------------------------------------------------------------
+# -- root schemas ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("provider", ["openai_responses", "openai_chat", "anthropic", "bedrock"])
-def test_a_bare_object_gets_its_empty_properties(provider: str) -> None:
-    """OpenAI refuses an object schema without them; servers leave them out."""
+def test_an_empty_object_schema_gets_empty_properties(provider: str) -> None:
+    """OpenAI refuses an object schema without them; servers omit them."""
     sent = parameters(EXPORTS[provider](tool("t", {"type": "object"})))
     assert sent["properties"] == {}
 
 
-def test_a_combination_at_the_root_is_spread_out() -> None:
-    """No model provider takes `anyOf` at the root, and a single such tool fails the request."""
+def test_a_combination_at_the_root_is_flattened() -> None:
+    """No provider accepts `anyOf` at the root, and one such tool fails the request."""
     schema = {
         "anyOf": [
             {"properties": {"id": {"type": "string"}}, "required": ["id"]},
@@ -354,14 +358,14 @@ def test_a_combination_at_the_root_is_spread_out() -> None:
     assert "anyOf" in to_mcp(made)["inputSchema"]
 
 
-def test_a_root_that_is_no_object_is_refused_with_the_tools_name() -> None:
-    """Providers take only an object, and the message must say whose schema it is."""
+def test_a_root_that_is_not_an_object_is_refused_with_the_tool_name() -> None:
+    """Providers accept only an object, and the error must name the tool."""
     with pytest.raises(UserError, match="tool 'hand_made' cannot be exported to openai_chat"):
         to_openai_chat(tool("hand_made", {**ONE, "$defs": {}, "allOf": [{"$ref": "#/nowhere"}]}))
 
 
-def test_a_description_is_not_said_twice() -> None:
-    """A model's docstring often becomes both the tool's description and its schema's."""
+def test_a_description_is_not_repeated() -> None:
+    """The docstring of a model is often the description of both the tool and its schema."""
     made = tool("t", {**ONE, "description": "Does it."}, "Does it.")
     assert "description" not in to_anthropic(made)["input_schema"]
 
@@ -370,14 +374,14 @@ def test_a_description_is_not_said_twice() -> None:
 
 
 class WebSearchTool:
-    """Stands for a tool that the provider runs."""
+    """A stand-in for a tool that the provider runs."""
 
     name = "web_search"
 
 
 @pytest.mark.requirement("A9")
-def test_a_hosted_tool_cannot_go_over_chat_completions() -> None:
-    """The provider would answer with an error about a malformed request."""
+def test_a_hosted_tool_cannot_be_exported_to_chat_completions() -> None:
+    """The provider would report a malformed request."""
     hosted: Any = WebSearchTool()
     with pytest.raises(UserError) as caught:
         to_openai_chat(hosted, model="openai-chat/gpt-5")
@@ -391,15 +395,15 @@ def test_a_hosted_tool_cannot_go_over_chat_completions() -> None:
 
 
 @pytest.mark.parametrize("provider", ["openai_responses", "anthropic", "gemini", "bedrock", "mcp"])
-def test_what_is_no_function_tool_is_refused_by_name(provider: str) -> None:
+def test_a_tool_that_is_not_a_function_tool_is_refused_by_name(provider: str) -> None:
     """It has no schema to send."""
     hosted: Any = WebSearchTool()
     with pytest.raises(UserError, match="WebSearchTool 'web_search' cannot be exported"):
         EXPORTS[provider](hosted)
 
 
-def test_a_description_from_the_schema_reaches_the_model() -> None:
-    """What a parameter is for decides whether the model uses it well."""
+def test_descriptions_in_the_schema_reach_the_model() -> None:
+    """The description of a parameter helps the model to use it correctly."""
     made = of_fields("t", a=(str, Field(description="The letter.")))
     for provider in PROVIDERS:
         assert (

@@ -1,4 +1,4 @@
-"""What holds for every schema: made-up models, their values, and the way there and back."""
+"""Property tests for all schemas: generated models, their values, export and decoding."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ FORMS = [
 
 @dataclass(frozen=True)
 class Sample:
-    """One value in the forms it takes.
+    """One value in its different forms.
 
     Attributes:
-        natural: As the tool's own schema has it.
-        short: With null left out where leaving out means null.
-        strict: As a model has to write it in strict mode.
-        back: What decoding has to make of that.
+        natural: In the form of the tool's own schema.
+        short: Without each null that equals leaving out the key.
+        strict: As a model writes it in strict mode.
+        back: The result of decoding the strict form.
     """
 
     natural: Any
@@ -48,7 +48,7 @@ class Sample:
 
 
 def same(value: Any) -> Sample:
-    """Make a sample that looks the same in every form."""
+    """Return a sample that is the same in every form."""
     return Sample(value, value, value, value)
 
 
@@ -72,16 +72,16 @@ leaves: st.SearchStrategy[Case] = st.sampled_from(
 
 
 def optional(case: Case) -> Case:
-    """Let `None` in."""
+    """Also allow `None`."""
     annotation, samples = case
     return Optional[annotation], samples | st.just(same(None))
 
 
 def listed(case: Case) -> Case:
-    """Make a list of it."""
+    """Return a case for lists of the case."""
     annotation, samples = case
 
-    def together(items: list[Sample]) -> Sample:
+    def merge(items: list[Sample]) -> Sample:
         return Sample(
             [i.natural for i in items],
             [i.short for i in items],
@@ -89,12 +89,12 @@ def listed(case: Case) -> Case:
             [i.back for i in items],
         )
 
-    return list[annotation], st.lists(samples, max_size=2).map(together)
+    return list[annotation], st.lists(samples, max_size=2).map(merge)
 
 
 @dataclass(frozen=True)
 class FieldCase:
-    """A field of a made-up model; `default` is missing where it is required."""
+    """A field of a generated model; `default` is missing where it is required."""
 
     case: Case
     default: tuple[Any, ...] = ()
@@ -112,27 +112,27 @@ LEFT_OUT_FOR_NONE = Sample(..., ..., None, None)
 """The same where `None` is the default and a value of its own: decoding need not tell them apart."""
 
 
-def given_as_null() -> Sample:
-    """`None` given where it is the default too: the short form leaves it out."""
+def null_as_default() -> Sample:
+    """Return a sample for a `None` that is also the default: the short form omits it."""
     return Sample(None, ..., None, None)
 
 
 def field_samples(field: FieldCase) -> st.SearchStrategy[Sample]:
-    """Give what a model may hold in one field, `...` standing for a key left out."""
+    """Return samples for one field; `...` stands for an omitted key."""
     samples = field.case[1]
     if not field.default:
         return samples
     if not field.nullable:
         return samples | st.just(MISSING)
-    # Null means null here; left out and null are one, as the default is `None`.
-    return samples.map(lambda s: given_as_null() if s.natural is None else s) | st.just(
+    # Null and an omitted key are equal here, because the default is `None`.
+    return samples.map(lambda s: null_as_default() if s.natural is None else s) | st.just(
         LEFT_OUT_FOR_NONE
     )
 
 
 @st.composite
 def fields(draw: st.DrawFn, inner: st.SearchStrategy[Case]) -> FieldCase:
-    """Make up a field."""
+    """Generate a field."""
     case = draw(inner)
     kind = draw(st.sampled_from(["required", "optional", "none"]))
     if kind == "required":
@@ -146,7 +146,7 @@ def fields(draw: st.DrawFn, inner: st.SearchStrategy[Case]) -> FieldCase:
 
 @st.composite
 def models(draw: st.DrawFn, inner: st.SearchStrategy[Case], tag: str | None = None) -> Case:
-    """Make up a model, perhaps with a tag by which a union knows it."""
+    """Generate a model, optionally with a tag for a union."""
     made = draw(st.lists(fields(inner), min_size=1, max_size=4))
     named = {f"field_{number}": field for number, field in enumerate(made)}
     declared: dict[str, Any] = {}
@@ -164,7 +164,7 @@ def models(draw: st.DrawFn, inner: st.SearchStrategy[Case], tag: str | None = No
         declared["kind"] = (Literal[tag], ...)
     model = create_model(f"Model{next(_numbers)}", **declared)
 
-    def whole(values: dict[str, Sample]) -> Sample:
+    def merge(values: dict[str, Sample]) -> Sample:
         forms = [
             {name: getattr(s, form) for name, s in values.items() if getattr(s, form) is not ...}
             | ({"kind": tag} if tag is not None else {})
@@ -173,12 +173,12 @@ def models(draw: st.DrawFn, inner: st.SearchStrategy[Case], tag: str | None = No
         return Sample(*forms)
 
     samples = st.fixed_dictionaries({name: field_samples(f) for name, f in named.items()})
-    return model, samples.map(whole)
+    return model, samples.map(merge)
 
 
 @st.composite
 def unions(draw: st.DrawFn, inner: st.SearchStrategy[Case]) -> Case:
-    """Make up a union of two tagged models."""
+    """Generate a union of two tagged models."""
     one, other = draw(models(inner, "one")), draw(models(inner, "other"))
     return Union[one[0], other[0]], one[1] | other[1]
 
@@ -192,21 +192,21 @@ cases: st.SearchStrategy[Case] = st.recursive(
 
 @st.composite
 def models_with_a_sample(draw: st.DrawFn) -> tuple[type[BaseModel], Sample]:
-    """Make up what a tool takes, and one set of arguments for it."""
+    """Generate the parameters of a tool and one set of arguments for it."""
     model, samples = draw(models(cases))
     return model, draw(samples)
 
 
 def fits(schema: dict[str, Any], value: Any) -> bool:
-    """Ask an independent validator."""
+    """Return whether an independent validator accepts the value."""
     return jsonschema_rs.validator_for(schema).is_valid(value)
 
 
 @given(models_with_a_sample())
-def test_arguments_survive_the_way_into_strict_mode_and_back(
+def test_arguments_survive_strict_mode_and_decoding(
     made: tuple[type[BaseModel], Sample],
 ) -> None:
-    """What the model could say naturally it can say strictly, and the tool sees no difference."""
+    """The model can express the same arguments in strict mode, and the tool sees no difference."""
     model, sample = made
     natural = model.model_json_schema()
     strict, nulls = to_strict(natural, OPENAI_STRICT)
@@ -220,17 +220,17 @@ def test_arguments_survive_the_way_into_strict_mode_and_back(
 
 
 @given(models_with_a_sample())
-def test_strict_conversion_has_an_end(made: tuple[type[BaseModel], Sample]) -> None:
-    """Converting what is strict already changes nothing, and introduces no null."""
+def test_strict_conversion_is_idempotent(made: tuple[type[BaseModel], Sample]) -> None:
+    """Converting a strict schema changes nothing and adds no null."""
     once = ensure_strict_json_schema(made[0].model_json_schema())
     assert to_strict(once, OPENAI_STRICT) == (once, False)
 
 
 @given(models_with_a_sample())
-def test_the_dialect_of_anthropic_takes_the_arguments_as_they_are(
+def test_the_anthropic_dialect_accepts_unchanged_arguments(
     made: tuple[type[BaseModel], Sample],
 ) -> None:
-    """Nothing is introduced there, so nothing has to be taken back."""
+    """Nothing is added there, so decoding has nothing to remove."""
     model, sample = made
     strict, nulls = to_strict(model.model_json_schema(), ANTHROPIC_STRICT)
     assert not nulls
@@ -239,10 +239,10 @@ def test_the_dialect_of_anthropic_takes_the_arguments_as_they_are(
 
 @pytest.mark.parametrize("form", FORMS)
 @given(made=models_with_a_sample())
-def test_a_shorter_schema_takes_the_same_arguments(
+def test_a_compact_schema_accepts_the_same_arguments(
     form: CompactForm, made: tuple[type[BaseModel], Sample]
 ) -> None:
-    """Fewer tokens must not cost a single set of arguments."""
+    """Fewer tokens must not exclude any valid arguments."""
     model, sample = made
     natural = model.model_json_schema()
     short = compact(natural, form)
@@ -253,27 +253,27 @@ def test_a_shorter_schema_takes_the_same_arguments(
 JUNK: list[Any] = [None, True, 0, 1.5, "a", "z", [], [None], {}, {"kind": "one"}]
 
 
-def spoiled(data: st.DataObject, value: Any) -> Any:
-    """Change something somewhere in a value."""
+def change_one_value(data: st.DataObject, value: Any) -> Any:
+    """Change a random part of a value."""
     if not value or not isinstance(value, (dict, list)) or data.draw(st.integers(0, 3)) == 0:
         return data.draw(st.sampled_from(JUNK))
     if isinstance(value, list):
         items = cast("list[Any]", value)
-        return [spoiled(data, items[0]), *items[1:]]
-    whole = cast("dict[str, Any]", value)
-    name = data.draw(st.sampled_from(sorted(whole)))
-    rest = {key: item for key, item in whole.items() if key != name}
-    return rest if data.draw(st.booleans()) else {**rest, name: spoiled(data, whole[name])}
+        return [change_one_value(data, items[0]), *items[1:]]
+    merge = cast("dict[str, Any]", value)
+    name = data.draw(st.sampled_from(sorted(merge)))
+    rest = {key: item for key, item in merge.items() if key != name}
+    return rest if data.draw(st.booleans()) else {**rest, name: change_one_value(data, merge[name])}
 
 
 @pytest.mark.parametrize("form", [FORMS[0], FORMS[1], FORMS[3]])
 @given(made=models_with_a_sample(), data=st.data())
-def test_a_shorter_schema_takes_no_arguments_but_the_same(
+def test_a_compact_schema_accepts_no_other_arguments(
     form: CompactForm, made: tuple[type[BaseModel], Sample], data: st.DataObject
 ) -> None:
-    """What the model was told is accepted must be accepted."""
+    """Arguments that match the published schema must pass validation."""
     natural = made[0].model_json_schema()
-    value = spoiled(data, made[1].short)
+    value = change_one_value(data, made[1].short)
     if fits(compact(natural, form), value):
         assert fits(natural, value)
 
@@ -304,8 +304,8 @@ nonsense: st.SearchStrategy[Any] = st.recursive(
 )
 @example(schema={"type": "object", "properties": [[]], "anyOf": None})
 @example(schema={"type": "object", "properties": None})
-def test_nonsense_is_exported_or_refused_but_never_breaks(schema: dict[str, Any]) -> None:
-    """Schemas come from servers written by others; a bad one must cost its own tool only."""
+def test_random_schemas_are_exported_or_refused_without_a_crash(schema: dict[str, Any]) -> None:
+    """Schemas come from foreign servers; an invalid one must only affect its own tool."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StrictFallbackWarning)
         for provider in PROVIDERS:
@@ -319,10 +319,10 @@ def test_nonsense_is_exported_or_refused_but_never_breaks(schema: dict[str, Any]
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @given(made=models_with_a_sample())
-def test_every_provider_can_be_told_of_every_tool(
+def test_every_provider_can_represent_every_tool(
     provider: str, made: tuple[type[BaseModel], Sample]
 ) -> None:
-    """No tool that pydantic can describe may fail at export."""
+    """A tool that pydantic can describe must not fail at export."""
     projection = project(tool("made_up", made[0].model_json_schema()), provider)
     assert json.loads(json.dumps(projection.wire)) == projection.wire
 
@@ -332,10 +332,10 @@ def test_every_provider_can_be_told_of_every_tool(
         lambda pair: st.tuples(st.just(pair), pair[0][1] | pair[1][1])
     )
 )
-def test_unions_without_a_tag_decode_to_something_the_tool_takes(
+def test_untagged_unions_decode_to_valid_arguments(
     made: tuple[list[Case], Sample],
 ) -> None:
-    """Two models may both fit; whichever is believed, the arguments must be good for the tool."""
+    """If two models match, either choice must produce arguments that the tool accepts."""
     (one, other), sample = made
     annotation: Any = Union[one[0], other[0]]
     natural = create_model("Args", x=(annotation, ...)).model_json_schema()

@@ -1,4 +1,4 @@
-"""Each provider's own types take what we write for it."""
+"""Validate the exported definitions with the types of each provider's SDK."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ORDER = {
 
 
 def test_the_search_tool_for_each_provider() -> None:
-    """The definitions side by side, to be compared with the providers' documentation."""
+    """The definitions side by side, to compare with the documentation of the providers."""
     search = TOOLS[4]
     assert to_openai_responses(search) == snapshot(
         {
@@ -308,8 +308,8 @@ Matches by meaning. Gives the best passages first.\
 
 
 @each_tool
-def test_every_schema_is_a_schema_and_takes_the_arguments(made: Tool) -> None:
-    """Seen with an independent validator: no export invents or loses a parameter."""
+def test_every_exported_schema_is_valid_and_accepts_the_arguments(made: Tool) -> None:
+    """An independent validator checks that no export adds or loses a parameter."""
     schemas = [
         to_openai_chat(made, strict=False)["function"]["parameters"],
         to_anthropic(made)["input_schema"],
@@ -329,8 +329,7 @@ def test_every_schema_is_a_schema_and_takes_the_arguments(made: Tool) -> None:
 
 @each_tool
 @strictly
-def test_openai_responses_takes_it(made: Tool, strict: bool) -> None:
-    """Against the types of the SDK."""
+def test_the_openai_responses_sdk_accepts_the_definition(made: Tool, strict: bool) -> None:
     from openai.types.responses import FunctionTool as Read, FunctionToolParam
 
     wire = to_openai_responses(made, strict=strict)
@@ -341,8 +340,7 @@ def test_openai_responses_takes_it(made: Tool, strict: bool) -> None:
 
 @each_tool
 @strictly
-def test_openai_chat_takes_it(made: Tool, strict: bool) -> None:
-    """Against the types of the SDK."""
+def test_the_openai_chat_sdk_accepts_the_definition(made: Tool, strict: bool) -> None:
     from openai.types.chat import ChatCompletionFunctionTool, ChatCompletionFunctionToolParam
 
     wire = to_openai_chat(made, strict=strict)
@@ -353,8 +351,8 @@ def test_openai_chat_takes_it(made: Tool, strict: bool) -> None:
 
 
 @each_tool
-def test_openais_own_conversion_has_nothing_left_to_do(made: Tool) -> None:
-    """The SDK makes schemas strict as well; ours must already be what it would make."""
+def test_openais_own_strict_conversion_changes_nothing(made: Tool) -> None:
+    """The SDK also makes schemas strict; ours must already have the same form."""
     from openai.lib._pydantic import _ensure_strict_json_schema as sdk  # pyright: ignore[reportPrivateUsage]
 
     ours = to_openai_responses(made)["parameters"]
@@ -364,8 +362,7 @@ def test_openais_own_conversion_has_nothing_left_to_do(made: Tool) -> None:
 
 @each_tool
 @strictly
-def test_anthropic_takes_it(made: Tool, strict: bool) -> None:
-    """Against the types of the SDK."""
+def test_the_anthropic_sdk_accepts_the_definition(made: Tool, strict: bool) -> None:
     from anthropic.types import ToolParam
 
     wire = to_anthropic(made, strict=strict)
@@ -374,8 +371,8 @@ def test_anthropic_takes_it(made: Tool, strict: bool) -> None:
 
 
 @each_tool
-def test_anthropics_own_conversion_has_nothing_left_to_say(made: Tool) -> None:
-    """The SDK moves what strict mode lacks into descriptions; ours must have none of it left."""
+def test_anthropics_own_conversion_moves_nothing_into_descriptions(made: Tool) -> None:
+    """The SDK moves unsupported keywords of strict mode there; our schemas must have none left."""
     from anthropic import transform_schema
 
     ours = to_anthropic(made, strict=True)["input_schema"]
@@ -385,7 +382,7 @@ def test_anthropics_own_conversion_has_nothing_left_to_say(made: Tool) -> None:
 
 
 def descriptions(schema: Any) -> list[str]:
-    """List all descriptions, at any depth."""
+    """Return all descriptions at any depth."""
     if isinstance(schema, list):
         return [text for item in cast("list[Any]", schema) for text in descriptions(item)]
     if not isinstance(schema, dict):
@@ -397,7 +394,7 @@ def descriptions(schema: Any) -> list[str]:
 
 
 def _as_one_type(schema: Any) -> Any:
-    """Write lists of types as the SDK's conversion knows them, and leave out defaults."""
+    """Replace lists of types by the form that the SDK's conversion knows, and remove defaults."""
     if isinstance(schema, list):
         return [_as_one_type(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
@@ -420,8 +417,8 @@ def _as_one_type(schema: Any) -> Any:
 
 
 @each_tool
-def test_gemini_takes_it(made: Tool) -> None:
-    """Against the types of the SDK, for the declaration and for its subset of JSON Schema."""
+def test_the_gemini_sdk_accepts_the_definition(made: Tool) -> None:
+    """Validates the declaration and its subset of JSON Schema."""
     from google.genai import types
 
     wire = to_gemini(made)
@@ -441,15 +438,15 @@ def test_gemini_gets_no_schema_for_a_tool_without_parameters() -> None:
 
 
 @each_tool
-def test_bedrock_gets_nothing_in_the_root_that_nova_refuses(made: Tool) -> None:
-    """Converse carries one definition to models of many makers."""
+def test_bedrock_schemas_have_no_root_keys_that_nova_refuses(made: Tool) -> None:
+    """Converse sends one definition to models of different vendors."""
     spec = to_bedrock(made)["toolSpec"]
     assert set(spec["inputSchema"]["json"]) == {"type", "properties", "required"}
     assert set(spec) == {"name", "description", "inputSchema"}
 
 
 def test_bedrock_gets_no_empty_description() -> None:
-    """It refuses one."""
+    """Bedrock refuses an empty description."""
     assert "description" not in to_bedrock(tool("t", {"type": "object"}, ""))["toolSpec"]
 
 
@@ -463,8 +460,8 @@ class Row(BaseModel):
     parent: Optional[Row] = None
 
 
-def giving(output: dict[str, Any] | None) -> Tool:
-    """Make a tool with an output schema."""
+def with_output_schema(output: dict[str, Any] | None) -> Tool:
+    """Return a tool with an output schema."""
     hints = ToolAnnotations(title="Give it", readOnlyHint=True)
     return tool("give", {"type": "object"}, annotations=hints, output=output)
 
@@ -482,21 +479,23 @@ each_output = pytest.mark.parametrize("output", OUTPUTS.values(), ids=OUTPUTS)
 
 @each_output
 @pytest.mark.parametrize("version", [None, "2025-11-25", "2026-07-28"])
-def test_mcp_takes_it(output: dict[str, Any] | None, version: str | None) -> None:
-    """Against the types of the SDK, which has a set for each generation of the protocol."""
+def test_the_mcp_sdk_accepts_the_definition(
+    output: dict[str, Any] | None, version: str | None
+) -> None:
+    """The SDK has types for each generation of the protocol."""
     from mcp.types import Tool as Read
     from mcp_types._v2025_11_25 import Tool as Legacy
     from mcp_types._v2026_07_28 import Tool as Modern
 
-    wire = to_mcp(giving(output), protocol_version=version)
+    wire = to_mcp(with_output_schema(output), protocol_version=version)
     assert Read.model_validate(wire).model_dump(by_alias=True, exclude_none=True) == wire
     (Modern if version == "2026-07-28" else Legacy).model_validate(wire)
 
 
 @each_output
-def test_before_2026_every_output_is_an_object(output: dict[str, Any] | None) -> None:
-    """A client of that time refuses the whole list of tools over a single other one."""
-    wire = to_mcp(giving(output), protocol_version="2025-11-25")
+def test_before_2026_every_output_schema_is_an_object(output: dict[str, Any] | None) -> None:
+    """A client of that protocol refuses the whole list of tools otherwise."""
+    wire = to_mcp(with_output_schema(output), protocol_version="2025-11-25")
     if output is None:
         assert "outputSchema" not in wire
         assert not output_is_wrapped(output)
@@ -515,26 +514,26 @@ RESULTS: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("name", "value"), RESULTS)
-def test_results_fit_the_output_schema_of_either_generation(name: str, value: Any) -> None:
-    """References inside must still lead to their target once the schema has been wrapped."""
+def test_results_match_the_output_schema_of_both_generations(name: str, value: Any) -> None:
+    """References must still resolve after the schema has been wrapped."""
     output = OUTPUTS[name]
     for version in (None, "2025-11-25", "2026-07-28"):
-        schema = to_mcp(giving(output), protocol_version=version)["outputSchema"]
+        schema = to_mcp(with_output_schema(output), protocol_version=version)["outputSchema"]
         wrapped = output_is_wrapped(output, version)
         jsonschema_rs.validate(schema, {"result": value} if wrapped else value)
         assert not jsonschema_rs.is_valid(schema, {"result": 1.5} if wrapped else 1.5)
 
 
-def test_an_output_may_gain_fields() -> None:
-    """Closing it would make clients reject results that only say more."""
+def test_an_output_schema_allows_additional_fields() -> None:
+    """A closed schema would make clients reject results with additional fields."""
     assert "additionalProperties" not in json.dumps(
-        to_mcp(giving(OUTPUTS["object"]))["outputSchema"]
+        to_mcp(with_output_schema(OUTPUTS["object"]))["outputSchema"]
     )
 
 
-def test_hints_reach_mcp() -> None:
-    """Clients decide by them what to ask the user about."""
-    assert to_mcp(giving(None)) == snapshot(
+def test_annotations_reach_mcp_clients() -> None:
+    """Clients use them to decide when to ask the user."""
+    assert to_mcp(with_output_schema(None)) == snapshot(
         {
             "name": "give",
             "description": "Does something.",

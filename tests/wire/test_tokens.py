@@ -1,7 +1,7 @@
-"""What five everyday tools cost a model to read, pinned.
+"""Pin the size of the definitions of five everyday tools.
 
-The figures are bytes of compact JSON, of name, description and parameters only. A tokenizer's
-vocabulary is not part of this repository; bytes move with tokens closely enough to show a loss.
+The figures are bytes of compact JSON, of name, description and parameters only. The repository has
+no tokenizer vocabulary; bytes are close enough to tokens to show a regression.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from tests.wire.tools import five_tools
 
 
 def size(name: str, description: str, schema: dict[str, Any]) -> int:
-    """Weigh one definition."""
-    told = {"name": name, "description": description, "parameters": schema}
-    return len(json.dumps(told, separators=(",", ":"), ensure_ascii=False).encode())
+    """Return the size of one definition."""
+    definition = {"name": name, "description": description, "parameters": schema}
+    return len(json.dumps(definition, separators=(",", ":"), ensure_ascii=False).encode())
 
 
-def weigh(provider: str, *, strict: bool) -> int:
-    """Weigh the five tools as one provider gets them."""
+def total_size(provider: str, *, strict: bool) -> int:
+    """Return the size of the five tools as exported for one provider."""
     return sum(
         size(tool.name, tool.description, parameters(project(tool, provider, strict).wire))
         for tool in five_tools()
     )
 
 
-def test_the_five_tools_weigh_what_they_did() -> None:
-    """A change here is paid in every request; it belongs in the changelog."""
+def test_the_size_of_the_five_tools_is_pinned() -> None:
+    """Every request pays for a larger size, so mention a change in the changelog."""
     natural = sum(size(t.name, t.description, t.params_json_schema) for t in five_tools())
-    figures = {provider: weigh(provider, strict=False) for provider in PROVIDERS}
+    figures = {provider: total_size(provider, strict=False) for provider in PROVIDERS}
     assert natural == snapshot(5874)
     assert figures == snapshot(
         {
@@ -46,16 +46,16 @@ def test_the_five_tools_weigh_what_they_did() -> None:
             "mcp": 4694,
         }
     )
-    assert weigh("openai_responses", strict=True) == snapshot(5062)
-    assert weigh("anthropic", strict=True) == snapshot(4990)
+    assert total_size("openai_responses", strict=True) == snapshot(5062)
+    assert total_size("anthropic", strict=True) == snapshot(4990)
 
 
-def test_most_of_what_is_left_is_the_authors_own_words() -> None:
-    """Short of dropping descriptions, names and types there is little left to save."""
+def test_most_of_the_size_is_the_authors_own_text() -> None:
+    """Without dropping descriptions, names and types, little is left to save."""
     natural = sum(size(t.name, t.description, t.params_json_schema) for t in five_tools())
     texts = sum(_words(t.params_json_schema) + len(t.description) for t in five_tools())
-    assert weigh("openai_chat", strict=False) - texts < 0.75 * (natural - texts)
-    assert weigh("openai_chat", strict=True) - texts < 0.85 * (natural - texts)
+    assert total_size("openai_chat", strict=False) - texts < 0.75 * (natural - texts)
+    assert total_size("openai_chat", strict=True) - texts < 0.85 * (natural - texts)
 
 
 def _words(schema: Any) -> int:

@@ -74,7 +74,7 @@ def tool(
     annotations: ToolAnnotations | None = None,
     output: Mapping[str, Any] | None = None,
 ) -> FunctionTool[..., Any]:
-    """Make a tool from a schema."""
+    """Return a tool with the given schema."""
     return FunctionTool(
         name=name,
         description=description,
@@ -90,7 +90,7 @@ def tool(
 def of_fields(
     name: str, description: str = "Does something.", **fields: Any
 ) -> FunctionTool[..., Any]:
-    """Make a tool from the fields of a pydantic model, with the schema that pydantic gives them."""
+    """Return a tool with the fields of a pydantic model, with the schema that pydantic creates."""
     made: dict[str, Any] = fields
     return tool(name, create_model(f"{name}_args", **made).model_json_schema(), description)
 
@@ -198,5 +198,5 @@ def search(
 
 
 def five_tools() -> list[FunctionTool[..., Any]]:
-    """Make the five tools by which definitions are weighed."""
+    """Return the five tools whose definitions are measured."""
     return [function_tool(f) for f in (set_volume, book_room, place_order, read_file, search)]
