@@ -519,29 +519,31 @@ class ToolContext(RunContextWrapper[ContextT]):
             make_end: Creates the end event from the status of the call.
         """
         self._make_end = make_end
-        parent = self._parent
-        if parent is not None and self.sinks:
-            if parent._children is None:
-                parent._children = {}
-            parent._children[self] = None
-        if start is not None:
-            self.emit(start)
+        with self._run_state().lock:  # the parent can end in another thread
+            parent = self._parent
+            if parent is not None and self.sinks:
+                if parent._children is None:
+                    parent._children = {}
+                parent._children[self] = None
+            if start is not None:
+                self.emit(start)
 
     def end(self, status: CallStatus) -> None:
         """End the calls that this one left running as `lost`, then emit the end event.
 
         Ending a call twice has no effect.
         """
-        if self._state == _ENDED:
-            return
-        for child in list(self._children or ()):
-            child.end("lost")
-        if self._make_end is not None and self.sinks:
-            self.emit(self._make_end(status))
-        self._state = _ENDED
-        parent = self._parent
-        if parent is not None and parent._children is not None:
-            parent._children.pop(self, None)
+        with self._run_state().lock:  # calls inside this one can begin or end in other threads
+            if self._state == _ENDED:
+                return
+            for child in list(self._children or ()):
+                child.end("lost")
+            if self._make_end is not None and self.sinks:
+                self.emit(self._make_end(status))
+            self._state = _ENDED
+            parent = self._parent
+            if parent is not None and parent._children is not None:
+                parent._children.pop(self, None)
 
     def cancel(self) -> None:
         """Mark the call as cancelled, for `cancelled` and `check`."""
@@ -638,10 +640,11 @@ class RunScope(ToolContext[ContextT]):
 
     def close(self, last: Event) -> None:
         """End the calls that the run left running, emit the last event, and end the scope."""
-        for child in list(self._children or ()):
-            child.end("lost")
-        self.emit(last)
-        self.end("ok")
+        with self._run_state().lock:
+            for child in list(self._children or ()):
+                child.end("lost")
+            self.emit(last)
+            self.end("ok")
 
     def _get_origin(self) -> Origin:
         if self._origin is None:
