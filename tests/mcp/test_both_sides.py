@@ -39,7 +39,7 @@ from tests.mcp.small import listening
 from tests.scale import IS_FULL
 
 BOUND = 45.0
-"""Seconds for what takes none: a test that waits longer has found a wait without an end."""
+"""Seconds after which a wait counts as endless."""
 
 Tool = FunctionTool[..., Any]
 ROOT = Path(__file__).parents[2]

@@ -37,7 +37,7 @@ from tests.mcp.hostile_http import (
 )
 
 BOUND = 45.0
-"""Seconds for what takes none: a test that waits longer has found a wait without an end."""
+"""Seconds after which a wait counts as endless."""
 AT_ONCE = 5.0
 """Seconds for a farewell that nobody answers."""
 LINE = int(metadata.version("mcp").partition(".")[0])

@@ -38,7 +38,7 @@ from agents_tools.testing import ScriptedModel, call_tool, tool_call
 from tests.mcp.small import LINE, NOTHING, NUMBERS, TEXT, Small, program
 
 BOUND = 45.0
-"""Seconds for what takes none: a test that waits longer has found a wait without an end."""
+"""Seconds after which a wait counts as endless."""
 STEPS = {"type": "object", "properties": {"n": {"type": "integer"}}}
 
 

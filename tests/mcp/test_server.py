@@ -51,7 +51,7 @@ httpx: Any = importlib.import_module("httpx" if LINE == 1 else "httpx2")
 SdkError: type[Exception] = mcp.McpError if LINE == 1 else mcp.MCPError
 
 BOUND = 45.0
-"""Seconds for what takes none: a test that waits longer has found a wait without an end."""
+"""Seconds after which a wait counts as endless."""
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 NEEDS_TWO = pytest.mark.skipif(LINE < 2, reason="line 1 of the SDK knows no other era")
 ERAS = pytest.mark.parametrize("era", [LEGACY, pytest.param(MODERN, marks=NEEDS_TWO)])
