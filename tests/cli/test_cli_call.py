@@ -261,7 +261,7 @@ def test_show_prints_all_details_of_a_tool(run: Run) -> None:
 
 
 def test_schema_writes_the_form_of_a_provider(run: Run) -> None:
-    """What is printed is what is sent."""
+    """The printed schema is the one that is sent."""
     document = run("schema", "TOOLS", "add", "--provider", "openai_responses").json
     assert document == snapshot(
         {

@@ -139,7 +139,7 @@ def test_replay_shows_the_output_of_the_run(run: Run, path: str) -> None:
 
 @pytest.mark.requirement("F39")
 def test_replay_pauses_as_the_run_did(run: Run, tmp_path: Path) -> None:
-    """At the speed that is asked for, at most for so long; not for a clock set back."""
+    """The pauses are scaled and capped; a clock that was set back causes none."""
     file = str(tmp_path / "runs.db")
     times = [1.7e9, 1.7e9 + 0.02, 1.7e9 - 9_000, 1.7e9 + 9_000]
     with closing(SQLiteEventStore(file)) as store:

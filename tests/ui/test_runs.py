@@ -253,7 +253,7 @@ async def test_watching_to_the_end_cancels_nothing() -> None:
 
 
 async def test_a_store_means_detach() -> None:
-    """Who keeps what was said does so for somebody who comes later."""
+    """Stored runs are kept for clients that connect later."""
     assert RunManager().on_disconnect == "cancel"
     assert RunManager(store=MemoryEventStore()).on_disconnect == "detach"
     assert RunManager(store=MemoryEventStore(), on_disconnect="cancel").on_disconnect == "cancel"
