@@ -333,8 +333,8 @@ def test_a_broken_target_is_fixed_by_saving_it(folder: Path) -> None:
     assert "warning: broken.py:1: cannot be imported" in err
 
 
-def test_a_port_in_use_is_reported_or_skipped(folder: Path) -> None:
-    """An explicit port is required; the default port is replaced by a free one."""
+def test_an_explicit_port_in_use_is_reported(folder: Path) -> None:
+    """The command must not choose another port."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -130,21 +130,21 @@ HOWS = pytest.mark.parametrize("how", ["memory", "http", "sessions", "stdio"])
 
 def comparable_events(events: tuple[Event, ...]) -> list[Any]:
     """Return the events of a tool without times and places."""
-    told = []
+    parts = []
     for event in events:
         if isinstance(event, NotifyStreamEvent):
-            told.append(("delta" if event.is_delta else "note", event.data))
+            parts.append(("delta" if event.is_delta else "note", event.data))
         elif isinstance(event, ToolProgressEvent):
-            told.append(("progress", event.current, event.total, event.message))
+            parts.append(("progress", event.current, event.total, event.message))
         elif isinstance(event, ToolArtifactEvent):
-            told.append(("artifact", event.name, event.mime_type, event.data))
-    return told
+            parts.append(("artifact", event.name, event.mime_type, event.data))
+    return parts
 
 
-def merged(told: list[Any]) -> list[Any]:
+def merged(parts: list[Any]) -> list[Any]:
     """Join adjacent deltas: their boundaries are not guaranteed."""
     whole: list[Any] = []
-    for one in told:
+    for one in parts:
         if one[0] == "delta" and whole and whole[-1][0] == "delta":
             whole[-1] = ("delta", whole[-1][1] + one[1])
         else:
@@ -173,9 +173,9 @@ async def test_events_of_a_tool_reach_the_run_of_the_client(how: str) -> None:
         agent = Agent("helper", tools=list(tools.values()), model=ScriptedModel(script))
         streamed = Runner.run_streamed(agent, "Go.")
         events = [event async for event in streamed.stream_events()]
-    heard = [event for event in events if comparable_events((event,))]
-    assert len(heard) >= 6
-    assert {one.origin and (one.origin.tool_name, one.origin.path) for one in heard} == {
+    received = [event for event in events if comparable_events((event,))]
+    assert len(received) >= 6
+    assert {one.origin and (one.origin.tool_name, one.origin.path) for one in received} == {
         (tools["perform"].name, ("c1",))
     }
     assert [event.seq for event in events] == sorted({event.seq for event in events})

@@ -38,7 +38,7 @@ from tests.mcp.peers import (
     has_ended,
     listening,
     node_environment,
-    ours,
+    own_server_command,
 )
 from tests.mcp.served import PNG
 from tests.waiting import until
@@ -108,13 +108,20 @@ class Served:
 
     def target(self, transport: str) -> str:
         """Return the target for a client: an address, or the command as JSON."""
-        return json.dumps(ours("stdio")) if transport == "stdio" else getattr(self, transport)
+        return (
+            json.dumps(own_server_command("stdio"))
+            if transport == "stdio"
+            else getattr(self, transport)
+        )
 
 
 @pytest.fixture(scope="module")
 def served() -> Generator[Served]:
     """Start our servers on separate addresses."""
-    with listening(ours("http")) as http, listening(ours("sessions")) as sessions:
+    with (
+        listening(own_server_command("http")) as http,
+        listening(own_server_command("sessions")) as sessions,
+    ):
         yield Served(http.wait_for("http://").strip(), sessions.wait_for("http://").strip())
 
 
@@ -209,11 +216,15 @@ class Report:
 
     def structured(self, about: str) -> Any:
         """Return the structured value of a result, without the wrapper of the earlier era."""
-        given = self.answers[about]["result"]["structuredContent"]
+        structured_content = self.answers[about]["result"]["structuredContent"]
         if self.client.era == "modern":
-            return given
-        assert isinstance(given, dict)
-        return given["result"] if set(given) == {"result"} else given
+            return structured_content
+        assert isinstance(structured_content, dict)
+        return (
+            structured_content["result"]
+            if set(structured_content) == {"result"}
+            else structured_content
+        )
 
     def failed(self, about: str) -> str:
         """Return the text of a result that is an error."""
@@ -379,7 +390,11 @@ def _inspect(target: tuple[str, ...], *options: str) -> subprocess.CompletedProc
 @pytest.fixture(params=["stdio", "http", "sessions"])
 def inspected(request: pytest.FixtureRequest, served: Served) -> tuple[str, ...]:
     """Return the arguments of the inspector for our server."""
-    return tuple(ours("stdio")) if request.param == "stdio" else (served.target(request.param),)
+    return (
+        tuple(own_server_command("stdio"))
+        if request.param == "stdio"
+        else (served.target(request.param),)
+    )
 
 
 @INSPECTOR.needed
@@ -416,7 +431,7 @@ def test_the_inspector_shows_errors(inspected: tuple[str, ...]) -> None:
 def foreign(request: pytest.FixtureRequest, served: Served) -> Any:
     """Yield our server as an MCP server object of that SDK."""
     if request.param == "stdio":
-        command, *args = ours("stdio")
+        command, *args = own_server_command("stdio")
         return MCPServerStdio(
             {"command": command, "args": args}, client_session_timeout_seconds=BOUND
         )

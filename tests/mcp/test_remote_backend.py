@@ -136,10 +136,10 @@ async def test_the_events_of_a_call_are_those_of_the_tool() -> None:
     async with backend_of() as backend:
         call = envelope("work")
         events = await all_of(backend, call)
-    said = [event_from_dict(one.payload) for one in events if one.kind == "event"]
-    assert [one.type for one in said] == ["tool_progress_event", "notify_stream_event"]
-    assert {one.path for one in said} == {(call.call_id,)}
-    assert {one.tool_name for one in said} == {"work"}
+    event_list = [event_from_dict(one.payload) for one in events if one.kind == "event"]
+    assert [one.type for one in event_list] == ["tool_progress_event", "notify_stream_event"]
+    assert {one.path for one in event_list} == {(call.call_id,)}
+    assert {one.tool_name for one in event_list} == {"work"}
     assert events[-1].payload["output"] == "done"
 
 
@@ -182,12 +182,12 @@ async def test_internal_errors_are_hidden_from_external_clients(
 
 async def test_other_clients_see_ordinary_mcp() -> None:
     """A worker is an MCP server like any other."""
-    heard: list[Event] = []
+    received: list[Event] = []
     async with served(worker=True) as url, MCPToolManager() as manager:
         tools = {tool.origin.wire_name: tool for tool in await manager.add_server("w", url=url)}
-        outcome = await tools["work"].call(ToolContext(emit=heard.append), "{}")
+        outcome = await tools["work"].call(ToolContext(emit=received.append), "{}")
     assert outcome.output == "done"
-    assert {"tool_progress_event", "notify_stream_event"} <= {one.type for one in heard}
+    assert {"tool_progress_event", "notify_stream_event"} <= {one.type for one in received}
 
 
 async def test_a_worker_without_streaming_sends_its_events_with_the_result() -> None:
@@ -341,11 +341,11 @@ async def test_a_flood_of_events_is_bounded() -> None:
             await _until_there_is_no_more(backend)
             rest = [event async for event in stream]
     assert first.kind == "accepted"
-    said = [one.payload for one in rest if one.kind == "event"]
-    dropped = sum(one.get("dropped", 0) for one in said)
-    heard = [one for one in said if "data" in one]
-    assert len(heard) < 10_000
-    assert dropped + len(heard) == count
+    event_list = [one.payload for one in rest if one.kind == "event"]
+    dropped = sum(one.get("dropped", 0) for one in event_list)
+    received = [one for one in event_list if "data" in one]
+    assert len(received) < 10_000
+    assert dropped + len(received) == count
     assert rest[-1].payload["output"] == "done"
 
 

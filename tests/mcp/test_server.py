@@ -39,7 +39,7 @@ from agents_tools import (
 from agents_tools.errors import UserError
 from agents_tools.mcp import mcp_server, serve, serve_async
 from agents_tools.mcp.server import MCPApp, MCPRequest
-from tests.mcp.peers import listening as program_listening, ours
+from tests.mcp.peers import listening as program_listening, own_server_command
 from tests.mcp.served import wait as wait_in
 from tests.mcp.small import LINE, listening
 from tests.scale import IS_FULL
@@ -260,7 +260,7 @@ async def test_tools_are_listed_and_called(how: str, era: str) -> None:
 
 @ERAS
 async def test_a_program_serves_tools_on_stdin_and_stdout(era: str) -> None:
-    async with asyncio.timeout(BOUND), client(ours("stdio"), era) as one:
+    async with asyncio.timeout(BOUND), client(own_server_command("stdio"), era) as one:
         assert "add" in {tool["name"] for tool in (await one.list())["tools"]}
         assert await one.text("add", a=1, b=2) == "3"
 
@@ -913,7 +913,7 @@ class PipedServer:
 @contextlib.asynccontextmanager
 async def piped() -> AsyncGenerator[PipedServer]:
     """Start the server as a program, and initialize a session."""
-    program, *args = ours("stdio")
+    program, *args = own_server_command("stdio")
     process = await asyncio.create_subprocess_exec(
         program, *args,
         stdin=asyncio.subprocess.PIPE,

@@ -463,7 +463,7 @@ def test_of_colliding_names_the_unmodified_one_is_kept() -> None:
 
 
 def test_a_long_name_is_cut_and_marked() -> None:
-    """Of a long prefix less is kept, so that a model can still read what the tool does."""
+    """A long prefix is shortened further, so that the model can still read the tool name."""
     name = public_names("s", ["search_all_documents"], prefix="p" * 60)["search_all_documents"]
     assert re.fullmatch(r"p{34}_search_all_documents_[0-9a-f]{8}", name)
     name = public_names("s", ["x" * 200], prefix="p" * 60)["x" * 200]

@@ -359,7 +359,7 @@ async def test_a_client_that_does_not_read_blocks_only_its_own_frames() -> None:
     for _ in range(2_000):
         await asyncio.sleep(0)
     assert 0 < frames.made < 200
-    exchange.go_on()
+    exchange.resume()
     frames.queue.put_nowait(None)
     await exchange.whole()
     assert exchange.text == "begin\n" + b"".join(pieces).decode()

@@ -207,10 +207,10 @@ async def test_markup_of_a_tool_stays_text_in_a_notebook() -> None:
         assert "<img" not in output.data["text/html"]
 
 
-@pytest.mark.parametrize(("given", "told"), [(5, "got int"), ("text", "got str")])
-async def test_invalid_events_are_rejected(given: object, told: str) -> None:
-    with pytest.raises(UserError, match=told):
-        await console.render(given)
+@pytest.mark.parametrize(("value", "message"), [(5, "got int"), ("text", "got str")])
+async def test_invalid_events_are_rejected(value: object, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        await console.render(value)
 
 
 def test_an_unknown_view_is_rejected_with_the_available_ones() -> None:
@@ -230,11 +230,11 @@ def calls(count: int, above: tuple[str, ...] = ()) -> Iterator[Event]:
         call_id = f"call_{number}"
         here, inside = Origin(path=above), Origin("dig", call_id, (*above, call_id))
         asked = ToolCallItem(call_id=call_id, name="dig", arguments='{"deep": true}')
-        given = ToolCallOutputItem(call_id=call_id, name="dig", output="earth " * 1_000)
+        value = ToolCallOutputItem(call_id=call_id, name="dig", output="earth " * 1_000)
         yield RunItemStreamEvent[Any]("tool_called", asked.to_dict()).replace(origin=here)
         yield NotifyStreamEvent("careful", level="warning").replace(origin=inside)
         yield ToolStreamEndEvent("ok", 0.1).replace(origin=inside)
-        yield RunItemStreamEvent[Any]("tool_output", given.to_dict()).replace(origin=here)
+        yield RunItemStreamEvent[Any]("tool_output", value.to_dict()).replace(origin=here)
 
 
 class Screen(io.StringIO):

@@ -190,11 +190,11 @@ async def test_a_client_tool_cannot_replace_a_waiting_server_call() -> None:
     async with serving(ag_ui.app, agent) as app:
         await ask(app, "POST", "/", THREAD)
         resume = [{"interruptId": "c1", "status": "resolved", "payload": {"approved": True}}]
-        given = {**THREAD, "runId": "r2", "tools": mine, "resume": resume}
-        frames = data_of(await ask(app, "POST", "/", given))
+        request = {**THREAD, "runId": "r2", "tools": mine, "resume": resume}
+        frames = data_of(await ask(app, "POST", "/", request))
         assert [one["id"] for one in frames[-1]["outcome"]["interrupts"]] == ["c2"]
         other = [{**resume[0], "interruptId": "c9"}]
-        refused = await ask(app, "POST", "/", {**given, "runId": "r3", "resume": other})
+        refused = await ask(app, "POST", "/", {**request, "runId": "r3", "resume": other})
         assert refused.status == 422
     assert payments.paid == [1]
 

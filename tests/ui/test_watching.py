@@ -163,7 +163,7 @@ async def test_a_thousand_clients_watch_one_run_in_flat_memory() -> None:
 
 async def until_all(watching: list[Counting], count: int) -> None:
     for one in watching:
-        await one.till(lambda one=one: one.count >= count, within=60)
+        await one.wait_for(lambda one=one: one.count >= count, within=60)
 
 
 # --- slow clients
@@ -181,7 +181,7 @@ async def test_a_client_that_does_not_read_blocks_no_other_client() -> None:
         reader = Counting(app, "GET", "/runs/r1/events")
         for turn in range(1, 21):
             ticker.tick(500)
-            await reader.till(lambda turn=turn: reader.count > turn * 500)
+            await reader.wait_for(lambda turn=turn: reader.count > turn * 500)
         ticker.end()
         await reader.whole()
         assert reader.in_order
