@@ -192,7 +192,7 @@ async def test_a_gateway_error_means_that_the_call_may_have_run(code: int) -> No
 
 @pytest.mark.requirement("S23", "S14")
 async def test_a_redirect_does_not_forward_the_token() -> None:
-    """Another host gets nothing, whoever sent the redirect."""
+    """Another host gets no token from a redirect."""
     async with (
         HostileHTTP(modern=NEW) as thief,
         hostile(token="a-token-of-the-worker") as (  # noqa: S106

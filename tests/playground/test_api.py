@@ -624,7 +624,7 @@ async def test_a_run_that_waits_for_long_can_be_decided(
 
 
 async def test_a_waiting_run_is_cancelled_on_the_next_server() -> None:
-    """Nobody may want it any more."""
+    """The user may no longer need it."""
     memory = MemoryEventStore()
     async with playing(send, store=memory.session("a")) as client:
         run = await client.run(tool_run(send, letter="hi"))

@@ -188,7 +188,7 @@ class WholeModel(ScriptedModel):
     """Returns whole answers and streams nothing."""
 
     async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
-        """Give the next answer."""
+        """Return the next answer."""
         del emit
         return await super().respond(request, lambda _: None)
 
@@ -197,7 +197,7 @@ class PatientModel(ScriptedModel):
     """Yields to other tasks while it streams, so that no events are dropped."""
 
     async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
-        """Give the next answer, letter by letter."""
+        """Return the next answer, letter by letter."""
         said: list[Event] = []
         response = await super().respond(request, said.append)
         for count, event in enumerate(said):
@@ -215,7 +215,7 @@ class FlakyModel:
         self._asked = 0
 
     async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
-        """Give half an answer, or all of it."""
+        """Return half an answer first, then a whole one."""
         del request
         self._asked += 1
         emit(message_started())
