@@ -1,4 +1,4 @@
-"""Runs the command line inside the test process, and cleans up what imports leave behind."""
+"""Run the command line inside the test process, and remove the modules that it imports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIXTURE = str(Path(__file__).parent / "tools_fixture.py")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a command did."""
+    """The result of a command."""
 
     code: int
     out: str
@@ -29,7 +29,7 @@ class Result:
 
     @property
     def json(self) -> Any:
-        """Give standard output as JSON."""
+        """Return standard output parsed as JSON."""
         return json.loads(self.out)
 
 
@@ -39,7 +39,7 @@ class Run(Protocol):
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Give a function that runs a command."""
+    """Return a function that runs a command."""
 
     def run(*args: str, stdin: str = "") -> Result:
         monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))

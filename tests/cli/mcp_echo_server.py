@@ -59,7 +59,7 @@ def text(said: str, **more: Any) -> dict[str, Any]:
 
 
 def called(name: str, arguments: dict[str, Any], folder: Path | None) -> dict[str, Any] | None:
-    """Give the result of a tool, `None` for none at all."""
+    """Return the result of a tool, or `None` for no response."""
     if name == "echo":
         return text(" ".join([arguments["text"]] * arguments.get("times", 1)))
     if name == "variable":

@@ -1,4 +1,4 @@
-"""What is typed as arguments, read against a schema."""
+"""Command-line arguments parsed with a schema."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ SCHEMA: dict[str, Any] = {
 
 
 def parsed(*words: str) -> dict[str, Any]:
-    """Read words against the schema of this file."""
+    """Parse words with the schema of this file."""
     return parse_arguments(SCHEMA, words)
 
 
-def test_a_text_stays_a_text_whatever_it_looks_like() -> None:
-    """Nobody types quotes around a text that happens to be a number or JSON."""
+def test_a_string_stays_a_string_whatever_it_looks_like() -> None:
+    """Users do not quote a string that looks like a number or JSON."""
     for text in ("5", "true", "null", "[1]", '{"a": 1}', "", "a=b", " x "):
         assert parsed(f"text={text}") == {"text": text}
 
 
-def test_values_are_read_as_the_schema_says() -> None:
-    """`key=value` is parsed by the schema."""
+def test_values_are_parsed_according_to_the_schema() -> None:
+    """`key=value` is parsed with the schema."""
     assert parsed(
         "count=5", "ratio=0.5", "dry_run=yes", "maybe=null", "either=7", "counts.a=1", "any=[1]"
     ) == snapshot(
@@ -85,18 +85,20 @@ def test_values_are_read_as_the_schema_says() -> None:
         ("count=" + "9" * 5000, {"count": "9" * 5000}),
     ],
 )
-def test_what_does_not_fit_reaches_the_tool_as_text(word: str, expected: dict[str, Any]) -> None:
-    """The tool says what it expected; the command line does not guess nor crash."""
+def test_values_that_cannot_be_parsed_reach_the_tool_as_text(
+    word: str, expected: dict[str, Any]
+) -> None:
+    """The tool reports what it expected; the command line does not guess or crash."""
     assert parsed(word) == expected
 
 
 def test_choices_are_matched_by_their_spelling() -> None:
-    """An enumeration may hold numbers and booleans beside texts."""
+    """An enumeration can contain numbers and booleans as well as strings."""
     assert [parsed(f"choice={word}")["choice"] for word in ("red", "3", "true")] == ["red", 3, True]
 
 
-def test_raw_json_is_taken_as_it_is() -> None:
-    """`key:=json` is raw, also where the schema says otherwise."""
+def test_raw_json_is_passed_unchanged() -> None:
+    """`key:=json` is raw even if the schema has another type."""
     assert parsed("text:=5", 'node:={"name": "x"}', "--count:=null") == {
         "text": 5,
         "node": {"name": "x"},
@@ -105,7 +107,7 @@ def test_raw_json_is_taken_as_it_is() -> None:
 
 
 def test_a_repeated_key_makes_an_array() -> None:
-    """It is how shells spell lists."""
+    """This is the shell convention for lists."""
     assert parsed("tags=a", "tags=b") == {"tags": ["a", "b"]}
     assert parsed("tags=a") == {"tags": ["a"]}
     assert parsed("sizes=1", "sizes=2") == {"sizes": [1, 2]}
@@ -125,8 +127,8 @@ def test_members_of_objects_are_set_by_their_path() -> None:
     }
 
 
-def test_options_mean_the_same_as_words() -> None:
-    """A tool is called as people are used to from other programs."""
+def test_options_are_equivalent_to_key_value_words() -> None:
+    """Other programs accept options in this form."""
     assert parsed(
         "--text", "-x", "--count=-5", "--dry-run", "--tags", "a", "--tags=b", "--node.size", "1"
     ) == {"text": "-x", "count": -5, "dry_run": True, "tags": ["a", "b"], "node": {"size": 1}}
@@ -145,41 +147,41 @@ def test_options_mean_the_same_as_words() -> None:
         (("text=a", "text.b=1"), "'text.b' contradicts the earlier argument 'text'."),
     ],
 )
-def test_words_that_make_no_sense_are_refused(words: tuple[str, ...], message: str) -> None:
-    """A slip of the fingers must not reach the tool."""
+def test_malformed_words_are_rejected(words: tuple[str, ...], message: str) -> None:
+    """A typing error must not reach the tool."""
     with pytest.raises(CommandError) as caught:
         parsed(*words)
     assert message in str(caught.value)
 
 
-def test_a_wrong_option_is_answered_with_the_nearest() -> None:
-    """The message is what a newcomer reads first."""
+def test_an_unknown_option_is_reported_with_the_nearest_one() -> None:
+    """This is the first message that a new user sees."""
     with pytest.raises(CommandError) as caught:
         parsed("--dry-runn")
     assert caught.value.hint == "Did you mean --dry-run?"
 
 
-def test_an_open_schema_takes_any_option() -> None:
-    """A tool may say that it takes more than it names."""
+def test_an_open_schema_accepts_any_option() -> None:
+    """A schema can allow additional properties."""
     assert parse_arguments({"type": "object", "additionalProperties": True}, ["--x", "1"]) == {
         "x": 1
     }
 
 
-def test_json_input_alone_is_not_touched() -> None:
-    """Duplicate keys and slips have to reach the tool, which judges them as it does a model's."""
+def test_json_input_alone_is_not_changed() -> None:
+    """Duplicate keys and errors must reach the tool, which validates them as for a model."""
     assert arguments_json(SCHEMA, (), '{"a": 1, "a": 2,}') == '{"a": 1, "a": 2,}'
 
 
 def test_words_add_to_json_input() -> None:
-    """A saved call is repeated with one thing changed."""
+    """A saved call can be repeated with one change."""
     text = arguments_json(SCHEMA, ("count=2",), '{"text": "a", "count": 1}')
     assert json.loads(text) == {"text": "a", "count": 2}
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=20), st.integers(), st.booleans())
-def test_any_value_can_be_spelled(text: str, number: int, flag: bool) -> None:
-    """What was meant arrives, whatever characters it has."""
+def test_any_value_can_be_written_as_arguments(text: str, number: int, flag: bool) -> None:
+    """The parsed value equals the original, whatever characters it has."""
     words = [f"text={text}", f"count={number}", f"dry_run={flag}", f"any:={json.dumps(text)}"]
     assert json.loads(arguments_json(SCHEMA, words, None)) == {
         "text": text,
@@ -190,7 +192,7 @@ def test_any_value_can_be_spelled(text: str, number: int, flag: bool) -> None:
 
 
 @given(st.lists(st.text(max_size=12), max_size=6))
-def test_no_words_make_it_crash(words: list[str]) -> None:
-    """Anything typed gives arguments or one clear message."""
+def test_no_words_crash_the_parser(words: list[str]) -> None:
+    """Any input gives arguments or one clear message."""
     with contextlib.suppress(CommandError):
         arguments_json(SCHEMA, words, None)

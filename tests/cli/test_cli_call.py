@@ -1,4 +1,4 @@
-"""`call` and the other commands, through the door that a person uses."""
+"""`call` and the other commands, through the command line."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Run
 
 
-def test_the_result_stands_alone_on_standard_output(run: Run) -> None:
-    """Another program reads it; a quick quiet tool says nothing else."""
+def test_only_the_result_is_on_standard_output(run: Run) -> None:
+    """Other programs read it; a fast tool without events writes nothing else."""
     result = run("call", "TOOLS", "add", "a=1", "--b", "40")
     assert (result.code, result.out, result.err) == (0, "41\n", "")
 
 
 def test_a_target_of_one_tool_needs_no_name(run: Run) -> None:
-    """`file.py:function` says it all."""
+    """`file.py:function` identifies the tool."""
     assert run("call", "TOOLS:plain", "name=x", "times=2").out == "hello x hello x \n"
 
 
-def test_json_gives_the_whole_outcome_on_one_line(run: Run) -> None:
+def test_json_prints_the_whole_outcome_on_one_line(run: Run) -> None:
     """Scripts get status, text and value."""
     result = run("call", "TOOLS", "echo", "text=5", "point.x=1", "timeout=3", "--json")
     told = result.json
@@ -84,10 +84,10 @@ def test_arguments_come_as_json_from_three_places(
         (["a=1"], 2, "usage_error"),
     ],
 )
-def test_exit_codes_and_json_say_how_a_call_ended(
+def test_exit_codes_and_json_report_the_outcome_of_a_call(
     words: list[str], code: int, status: str, run: Run
 ) -> None:
-    """The codes are a contract with scripts, and `--json` holds for errors too."""
+    """Scripts rely on the codes; `--json` applies to errors too."""
     told = run("call", "TOOLS", *words)
     assert told.code == code
     as_json = run("call", "TOOLS", *words, "--json")
@@ -99,14 +99,14 @@ def test_exit_codes_and_json_say_how_a_call_ended(
 
 
 def test_bad_arguments_point_to_the_help_of_the_tool(run: Run) -> None:
-    """The next step stands below the message."""
+    """The next step follows the message."""
     err = run("call", "TOOLS:add", "add", "a=x").err
     assert 'a: expected an integer, got "x"' in err
     assert "add --help" in err
 
 
 def test_an_unexpected_exception_is_short_and_long_with_debug(run: Run) -> None:
-    """Authors need the traceback, when they ask for it; the terminal is safe either way."""
+    """Authors get the traceback with --debug; the output is escaped for the terminal either way."""
     short = run("call", "TOOLS", "explode").err
     assert "ValueError: a bad value" in short
     assert "Traceback" not in short
@@ -115,7 +115,7 @@ def test_an_unexpected_exception_is_short_and_long_with_debug(run: Run) -> None:
 
 
 def test_events_are_plain_lines_without_a_terminal(run: Run) -> None:
-    """Logs get one line per change, nested calls included, and nothing that acts on a terminal."""
+    """Logs get one line per change, including nested calls, without terminal control characters."""
     result = run("call", "TOOLS", "pipeline", "source=x")
     assert result.out == "parsed x\n"
     lines = result.err.splitlines()
@@ -139,7 +139,7 @@ def test_events_are_plain_lines_without_a_terminal(run: Run) -> None:
 
 
 def test_plain_progress_is_not_a_line_for_each_step(run: Run) -> None:
-    """A loop of ten thousand steps must not fill a log, and its end must be in it."""
+    """A loop of ten thousand steps must not fill a log, but its last step is logged."""
     lines = run("call", "TOOLS", "pipeline", "source=x", "steps=10000").err.splitlines()
     progress = [line for line in lines if "parsing" in line]
     assert len(progress) <= 20
@@ -147,7 +147,7 @@ def test_plain_progress_is_not_a_line_for_each_step(run: Run) -> None:
 
 
 def test_events_can_be_read_by_programs(run: Run) -> None:
-    """Each line is an event as it travels elsewhere; a failure is an event too."""
+    """Each line is a serialized event; a failure is an event too."""
 
     def events(*words: str) -> list[Any]:
         err = run("call", "TOOLS", *words, "--events", "ndjson").err
@@ -167,11 +167,11 @@ def test_events_can_be_read_by_programs(run: Run) -> None:
 
 @pytest.mark.parametrize("flag", [["-q"], ["--events", "none"]])
 def test_quiet_shows_no_events(flag: list[str], run: Run) -> None:
-    """What the tool prints itself is its own business."""
+    """The output of the tool itself is not affected."""
     assert run("call", "TOOLS", "pipeline", "source=x", *flag).err == "a print of the tool\n"
 
 
-def test_live_events_leave_what_was_said(run: Run) -> None:
+def test_live_events_leave_the_printed_lines(run: Run) -> None:
     """The live view is transient, the lines stay."""
     result = run("call", "TOOLS", "pipeline", "source=x", "--events", "live")
     assert result.out == "parsed x\n"
@@ -181,7 +181,7 @@ def test_live_events_leave_what_was_said(run: Run) -> None:
 
 
 def test_files_are_described_and_saved_on_request(run: Run, tmp_path: Path) -> None:
-    """Bytes have no place on a terminal, and a tool must not choose where files go."""
+    """Bytes are not printed to a terminal, and a tool must not choose the path of files."""
     assert (
         "[image: image/png, 28 bytes, --output DIR saves it]" in run("call", "TOOLS", "picture").out
     )
@@ -197,8 +197,8 @@ def test_files_are_described_and_saved_on_request(run: Run, tmp_path: Path) -> N
     assert told["output"][1]["path"].endswith("image-2-3.png")
 
 
-def test_a_tool_has_a_help_of_its_own(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is made from the schema: types, defaults, choices, bounds and descriptions."""
+def test_a_tool_has_its_own_help(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is generated from the schema: types, defaults, choices, bounds and descriptions."""
     monkeypatch.setenv("COLUMNS", "100")
     text = run("call", "TOOLS", "echo", "--help").out.replace(str(__file__), "")
     parameters = text[text.index("Parameters:") : text.index("Options:")]
@@ -223,12 +223,12 @@ Parameters:
 
 
 def test_help_without_a_tool_lists_the_tools(run: Run) -> None:
-    """One asks for help before one knows the names."""
+    """Users ask for help before they know the names."""
     assert "pipeline      Parse a source, step by step." in run("call", "TOOLS", "--help").out
     assert "TARGET TOOL [NAME=VALUE]..." in run("call", "--help").out
 
 
-def test_parameters_called_like_an_option_are_reached(run: Run) -> None:
+def test_parameters_named_like_an_option_can_be_set(run: Run) -> None:
     """`timeout` is an option of `call` and a parameter of the tool."""
     told = run("call", "TOOLS", "echo", "timeout=7", "--json", "--timeout", "5").json
     assert told["value"]["timeout"] == 7
@@ -237,7 +237,7 @@ def test_parameters_called_like_an_option_are_reached(run: Run) -> None:
 
 
 def test_list_show_and_version_have_json(run: Run) -> None:
-    """`--json` everywhere."""
+    """Every command has `--json`."""
     listed = run("list", "TOOLS", "--json").json
     assert [tool["name"] for tool in listed][:2] == ["add", "echo"]
     shown = run("show", "TOOLS", "add", "--json").json
@@ -252,8 +252,8 @@ def test_list_show_and_version_have_json(run: Run) -> None:
     assert "strongest level here" in " ".join(run("doctor").out.split())
 
 
-def test_show_tells_everything_about_a_tool(run: Run) -> None:
-    """Its parameters with their types, what it gives, and where it is."""
+def test_show_prints_all_details_of_a_tool(run: Run) -> None:
+    """It shows the parameters with types, the result and the source location."""
     out = run("show", "TOOLS", "add").out
     for part in ("Add two numbers.", "a: integer", "[required]", "function", "tools_fixture.py:"):
         assert part in out
@@ -261,7 +261,7 @@ def test_show_tells_everything_about_a_tool(run: Run) -> None:
 
 
 def test_schema_writes_the_form_of_a_provider(run: Run) -> None:
-    """What is printed is what is sent."""
+    """The printed schema is the one that is sent."""
     document = run("schema", "TOOLS", "add", "--provider", "openai_responses").json
     assert document == snapshot(
         {
@@ -295,16 +295,16 @@ def test_schema_writes_the_form_of_a_provider(run: Run) -> None:
         (["show", "TOOLS"], "Tools: add, "),
     ],
 )
-def test_usage_errors_say_what_to_do(args: list[str], hint: str, run: Run) -> None:
-    """One message, one step further, exit code 2."""
+def test_usage_errors_have_a_remedy(args: list[str], hint: str, run: Run) -> None:
+    """There is one message, one remedy, and exit code 2."""
     result = run(*args)
     assert result.code == 2
     assert hint in result.err
     assert result.out == ""
 
 
-def test_commands_load_when_they_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each one named in the help exists and has a help of its own."""
+def test_commands_are_loaded_on_demand(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each command in the help exists and has its own help."""
     from agents_tools.cli import app
 
     for name in app._COMMANDS:
@@ -315,7 +315,7 @@ def test_commands_load_when_they_are_asked_for(capsys: pytest.CaptureFixture[str
 def test_the_built_in_tools_are_a_target(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They work in the current directory, and say how they are confined."""
+    """They work in the current directory, and report their sandbox level."""
     monkeypatch.chdir(tmp_path)
     listed = run("list", "builtin", "--json").json
     assert {tool["name"] for tool in listed} >= {"execute_bash", "str_replace_editor", "grep"}

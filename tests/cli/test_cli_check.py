@@ -1,4 +1,4 @@
-"""What `check` finds."""
+"""Findings of `check`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def codes(*tools: Any) -> dict[str, Finding]:
-    """Check tools and give the findings by their codes."""
+    """Check tools and return the findings by code."""
     return {finding.code: finding for finding in lint_tools(tools, PROVIDERS)}
 
 
 def test_a_good_tool_has_no_findings() -> None:
-    """A check that cries without reason is switched off."""
+    """A check with false positives would be switched off."""
 
     @function_tool
     def good(word: str, times: int | None = None) -> str:
@@ -50,7 +50,7 @@ def test_missing_descriptions_and_types_are_found() -> None:
 
 
 def test_defaults_without_a_json_form_are_found() -> None:
-    """A model is not told of such a default."""
+    """The model does not get such a default."""
 
     @function_tool
     def odd(word: str = "", marker: Any = object()) -> None:  # noqa: B008 - that is the point
@@ -64,8 +64,8 @@ def test_defaults_without_a_json_form_are_found() -> None:
     assert "'marker' (object)" in codes(odd)["default-not-json"].message
 
 
-def test_what_cannot_be_strict_or_cannot_be_exported_is_found() -> None:
-    """It is said before a provider refuses the request, and each time it is asked."""
+def test_schemas_that_cannot_be_strict_or_exported_are_found() -> None:
+    """It is reported before a provider rejects the request, on each check."""
 
     @function_tool
     def open_map(values: dict[str, int]) -> None:
@@ -83,7 +83,7 @@ def test_what_cannot_be_strict_or_cannot_be_exported_is_found() -> None:
 
 
 def test_equal_names_and_broken_declarations_are_errors() -> None:
-    """Neither can work at all."""
+    """Neither can work."""
 
     @function_tool
     def broken(value: NotThere) -> None:  # type: ignore[name-defined]  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
@@ -122,15 +122,15 @@ def test_equal_names_and_broken_declarations_are_errors() -> None:
     ],
 )
 def test_a_text_that_is_yielded_before_the_last_is_found(body: str, lines: list[int]) -> None:
-    """It ends the tool as its result, which surprises whoever meant a message."""
+    """It ends the tool as its result, which surprises an author who meant a message."""
     source = "def tool():\n" + textwrap.indent(body, "    ")
     definition = ast.parse(source).body[0]
     assert isinstance(definition, ast.FunctionDef)
     assert [node.lineno for node in find_early_results(definition)] == lines
 
 
-def test_the_providers_of_the_options_are_those_there_are() -> None:
-    """The list stands twice so that a help text does not wait for the import."""
+def test_the_provider_options_match_the_library() -> None:
+    """The list is duplicated so that the help text does not need the import."""
     assert PROVIDERS == ALL_PROVIDERS
 
 
@@ -149,7 +149,7 @@ def talk(word: str):
 """
 
 
-def test_the_command_says_where_and_exits_by_level(run: Run, tmp_path: Path) -> None:
+def test_the_command_reports_locations_and_exits_by_level(run: Run, tmp_path: Path) -> None:
     """Editors jump to file:line; a pipeline reads the exit code."""
     path = tmp_path / "sample.py"
     path.write_text(SOURCE)

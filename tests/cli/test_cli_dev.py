@@ -1,4 +1,4 @@
-"""`dev`: what a person, a browser and a supervisor of processes see of it."""
+"""`dev`: the command as users, browsers and process supervisors see it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def stick(marker: str) -> str:
 
 
 class Server:
-    """A playground in a process of its own."""
+    """A playground in a separate process."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
@@ -121,7 +121,7 @@ class Server:
         return found[0]
 
     def end(self, number: int = signal.SIGINT) -> tuple[int, str, str]:
-        """Send a signal, and give the exit code and what was printed."""
+        """Send a signal, and return the exit code and the output."""
         self.process.send_signal(number)
         out, err = self.process.communicate(timeout=30)
         return self.process.returncode, out, err
@@ -129,7 +129,7 @@ class Server:
 
 @contextlib.contextmanager
 def dev(*words: str, folder: Path, port: str = "0", **variables: str) -> Generator[Server]:
-    """Run `dev`, and end it whatever becomes of the test."""
+    """Run `dev`, and stop it after the test."""
     env = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), **variables}
     env["PYTHONPATH"] = os.pathsep.join(sys.path)
     ports = ["--port", port] if port else []
@@ -143,14 +143,14 @@ def dev(*words: str, folder: Path, port: str = "0", **variables: str) -> Generat
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Give a folder with a target that prints in every way there is."""
+    """Return a folder with a target that prints in every possible way."""
     (tmp_path / "sample.py").write_text(TOOLS)
     return tmp_path
 
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
-def test_the_page_is_where_it_says_and_ctrl_c_ends_it(folder: Path) -> None:
-    """One line for programs, one for people, and nothing that tools print between them."""
+def test_the_page_is_at_the_printed_address_and_ctrl_c_ends_it(folder: Path) -> None:
+    """It prints one line for programs and one for people; prints of tools do not mix with them."""
     with dev("sample.py", folder=folder) as server:
         assert httpx.get(server.address).text.startswith("<!doctype html>")
         assert server.url == f"{server.address}#token={server.token}"
@@ -167,8 +167,8 @@ def test_the_page_is_where_it_says_and_ctrl_c_ends_it(folder: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent to a process")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_its_end_cancels_what_runs(folder: Path, number: int) -> None:
-    """A tool can let go of what it holds; open streams do not hold the end up."""
+def test_shutdown_cancels_running_tools(folder: Path, number: int) -> None:
+    """Tools can release their resources; open streams do not block the shutdown."""
     marker = folder / "marker"
     with dev("sample.py", folder=folder) as server:
         run_id = server.begin("hold", marker=str(marker))
@@ -187,8 +187,8 @@ def test_its_end_cancels_what_runs(folder: Path, number: int) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
-def test_a_tool_that_cannot_be_stopped_does_not_hold_the_end_up(folder: Path) -> None:
-    """The process goes, and the thread with it; a second Ctrl-C is not even needed."""
+def test_a_tool_that_cannot_be_stopped_does_not_block_the_shutdown(folder: Path) -> None:
+    """The process ends with the thread; a second Ctrl-C is not needed."""
     marker = folder / "marker"
     with dev("sample.py", folder=folder) as server:
         server.begin("stick", marker=str(marker))
@@ -198,8 +198,8 @@ def test_a_tool_that_cannot_be_stopped_does_not_hold_the_end_up(folder: Path) ->
 
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
-def test_tools_that_take_no_cancel_are_lost_without_noise(folder: Path) -> None:
-    """The next server says of each that nobody knows what came of it."""
+def test_tools_that_ignore_cancellation_are_lost_without_output(folder: Path) -> None:
+    """The next server reports the outcome of each as unknown."""
     with dev("sample.py", folder=folder) as server:
         begun = [server.begin("cling"), server.begin("cling")]
         code, _, err = server.end()
@@ -214,7 +214,7 @@ def test_tools_that_take_no_cancel_are_lost_without_noise(folder: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
 def test_a_second_ctrl_c_ends_it_at_once(folder: Path) -> None:
-    """Somebody who insists does not wait."""
+    """A second signal means that the user does not want to wait."""
     marker = folder / "marker"
     with dev("sample.py", folder=folder) as server:
         server.begin("stick", marker=str(marker))
@@ -225,7 +225,7 @@ def test_a_second_ctrl_c_ends_it_at_once(folder: Path) -> None:
 
 
 def test_the_history_is_kept_for_each_target(folder: Path) -> None:
-    """Below the state folder, or where it is said, or not at all."""
+    """It is in the state folder, at the path of an option, or disabled."""
     with dev("sample.py", folder=folder) as server:
         run_id = server.begin("add", a=1)
         server.wait(run_id)
@@ -249,7 +249,7 @@ def test_the_history_is_kept_for_each_target(folder: Path) -> None:
 
 
 def test_two_servers_share_a_history(folder: Path) -> None:
-    """Nobody has to end one to start the other."""
+    """Neither has to stop."""
     with dev("sample.py", folder=folder) as one, dev("sample.py", folder=folder) as other:
         one.wait(one.begin("add", a=1))
         assert other.wait(other.begin("add", a=2))["summary"] == "3"
@@ -260,8 +260,8 @@ def test_two_servers_share_a_history(folder: Path) -> None:
         server.end()
 
 
-def test_a_history_that_cannot_be_read_costs_the_history_alone(folder: Path, run: Run) -> None:
-    """The page is there all the same; who named the file is told at once."""
+def test_an_unreadable_history_does_not_stop_the_server(folder: Path, run: Run) -> None:
+    """The page is served; with an explicit path the command fails at once."""
     with dev("sample.py", folder=folder) as server:
         server.end()
     (file,) = (folder / "state" / "agents-tools" / "playground").glob("*.sqlite")
@@ -278,7 +278,7 @@ def test_a_history_that_cannot_be_read_costs_the_history_alone(folder: Path, run
 
 
 def test_mcp_servers_are_a_target(folder: Path) -> None:
-    """They are closed at the end, connected anew when their file changes, and exported."""
+    """They are closed at the end, reconnected when their file changes, and exported."""
     path = folder / "mcp.json"
     entry = {"command": sys.executable, "args": [ECHO, "good", str(folder)]}
     path.write_text(json.dumps({"mcpServers": {"good": entry}}))
@@ -307,8 +307,8 @@ def test_mcp_servers_are_a_target(folder: Path) -> None:
     assert summary in done.stdout, done.stderr
 
 
-def test_agents_may_be_given_a_model(folder: Path) -> None:
-    """Many have none of their own."""
+def test_agents_can_run_with_another_model(folder: Path) -> None:
+    """Many agents have no model of their own."""
     agent = "\nfrom agents_tools import Agent\nhelper = Agent('Helper', tools=[add])\n"
     (folder / "sample.py").write_text(TOOLS + agent)
     with dev("sample.py", "--model", "local/rules", folder=folder) as server:
@@ -318,8 +318,8 @@ def test_agents_may_be_given_a_model(folder: Path) -> None:
         server.end()
 
 
-def test_a_target_that_is_broken_is_mended_by_saving_it(folder: Path) -> None:
-    """The server starts all the same, and says what is wrong."""
+def test_a_broken_target_is_fixed_by_saving_it(folder: Path) -> None:
+    """The server starts and reports the error."""
     path = folder / "broken.py"
     path.write_text("def add(:\n")
     with dev("broken.py", folder=folder) as server:
@@ -333,8 +333,8 @@ def test_a_target_that_is_broken_is_mended_by_saving_it(folder: Path) -> None:
     assert "warning: broken.py:1: cannot be imported" in err
 
 
-def test_a_port_that_is_taken_is_told_or_passed_over(folder: Path) -> None:
-    """Who names a port wants that one; who does not wants a page."""
+def test_an_explicit_port_in_use_is_reported(folder: Path) -> None:
+    """The command must not choose another port."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -346,8 +346,8 @@ def test_a_port_that_is_taken_is_told_or_passed_over(folder: Path) -> None:
         assert f"The address 127.0.0.1:{port} cannot be listened on" in err
 
 
-def test_a_token_may_be_given_and_other_machines_may_be_let_in(folder: Path) -> None:
-    """Then the name in the Host header has to be said as well."""
+def test_a_token_and_allowed_hosts_can_be_set(folder: Path) -> None:
+    """Other machines also need the Host name as an option."""
     words = ("sample.py", "--host", "0.0.0.0", "--auth-token-env", "PAGE_TOKEN")  # noqa: S104
     names = ("--allow-host", "box.example")
     token = "0123456789-abcdef"  # noqa: S105 - of this test
@@ -372,10 +372,10 @@ def test_a_token_may_be_given_and_other_machines_may_be_let_in(folder: Path) -> 
         ([FIXTURE, "--auth-token-env", "NOT_SET_AT_ALL"], "is not set", None),
     ],
 )
-def test_what_cannot_be_done_is_said_at_once(
+def test_invalid_options_are_reported_at_once(
     run: Run, words: list[str], message: str, hint: str | None
 ) -> None:
-    """With what to do about it, and no server."""
+    """The message has a remedy, and no server starts."""
     result = run("dev", *words)
     assert result.code == 2
     assert message in result.err
@@ -384,7 +384,7 @@ def test_what_cannot_be_done_is_said_at_once(
 
 @pytest.mark.skipif(os.name == "nt", reason="needs sh")
 def test_a_browser_is_not_started_with_the_token(folder: Path) -> None:
-    """Its command line is seen by everybody on the machine; the link in it is good once."""
+    """Other users can read its command line; the link in it works once."""
     browser = folder / "browser"
     browser.write_text(
         f'#!/bin/sh\necho "$1" > {folder}/part && mv {folder}/part {folder}/opened\n'
@@ -402,8 +402,8 @@ def test_a_browser_is_not_started_with_the_token(folder: Path) -> None:
 
 @pytest.mark.requirement("S20")
 @pytest.mark.skipif(os.name == "nt", reason="modes are of POSIX")
-def test_nobody_else_may_read_the_history(folder: Path) -> None:
-    """Neither the default file nor one that is named."""
+def test_the_history_is_readable_by_its_owner_only(folder: Path) -> None:
+    """This holds for the default file and for a named one."""
     own = folder / "own.sqlite"
     for words in ([], ["--history", str(own)]):
         with dev("sample.py", *words, folder=folder) as server:
@@ -416,8 +416,8 @@ def test_nobody_else_may_read_the_history(folder: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="file descriptors are of POSIX")
-def test_output_that_is_closed_is_no_trouble(folder: Path) -> None:
-    """What is printed goes to no file that took the place of the output."""
+def test_closed_output_streams_are_handled(folder: Path) -> None:
+    """Nothing is written to a file that reuses the descriptor of the output."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "XDG_STATE_HOME": str(folder)}
     command = f"exec {sys.executable} -m agents_tools dev sample.py --port 0 >&- <&-"
     with subprocess.Popen(  # noqa: S603 - our own
@@ -435,10 +435,10 @@ def test_output_that_is_closed_is_no_trouble(folder: Path) -> None:
         assert file.read_bytes().startswith(b"SQLite format 3")
 
 
-def test_somebody_without_a_home_gets_the_page_all_the_same(
+def test_the_page_works_without_a_home_folder(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Users of containers have none."""
+    """Users in containers can have no home folder."""
 
     def nowhere() -> Path:
         raise RuntimeError("Could not determine home directory.")
@@ -451,8 +451,8 @@ def test_somebody_without_a_home_gets_the_page_all_the_same(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="others have other names of files")
-def test_a_file_whose_name_is_no_text_is_a_target(folder: Path) -> None:
-    """Linux takes any bytes as a name."""
+def test_a_file_name_that_is_not_utf8_is_a_target(folder: Path) -> None:
+    """Linux accepts any bytes in a name."""
     name = os.fsdecode(b"odd\xff.py")
     (folder / name).write_text(TOOLS)
     with dev(name, folder=folder) as server:
@@ -462,7 +462,7 @@ def test_a_file_whose_name_is_no_text_is_a_target(folder: Path) -> None:
 
 
 def test_a_missing_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is one command away."""
+    """The message contains the install command."""
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     result = run("dev", FIXTURE)
     assert result.code == 2

@@ -1,4 +1,4 @@
-"""What changed between two lists of tools, and whether it breaks callers."""
+"""Changes between two lists of tools, and whether they break callers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def changes(old: Any, new: Any) -> list[str]:
-    """Compare one parameter `p`, and give the changes, breaking ones marked."""
+    """Compare one parameter `p`, and return the changes with breaking ones marked."""
     found = compare_schemas(
         {"type": "object", "properties": {"p": old}}, {"type": "object", "properties": {"p": new}}
     )
@@ -80,12 +80,12 @@ INT, TEXT, NULL = {"type": "integer"}, {"type": "string"}, {"type": "null"}
 def test_a_narrowed_value_breaks_and_a_widened_one_does_not(
     old: Any, new: Any, expected: list[str]
 ) -> None:
-    """A call that was good must stay good, whoever has learned to make it."""
+    """A call that was valid must stay valid."""
     assert changes(old, new) == expected
 
 
-def test_tools_and_parameters_that_come_and_go() -> None:
-    """Each is said with its place."""
+def test_added_and_removed_tools_and_parameters_are_reported() -> None:
+    """Each is reported with its location."""
 
     def tool(name: str, properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
         schema = {"type": "object", "properties": properties, "required": required}
@@ -106,7 +106,7 @@ def test_tools_and_parameters_that_come_and_go() -> None:
 
 
 def test_members_of_referenced_and_recursive_schemas_are_compared() -> None:
-    """A change deep in a model is a change of the tool, and recursion must end."""
+    """A change deep in a model changes the tool, and recursion must end."""
 
     def schema(size: dict[str, Any]) -> dict[str, Any]:
         node = {
@@ -126,7 +126,7 @@ def test_members_of_referenced_and_recursive_schemas_are_compared() -> None:
 
 @pytest.mark.parametrize("provider", [None, *PROVIDERS])
 def test_every_form_that_schema_writes_can_be_compared(provider: str | None) -> None:
-    """`--diff` reads what the same command wrote before."""
+    """`--diff` reads the earlier output of the same command."""
     document = described(load_tools(FIXTURE), provider, strict=None)
     shapes = read_tool_list(json.loads(json.dumps(document)))
     assert [shape.name for shape in shapes][:2] == ["add", "echo"]
@@ -135,8 +135,8 @@ def test_every_form_that_schema_writes_can_be_compared(provider: str | None) -> 
 
 
 @pytest.mark.parametrize("document", [1, "x", [1], [{}], {"name": 5}])
-def test_what_is_no_list_of_tools_is_refused(document: Any) -> None:
-    """A wrong file must not look as if all tools were new."""
+def test_a_file_without_a_list_of_tools_is_rejected(document: Any) -> None:
+    """With a wrong file, all tools would look new."""
     with pytest.raises(UserError):
         read_tool_list(document)
 
@@ -164,19 +164,19 @@ _schemas = st.recursive(
 
 @given(_schemas)
 def test_a_schema_does_not_differ_from_itself(schema: dict[str, Any]) -> None:
-    """No change must ever be reported where there is none."""
+    """There must be no false positives."""
     assert changes(schema, schema) == []
 
 
 @given(_schemas)
 def test_one_more_alternative_never_breaks(schema: dict[str, Any]) -> None:
-    """What was accepted before still has the arm that accepted it."""
+    """The previous alternatives still accept what they accepted before."""
     found = changes(schema, {"anyOf": [schema, {"type": "string", "enum": ["new"]}]})
     assert not [message for message in found if message.startswith("!")]
 
 
 def test_the_command_exits_1_on_a_breaking_change_only(run: Run, tmp_path: Path) -> None:
-    """A pipeline decides by the exit code."""
+    """A pipeline uses the exit code."""
     old = tmp_path / "old.json"
     old.write_text(run("schema", "TOOLS").out)
     same = run("schema", "TOOLS", "--diff", str(old))
@@ -196,8 +196,8 @@ def test_the_command_exits_1_on_a_breaking_change_only(run: Run, tmp_path: Path)
     assert breaking.json["changes"][0]["path"] == "c"
 
 
-def test_an_old_file_that_is_none_is_a_usage_error(run: Run, tmp_path: Path) -> None:
-    """Exit code 1 would say that the tools changed."""
+def test_an_invalid_old_file_is_a_usage_error(run: Run, tmp_path: Path) -> None:
+    """Exit code 1 would mean that the tools changed."""
     wrong = tmp_path / "old.json"
     assert run("schema", "TOOLS", "--diff", str(wrong)).code == 2
     wrong.write_text("{")
@@ -219,8 +219,8 @@ ODD: list[dict[str, Any]] = [
 @pytest.mark.requirement("S29")
 @pytest.mark.parametrize("old", ODD)
 @pytest.mark.parametrize("new", ODD)
-def test_schemas_of_others_may_be_anything(old: dict[str, Any], new: dict[str, Any]) -> None:
-    """What refers to itself has an end, and what is no schema says nothing."""
+def test_any_third_party_schema_can_be_compared(old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Recursive references end, and an invalid schema gives no findings."""
     compare_schemas(old, new)
     for schema in parameters_of(old).values():
         reader = DefinitionReader(old)

@@ -1,4 +1,4 @@
-"""`agents-tools events`: what was recorded, listed, shown, replayed and exported."""
+"""`agents-tools events`: list, show, replay and export recorded events."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def boom(x: int) -> str:
 
 
 async def recorded() -> list[Event]:
-    """Give the events of two runs, one with an agent inside and a call that fails."""
+    """Return the events of two runs, one with a nested agent and a failing call."""
     inner = Agent(
         name="inner", tools=[crawl], model=ScriptedModel([tool_call("crawl", url="a"), "found"])
     )
@@ -57,7 +57,7 @@ async def recorded() -> list[Event]:
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    """Give a store with two sessions."""
+    """Return a store with two sessions."""
     file = str(tmp_path / "runs.db")
     with closing(SQLiteEventStore(file, "chat")) as store:
         store.append(asyncio.run(recorded())).result(PATIENCE)
@@ -68,7 +68,6 @@ def path(tmp_path: Path) -> str:
 
 @pytest.mark.requirement("D53")
 def test_list_shows_sessions_and_their_runs(run: Run, path: str) -> None:
-    """What is there, and how each run went."""
     done = run("events", "list", path)
     lines = done.out.splitlines()
     assert (done.code, done.err) == (0, "")
@@ -81,8 +80,8 @@ def test_list_shows_sessions_and_their_runs(run: Run, path: str) -> None:
 
 
 @pytest.mark.requirement("D53")
-def test_list_tells_programs_the_same(run: Run, path: str) -> None:
-    """One line of JSON."""
+def test_list_prints_the_same_as_json(run: Run, path: str) -> None:
+    """The output is one line of JSON."""
     listed = run("events", "list", path, "--json").json
     assert [one["session"] for one in listed] == ["chat", "odd\x1b[0m"]
     runs = listed[0]["runs"]
@@ -94,7 +93,7 @@ def test_list_tells_programs_the_same(run: Run, path: str) -> None:
 
 
 def test_show_draws_each_run_as_a_tree(run: Run, path: str) -> None:
-    """The calls below those that made them, with what came of them; nothing for terminals."""
+    """Calls are below their callers, with their results, escaped for the terminal."""
     done = run("events", "show", path, "chat")
     lines = done.out.splitlines()
     assert lines[:2] == ["outer (ok)", "├─ user: go"]
@@ -106,8 +105,8 @@ def test_show_draws_each_run_as_a_tree(run: Run, path: str) -> None:
     assert lines[6:] == ["└─ All done.", "outer (ok)", "├─ user: and again", "└─ Bye."]
 
 
-def test_show_gives_one_run_as_a_timeline(run: Run, path: str) -> None:
-    """A line for each event: its id, when, where, what."""
+def test_show_prints_one_run_as_a_timeline(run: Run, path: str) -> None:
+    """Each event is a line with its id, time, path and content."""
     second = run("events", "list", path, "--json").json[0]["runs"][1]["id"]
     lines = run("events", "show", path, "chat", "--run", second, "--timeline").out.splitlines()
     words = lines[0].split()
@@ -118,8 +117,8 @@ def test_show_gives_one_run_as_a_timeline(run: Run, path: str) -> None:
 
 
 @pytest.mark.requirement("D25")
-def test_show_gives_programs_the_events(run: Run, path: str) -> None:
-    """In the form that `event_from_dict` reads."""
+def test_show_prints_the_events_as_json(run: Run, path: str) -> None:
+    """`event_from_dict` can read them."""
     shown = run("events", "show", path, "chat", "--json").json
     events = [event_from_dict(wire) for wire in shown["events"]]
     assert shown["session"] == "chat"
@@ -127,8 +126,8 @@ def test_show_gives_programs_the_events(run: Run, path: str) -> None:
 
 
 @pytest.mark.requirement("D53")
-def test_replay_shows_what_a_run_showed(run: Run, path: str) -> None:
-    """Through the views of `run`; as fast as asked for."""
+def test_replay_shows_the_output_of_the_run(run: Run, path: str) -> None:
+    """It uses the views of `run`, at the requested speed."""
     done = run("events", "replay", path, "chat", "--speed", "0", "--events", "plain")
     assert done.code == 0
     assert 'outer > ask: called with input="hi"' in done.err.splitlines()
@@ -140,7 +139,7 @@ def test_replay_shows_what_a_run_showed(run: Run, path: str) -> None:
 
 @pytest.mark.requirement("F39")
 def test_replay_pauses_as_the_run_did(run: Run, tmp_path: Path) -> None:
-    """At the speed that is asked for, at most for so long; not for a clock set back."""
+    """The pauses are scaled and capped; a clock that was set back causes none."""
     file = str(tmp_path / "runs.db")
     times = [1.7e9, 1.7e9 + 0.02, 1.7e9 - 9_000, 1.7e9 + 9_000]
     with closing(SQLiteEventStore(file)) as store:
@@ -151,8 +150,7 @@ def test_replay_pauses_as_the_run_did(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("D25")
-def test_export_writes_events_that_come_back(run: Run, path: str, tmp_path: Path) -> None:
-    """What is exported can be imported."""
+def test_exported_events_can_be_imported(run: Run, path: str, tmp_path: Path) -> None:
     out = tmp_path / "chat.ndjson"
     assert run("events", "export", path, "chat", "-o", str(out)).out == ""
     with closing(SQLiteEventStore(path, "chat", read_only=True)) as store:
@@ -163,8 +161,8 @@ def test_export_writes_events_that_come_back(run: Run, path: str, tmp_path: Path
     assert document == {"session": "chat", "events": [event.to_dict() for event in events]}
 
 
-def test_export_of_all_sessions_says_whose_each_event_is(run: Run, path: str) -> None:
-    """Several sessions in one file."""
+def test_export_of_all_sessions_names_the_session_of_each_event(run: Run, path: str) -> None:
+    """One file contains several sessions."""
     lines = [json.loads(line) for line in run("events", "export", path, "--all").out.splitlines()]
     assert {line["session"] for line in lines} == {"chat", "odd\x1b[0m"}
     whole = run("events", "export", path, "--all", "--as", "json").json
@@ -172,14 +170,14 @@ def test_export_of_all_sessions_says_whose_each_event_is(run: Run, path: str) ->
 
 
 def test_export_writes_a_timeline(run: Run, path: str) -> None:
-    """Bars for runs and calls, in the form that browsers' trace viewers read."""
+    """It has bars for runs and calls, in the Chrome trace format."""
     trace = json.loads(run("events", "export", path, "chat", "--as", "chrome").out)
     names = {mark["name"] for mark in trace["traceEvents"] if mark["ph"] == "X"}
     assert {"outer", "boom"} <= names
 
 
-def test_export_writes_a_page_to_read(run: Run, path: str) -> None:
-    """Messages as text, calls with their answers; nothing in them is markup or for terminals."""
+def test_export_writes_an_html_page(run: Run, path: str) -> None:
+    """It shows messages as text and calls with their results, all of it escaped."""
     page = run("events", "export", path, "chat", "--as", "markdown").out
     for part in (
         "# chat\n",
@@ -194,8 +192,8 @@ def test_export_writes_a_page_to_read(run: Run, path: str) -> None:
 
 
 @pytest.mark.requirement("F35")
-def test_what_cannot_be_read_is_told_and_the_rest_is_exported(run: Run, tmp_path: Path) -> None:
-    """With --salvage; exit code 1 says that something is missing."""
+def test_unreadable_events_are_reported_and_the_rest_is_exported(run: Run, tmp_path: Path) -> None:
+    """This needs --salvage; exit code 1 means that something is missing."""
     file = tmp_path / "runs.db"
     with closing(SQLiteEventStore(file)) as store:
         texts = [MessageEvent(f"{n} " + "x" * 500) for n in range(100)]
@@ -229,17 +227,15 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_exported(run: Run, tmp_path
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else "",
 )
-def test_what_cannot_be_done_is_said_in_a_line(
-    run: Run, path: str, words: list[str], told: str
-) -> None:
-    """The errors of all commands look alike: exit code 2, nothing on standard output."""
+def test_errors_are_reported_in_one_line(run: Run, path: str, words: list[str], told: str) -> None:
+    """As in all commands, the exit code is 2 and standard output is empty."""
     done = run("events", *[path if word == "PATH" else word for word in words])
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("error: ")
     assert told in done.err
 
 
-def test_errors_of_json_are_json(run: Run) -> None:
+def test_errors_with_json_output_are_json(run: Run) -> None:
     """A script reads the same form from every command."""
     done = run("events", "list", "nothing.db", "--json")
     assert done.code == 2
@@ -248,7 +244,7 @@ def test_errors_of_json_are_json(run: Run) -> None:
 
 @pytest.mark.requirement("D25")
 def test_a_log_without_runs_and_with_strange_events_is_shown(run: Run, tmp_path: Path) -> None:
-    """Whatever is in a log, it can be looked at."""
+    """Any log can be displayed."""
     file = str(tmp_path / "log.db")
     strange: Any = {"type": "run_item_stream_event", "name": "tool_called", "item": {"type": "?"}}
     wires = [{**NullEvent().to_dict(), "type": "acme.event", "data": "\x1b[2Jx"}]
@@ -265,14 +261,13 @@ def test_a_log_without_runs_and_with_strange_events_is_shown(run: Run, tmp_path:
 
 
 def test_every_command_has_help(run: Run) -> None:
-    """The first thing that anybody tries."""
     for name in ("", *command.commands):  # type: ignore[attr-defined]
         assert run("events", *([name] if name else []), "--help").code == 0
 
 
 @pytest.mark.requirement("D44")
 def test_runs_that_a_stream_has_kept_are_listed(tmp_path: Path, run: Run) -> None:
-    """Where they begin and end is stored besides the conversation."""
+    """Their start and end are stored separately from the conversation."""
     file = str(tmp_path / "runs.db")
 
     async def talk() -> None:

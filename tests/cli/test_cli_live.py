@@ -1,4 +1,4 @@
-"""The live view of a call: what it draws, and that it leaves the terminal as it was."""
+"""The live view of a call: its output, and the state of the terminal after it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ INNER = Origin("in\x07ner", "2", ("1", "2"), EventSource.ENVIRONMENT)
 
 
 def drawn(*events: Event) -> list[str]:
-    """Give the lines that the view draws below the log after these events."""
+    """Return the lines that the view draws below the log after these events."""
     view = LiveView("outer")
     for event in events:
         view.show(event)
@@ -44,7 +44,7 @@ def drawn(*events: Event) -> list[str]:
 
 
 def test_running_calls_are_drawn_with_their_progress() -> None:
-    """A person sees what runs now, calls within calls, and how far each is."""
+    """The view shows running calls, nested calls, and the progress of each."""
     started = [stamp(ToolStreamStartEvent({}), origin, 0) for origin in (OUTER, INNER)]
     progress = stamp(ToolProgressEvent(3, message="reading"), INNER, 1)
     assert drawn(*started, progress) == ["outer", "inner 3 reading"]
@@ -53,13 +53,13 @@ def test_running_calls_are_drawn_with_their_progress() -> None:
 
 
 def test_the_line_that_is_being_streamed_is_drawn() -> None:
-    """A delta is seen before its line has ended."""
+    """A delta is shown before its line has ended."""
     delta = stamp(NotifyStreamEvent("half a li", is_delta=True), OUTER, 0)
     assert drawn(delta) == ["outer half a li"]
 
 
-def test_what_acts_on_a_terminal_is_taken_out_though_it_comes_in_pieces() -> None:
-    """A tool passes on what a model writes, a few characters at a time."""
+def test_terminal_sequences_are_removed_even_when_split() -> None:
+    """A tool can forward the output of a model in parts of a few characters."""
     pieces = [
         stamp(NotifyStreamEvent(text, is_delta=True), OUTER, 0) for text in ("a\x1b[3", "1mb")
     ]
@@ -67,13 +67,13 @@ def test_what_acts_on_a_terminal_is_taken_out_though_it_comes_in_pieces() -> Non
 
 
 def test_a_tool_without_a_start_event_is_drawn_too() -> None:
-    """`enable_bracketing=False` hides the start, not the tool."""
+    """`enable_bracketing=False` hides the start event, not the tool."""
     assert drawn() == ["outer"]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
-def test_ctrl_c_on_a_terminal_gives_the_cursor_back(tmp_path: Path) -> None:
-    """A prompt without a cursor is what a careless program leaves."""
+def test_ctrl_c_on_a_terminal_restores_the_cursor(tmp_path: Path) -> None:
+    """Otherwise the prompt would have no cursor."""
     marker = tmp_path / "marker"
     ours, theirs = os.openpty()
     command = [sys.executable, "-m", "agents_tools.cli", "call", FIXTURE, "sleep_long"]
@@ -94,7 +94,7 @@ def test_ctrl_c_on_a_terminal_gives_the_cursor_back(tmp_path: Path) -> None:
     try:
         while chunk := os.read(ours, 1000):
             output += chunk
-    except OSError:  # the end, as Linux tells it
+    except OSError:  # Linux reports the end of the terminal in this way
         pass
     os.close(ours)
     assert process.wait(timeout=30) == 130

@@ -1,4 +1,4 @@
-"""What only a process of its own shows: signals, pipes, encodings, a missing extra, start-up."""
+"""Tests that need a separate process: signals, pipes, encodings, a missing extra, start-up."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def start(*args: str, **options: Any) -> subprocess.Popen[str]:
 
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
-    """Run code in an interpreter of its own."""
+    """Run code in a separate interpreter."""
     return subprocess.run(  # noqa: S603 - our own
         [sys.executable, "-c", code], capture_output=True, encoding="utf-8", cwd=ROOT, check=False
     )
 
 
 def wait_until_started(marker: Path, process: subprocess.Popen[str]) -> None:
-    """Wait for the tool to say that it runs."""
+    """Wait until the tool reports its start."""
 
     def started() -> bool:
         assert process.poll() is None, process.communicate()
@@ -50,7 +50,7 @@ def wait_until_started(marker: Path, process: subprocess.Popen[str]) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
 def test_ctrl_c_cancels_and_lets_the_tool_clean_up(tmp_path: Path) -> None:
-    """A tool must be able to release what it holds, and a script must see the cancel."""
+    """A tool must be able to release its resources, and a script must see the cancellation."""
     marker = tmp_path / "marker"
     with start("call", FIXTURE, "sleep_long", f"marker={marker}", "--json") as process:
         wait_until_started(marker, process)
@@ -64,11 +64,11 @@ def test_ctrl_c_cancels_and_lets_the_tool_clean_up(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
 def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
-    """Somebody who insists does not wait for a tool that does not listen."""
+    """A second signal means that the user does not want to wait for the tool."""
     marker = tmp_path / "marker"
     with start("call", FIXTURE, "sleep_long", f"marker={marker}", "--stubborn") as process:
         wait_until_started(marker, process)
-        for _ in range(40):  # signals that come together count once
+        for _ in range(40):  # signals that arrive together count once
             if process.poll() is not None:
                 break
             process.send_signal(signal.SIGINT)
@@ -81,8 +81,10 @@ def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
-def test_a_stubborn_tool_is_left_behind_after_its_grace(tmp_path: Path) -> None:
-    """The first Ctrl-C is enough to get the prompt back."""
+def test_a_tool_that_ignores_cancellation_is_abandoned_after_the_grace_period(
+    tmp_path: Path,
+) -> None:
+    """One Ctrl-C is enough to return to the prompt."""
     marker = tmp_path / "marker"
     with start("call", FIXTURE, "sleep_long", f"marker={marker}", "--stubborn") as process:
         wait_until_started(marker, process)
@@ -93,8 +95,8 @@ def test_a_stubborn_tool_is_left_behind_after_its_grace(tmp_path: Path) -> None:
     assert "Traceback" not in err
 
 
-def test_a_reader_that_leaves_is_no_error_to_report() -> None:
-    """`agents-tools … | head -1` ends without a word."""
+def test_a_closed_pipe_is_not_reported_as_an_error() -> None:
+    """`agents-tools … | head -1` ends without a message."""
     with start("call", FIXTURE, "big", "lines=20000") as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -103,8 +105,8 @@ def test_a_reader_that_leaves_is_no_error_to_report() -> None:
         assert process.wait(timeout=30) == 141
 
 
-def test_a_terminal_that_is_not_utf_8_gets_what_it_can_show() -> None:
-    """A character that is missing from an encoding must not end the program."""
+def test_output_is_adapted_to_a_terminal_that_is_not_utf_8() -> None:
+    """A character that the encoding lacks must not end the program."""
     env = {**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}
     with start("call", FIXTURE, "echo", "text=é→", env=env, encoding="latin-1") as process:
         out, err = process.communicate(timeout=BOUND)
@@ -115,7 +117,7 @@ def test_a_terminal_that_is_not_utf_8_gets_what_it_can_show() -> None:
     assert json.loads(out)["value"]["text"] == "é→"
 
 
-def test_without_the_extra_one_line_says_how_to_get_it() -> None:
+def test_without_the_extra_one_line_explains_how_to_install_it() -> None:
     """The console script is installed with the core, click is not."""
     result = python(
         "import sys; sys.modules['click'] = None\n"
@@ -129,7 +131,7 @@ def test_without_the_extra_one_line_says_how_to_get_it() -> None:
 
 
 def test_without_rich_events_are_plain_lines() -> None:
-    """Rich makes it pretty; it does not make it work."""
+    """Rich is optional."""
     result = python(
         "import sys; sys.modules['rich'] = None\n"
         "from agents_tools.cli import main\n"
@@ -140,7 +142,7 @@ def test_without_rich_events_are_plain_lines() -> None:
 
 
 def test_help_loads_no_heavy_module() -> None:
-    """The help of a command line comes at once."""
+    """The help of a command must appear at once."""
     result = python(
         "import sys\n"
         "from agents_tools.cli import main\n"
@@ -151,7 +153,7 @@ def test_help_loads_no_heavy_module() -> None:
     assert result.stdout.endswith("[]\n"), result.stdout + result.stderr
 
 
-def test_threads_that_the_tool_left_do_not_hold_up_the_exit(tmp_path: Path) -> None:
+def test_threads_that_the_tool_left_do_not_block_the_exit(tmp_path: Path) -> None:
     """`asyncio.to_thread` cannot be stopped, and Python would wait for it."""
     path = tmp_path / "sample.py"
     path.write_text(
@@ -165,8 +167,8 @@ def test_threads_that_the_tool_left_do_not_hold_up_the_exit(tmp_path: Path) -> N
     assert process.returncode == 4
 
 
-def test_a_closed_standard_output_is_no_error_to_report() -> None:
-    """Services start programs so; what is asked for beside the output still happens."""
+def test_a_closed_standard_output_is_not_reported_as_an_error() -> None:
+    """Services start programs in this way; other requested output is still written."""
     done = subprocess.run(  # noqa: S602 - our own words
         f'"{sys.executable}" -m agents_tools version >&-',
         shell=True,

@@ -1,4 +1,4 @@
-"""`run`: an agent from the command line, as a script, a log and a person see it."""
+"""`run`: an agent from the command line, for scripts, logs and people."""
 
 from __future__ import annotations
 
@@ -45,37 +45,37 @@ def _no_model_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_times(text: str) -> str:
-    """Leave out what differs from run to run: times, and the place of the fixture."""
+    """Remove the fields that differ from run to run: times, and the path of the fixture."""
     return re.sub(r"[\d.]+ s\b", "… s", text).replace(AGENTS, "AGENTS")
 
 
 # --- scripts
 
 
-def test_the_answer_stands_alone_on_standard_output(run: Run) -> None:
-    """Another program reads it as the model wrote it; how it came about is beside it."""
-    told = run("run", f"{AGENTS}:plain", "hi")
-    assert (told.code, told.out) == (0, "# Hello\n\nI am **plain**.\x1b]0;title\x07\n")
-    assert without_times(told.err) == "Plain: done in … s, 1 request, 1,050 tokens\n"
+def test_only_the_answer_is_on_standard_output(run: Run) -> None:
+    """Other programs read the answer as the model wrote it; progress is on standard error."""
+    result = run("run", f"{AGENTS}:plain", "hi")
+    assert (result.code, result.out) == (0, "# Hello\n\nI am **plain**.\x1b]0;title\x07\n")
+    assert without_times(result.err) == "Plain: done in … s, 1 request, 1,050 tokens\n"
     assert run("run", f"{AGENTS}:plain", "hi", "-q").err == ""
 
 
 def test_a_structured_answer_is_json(run: Run) -> None:
-    """An object is read by programs."""
+    """Other programs read an object."""
     assert run("run", f"{AGENTS}:typed", "hi").json == {"text": "é", "pages": [1, 2]}
 
 
-def test_an_empty_answer_is_said_to_be_one(run: Run) -> None:
-    """Nothing at all would look like a fault of ours."""
-    told = run("run", f"{AGENTS}:silent", "hi", "-q")
-    assert (told.code, told.out, told.err) == (0, "", "(the answer is empty)\n")
+def test_an_empty_answer_is_reported(run: Run) -> None:
+    """Empty output would look like an error of the library."""
+    result = run("run", f"{AGENTS}:silent", "hi", "-q")
+    assert (result.code, result.out, result.err) == (0, "", "(the answer is empty)\n")
 
 
 def test_a_log_has_a_line_for_each_change(run: Run) -> None:
-    """Each says who, by the calls down to it; of 40 steps within a second two are told."""
-    told = run("run", f"{AGENTS}:boss", "go")
-    assert told.out == "Page 7.\n"
-    assert without_times(told.err) == snapshot("""\
+    """Each line names the path of its call; two of 40 steps within a second are logged."""
+    result = run("run", f"{AGENTS}:boss", "go")
+    assert result.out == "Page 7.\n"
+    assert without_times(result.err) == snapshot("""\
 Boss: A colleague knows.
 Boss > ask_digger: called with input="dig!"
 Boss > ask_digger: I dig.
@@ -90,18 +90,18 @@ Boss: done in … s, 4 requests, 4,200 tokens
 """)
 
 
-def test_json_gives_all_of_a_run_on_one_line(run: Run) -> None:
-    """Scripts get status, answer, usage, items and what waits."""
-    told = run("run", f"{AGENTS}:digger", "go", "--json").json
-    assert told.pop("duration") >= 0
-    assert told.pop("run_id").startswith("run_")
-    assert [item["type"] for item in told.pop("items")] == [
+def test_json_prints_all_of_a_run_on_one_line(run: Run) -> None:
+    """Scripts get status, answer, usage, items and pending approvals."""
+    result = run("run", f"{AGENTS}:digger", "go", "--json").json
+    assert result.pop("duration") >= 0
+    assert result.pop("run_id").startswith("run_")
+    assert [item["type"] for item in result.pop("items")] == [
         "message",
         "function_call",
         "function_call_output",
         "message",
     ]
-    assert told == snapshot(
+    assert result == snapshot(
         {
             "status": "ok",
             "output": "It is on page 7.",
@@ -117,23 +117,23 @@ def test_json_gives_all_of_a_run_on_one_line(run: Run) -> None:
     )
 
 
-def test_ndjson_gives_every_event_and_nothing_else(run: Run) -> None:
-    """What is written there is what a user interface is sent."""
-    told = run("run", f"{AGENTS}:boss", "go", "--events", "ndjson")
-    events = [event_from_dict(json.loads(line)) for line in told.out.splitlines()]
-    assert (told.code, told.err) == (0, "")
+def test_ndjson_prints_every_event_and_nothing_else(run: Run) -> None:
+    """These are the events that a user interface gets."""
+    result = run("run", f"{AGENTS}:boss", "go", "--events", "ndjson")
+    events = [event_from_dict(json.loads(line)) for line in result.out.splitlines()]
+    assert (result.code, result.err) == (0, "")
     assert (events[0].type, events[-1].type) == ("run_started_event", "run_finished_event")
     assert max(len(event.path) for event in events) == 2
     assert [event.seq for event in events] == list(range(len(events)))
 
 
 @pytest.mark.parametrize("given", ["-", "@FILE"])
-def test_the_input_may_come_from_elsewhere(given: str, run: Run, tmp_path: Path) -> None:
-    """Long inputs are files, and pipes."""
+def test_the_input_can_come_from_a_file_or_a_pipe(given: str, run: Run, tmp_path: Path) -> None:
+    """Long inputs are in files, and pipes are common."""
     (tmp_path / "in.txt").write_text("go ahead")
     given = given.replace("FILE", str(tmp_path / "in.txt"))
-    told = run("run", f"{AGENTS}:plain", given, "--events", "ndjson", stdin="go ahead")
-    assert json.loads(told.out.splitlines()[1])["content"] == "go ahead"
+    result = run("run", f"{AGENTS}:plain", given, "--events", "ndjson", stdin="go ahead")
+    assert json.loads(result.out.splitlines()[1])["content"] == "go ahead"
 
 
 @pytest.mark.parametrize(
@@ -160,20 +160,20 @@ def test_the_input_may_come_from_elsewhere(given: str, run: Run, tmp_path: Path)
         (["Answer", "x"], 2, "usage_error", "is not an agent but a"),
     ],
 )
-def test_exit_codes_and_json_say_how_a_run_ended(
+def test_exit_codes_and_json_report_the_outcome_of_a_run(
     words: list[str], code: int, status: str, message: str, run: Run, tmp_path: Path
 ) -> None:
-    """The codes are a contract with scripts, and `--json` holds for errors too."""
+    """Scripts rely on the codes; `--json` applies to errors too."""
     marker = str(tmp_path / "marker")
     words = [f"{AGENTS}:{words[0]}", *(word.replace("MARKER", marker) for word in words[1:])]
     as_json = run("run", *words, "--json")
     assert (as_json.code, as_json.json["status"]) == (code, status)
     if "ndjson" not in words:
-        told = run("run", *words)
-        assert (told.code, told.out) == (code, "")
-        assert message in told.err
-        assert "Traceback" not in told.err
-        assert "\x1b" not in told.err
+        result = run("run", *words)
+        assert (result.code, result.out) == (code, "")
+        assert message in result.err
+        assert "Traceback" not in result.err
+        assert "\x1b" not in result.err
 
 
 def test_an_exception_has_its_traceback_with_debug(run: Run) -> None:
@@ -182,11 +182,11 @@ def test_an_exception_has_its_traceback_with_debug(run: Run) -> None:
     assert "in explode" in run("run", f"{AGENTS}:broken", "x", "--debug").err
 
 
-# --- which agent
+# --- agent selection
 
 
-def test_the_agent_that_calls_the_others_is_meant(run: Run, tmp_path: Path) -> None:
-    """A file with an orchestrator has one way in."""
+def test_the_agent_that_calls_the_others_is_selected(run: Run, tmp_path: Path) -> None:
+    """A file with an orchestrator has one entry point."""
     path = tmp_path / "sample.py"
     path.write_text(
         "from agents_tools import Agent\n"
@@ -197,16 +197,16 @@ def test_the_agent_that_calls_the_others_is_meant(run: Run, tmp_path: Path) -> N
     assert run("run", str(path), "x").out == "outer\n"
     assert run("run", f"{path}:Outer", "x").out == "outer\n"
     path.write_text("from agents_tools import Agent\na = Agent('A')\nb = Agent('Bee')\n")
-    told = run("run", str(path), "x")
-    assert told.code == 2
-    assert "has 2 agents: a (A), b (Bee)." in told.err
-    assert f"agents-tools run {path}:a INPUT" in told.err
+    result = run("run", str(path), "x")
+    assert result.code == 2
+    assert "has 2 agents: a (A), b (Bee)." in result.err
+    assert f"agents-tools run {path}:a INPUT" in result.err
     path.write_text("x = 1\n")
     assert "has no agent." in run("run", str(path), "x").err
 
 
 def test_agents_are_listed_and_shown(run: Run) -> None:
-    """Whoever has a file of agents looks into it with the same commands."""
+    """The same commands as for tools show a file of agents."""
     listed = run("list", AGENTS)
     assert (listed.code, listed.err) == (0, "")
     assert "Agents:" in listed.out
@@ -241,27 +241,27 @@ To run it: agents-tools run AGENTS:hanger INPUT
 # --- models
 
 
-def test_another_model_may_take_over(run: Run) -> None:
+def test_the_model_can_be_replaced(run: Run) -> None:
     """`local/rules` needs no key, and runs any agent whose tools it understands."""
-    told = run("run", f"{AGENTS}:boss", "ask the digger to dig", "--model", "local/rules")
-    assert told.code == 0
-    assert "Boss > ask_digger > dig: called" in told.err
-    assert "found" in told.out
+    result = run("run", f"{AGENTS}:boss", "ask the digger to dig", "--model", "local/rules")
+    assert result.code == 0
+    assert "Boss > ask_digger > dig: called" in result.err
+    assert "found" in result.out
 
 
 def test_a_missing_key_is_named(run: Run) -> None:
-    """It is the first thing that goes wrong."""
+    """This is the most common first error."""
     pytest.importorskip("openai")
-    told = run("run", f"{AGENTS}:plain", "hi", "--model", "openai/gpt-5")
-    assert told.code == 2
-    assert "OPENAI_API_KEY" in told.err
+    result = run("run", f"{AGENTS}:plain", "hi", "--model", "openai/gpt-5")
+    assert result.code == 2
+    assert "OPENAI_API_KEY" in result.err
 
 
 # --- approval
 
 
 def test_calls_that_need_approval_are_decided_or_wait(run: Run, tmp_path: Path) -> None:
-    """Where nobody can be asked, the run ends, is saved for its owner alone, and goes on later."""
+    """Without a terminal the run ends, is saved for its owner only, and can be resumed."""
     assert "burn: done in" in run("run", f"{AGENTS}:burner", "x", "--approve", "yes").err
     refused = run("run", f"{AGENTS}:burner", "x", "--approve", "no")
     assert refused.code == 0
@@ -283,13 +283,13 @@ def test_calls_that_need_approval_are_decided_or_wait(run: Run, tmp_path: Path) 
     assert "dig" not in resumed.err, "what has an answer does not run again"
 
 
-def test_approval_reaches_agents_with_a_configuration_of_their_own(run: Run) -> None:
-    """`--approve yes` means all calls of the run."""
+def test_approval_applies_to_agents_with_their_own_configuration(run: Run) -> None:
+    """`--approve yes` approves all calls of the run."""
     assert run("run", f"{AGENTS}:deep", "x").code == 5
     assert run("run", f"{AGENTS}:deep", "x", "--approve", "yes").out == "Deep is done.\n"
 
 
-# --- a process of its own
+# --- separate processes
 
 
 def start(*args: str, **options: Any) -> subprocess.Popen[str]:
@@ -305,7 +305,7 @@ def start(*args: str, **options: Any) -> subprocess.Popen[str]:
 
 
 def wait_until_started(marker: Path, process: subprocess.Popen[str]) -> None:
-    """Wait for the tool to say that it runs."""
+    """Wait until the tool reports its start."""
     until = time.monotonic() + 30
     while not (marker.exists() and marker.read_text()):
         assert process.poll() is None, process.communicate()
@@ -316,7 +316,7 @@ def wait_until_started(marker: Path, process: subprocess.Popen[str]) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
 @pytest.mark.parametrize("options", [["--json"], ["--events", "ndjson"], []])
 def test_ctrl_c_cancels_and_lets_tools_clean_up(options: list[str], tmp_path: Path) -> None:
-    """A tool must be able to release what it holds, and a script must see the cancel."""
+    """A tool must be able to release its resources, and a script must see the cancellation."""
     marker = tmp_path / "marker"
     with start(f"{AGENTS}:hanger", f"hang, marker={marker}", *options) as process:
         wait_until_started(marker, process)
@@ -334,12 +334,12 @@ def test_ctrl_c_cancels_and_lets_tools_clean_up(options: list[str], tmp_path: Pa
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
 def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
-    """Somebody who insists does not wait for a tool that does not listen."""
+    """A second signal means that the user does not want to wait for the tool."""
     marker = tmp_path / "marker"
     words = f"hang, marker={marker} stubborn=true"
     with start(f"{AGENTS}:hanger", words) as process:
         wait_until_started(marker, process)
-        for _ in range(40):  # signals that come together count once
+        for _ in range(40):  # signals that arrive together count once
             if process.poll() is not None:
                 break
             process.send_signal(signal.SIGINT)
@@ -350,8 +350,8 @@ def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
     assert marker.read_text() == "started"
 
 
-def test_a_reader_that_leaves_ends_the_run() -> None:
-    """`… --events ndjson | head -1` must not go on at the model's cost."""
+def test_a_closed_pipe_ends_the_run() -> None:
+    """`… --events ndjson | head -1` must not continue to use the model."""
     with start(f"{AGENTS}:boss", "x", "--events", "ndjson") as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -361,7 +361,7 @@ def test_a_reader_that_leaves_ends_the_run() -> None:
 
 
 def test_without_rich_a_run_is_plain_lines() -> None:
-    """Rich makes it pretty; it does not make it work."""
+    """Rich is optional."""
     code = (
         "import sys; sys.modules['rich'] = None\n"
         "from agents_tools.cli import main\n"
@@ -373,11 +373,11 @@ def test_without_rich_a_run_is_plain_lines() -> None:
     assert "Boss > ask_digger > dig: opening the archive" in done.stderr
 
 
-# --- a person at a terminal
+# --- interactive terminal
 
 
 class Terminal:
-    """A program in a terminal of 90 columns, and what is on it."""
+    """A program in a terminal of 90 columns, and its output."""
 
     def __init__(self, *args: str, **variables: str) -> None:
         self._ours, theirs = os.openpty()
@@ -407,11 +407,11 @@ class Terminal:
         os.write(self._ours, line.encode() + b"\n")
 
     def end(self) -> int:
-        """Read all that is left and give the exit code."""
+        """Read the remaining output and return the exit code."""
         try:
             while chunk := os.read(self._ours, 65536):
                 self.shown += chunk.decode(errors="replace")
-        except OSError:  # the end, as Linux tells it
+        except OSError:  # Linux reports the end of the terminal in this way
             pass
         os.close(self._ours)
         return self.process.wait(timeout=30)
@@ -420,18 +420,18 @@ class Terminal:
 needs_terminal = pytest.mark.skipif(os.name == "nt", reason="there are no pseudo-terminals")
 
 
-def left(shown: str) -> str:
-    """Give what stays on the screen: what was written since it was last cleared, without colour."""
+def final_screen(shown: str) -> str:
+    """Return the final screen: the output since it was last cleared, without colour."""
     last = re.split(r"\x1b\[2K|\x1b\[\?25h", shown)[-1]
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", last).replace("\r", "")
 
 
 @needs_terminal
 def test_a_person_sees_a_tree_and_then_the_answer() -> None:
-    """Who called whom, how it went, what it cost; and nothing of a model that acts on a screen."""
+    """The tree shows callers, outcomes and costs; output of the model is escaped."""
     terminal = Terminal(f"{AGENTS}:boss", "go")
     assert terminal.end() == 0
-    tree = without_times(left(terminal.shown)).replace("  … s · 2", "  2")
+    tree = without_times(final_screen(terminal.shown)).replace("  … s · 2", "  2")
     assert re.sub("(?m)  … s$", "", tree) == snapshot("""\
 ✓ Boss  … s · 4 requests · 4,200 tokens
 ├─ A colleague knows.
@@ -445,12 +445,12 @@ Page 7.
     assert "\x1b[31mit" not in terminal.shown
     terminal = Terminal(f"{AGENTS}:plain", "go", "-q")
     assert terminal.end() == 0
-    assert left(terminal.shown) == "# Hello\n\nI am **plain**.\n"
+    assert final_screen(terminal.shown) == "# Hello\n\nI am **plain**.\n"
 
 
 @needs_terminal
-def test_a_person_is_asked_and_sees_what_runs() -> None:
-    """What is approved is shown in full, with what is invisible in it spelled out."""
+def test_a_person_is_asked_and_sees_the_whole_call() -> None:
+    """The call to approve is shown completely, with invisible characters escaped."""
     terminal = Terminal(f"{AGENTS}:burner", "x")
     terminal.until("[a]lways in this run: ")
     assert "called by Burner, wants to run" in terminal.shown
@@ -461,63 +461,63 @@ def test_a_person_is_asked_and_sees_what_runs() -> None:
     terminal.until("Enter for none): ")
     terminal.type("I like it")
     assert terminal.end() == 0
-    assert "I like it" in left(terminal.shown)
+    assert "I like it" in final_screen(terminal.shown)
     assert terminal.shown.rindex("\x1b[?25h") > terminal.shown.rindex("\x1b[?25l")
 
 
 @needs_terminal
-def test_a_person_may_allow_a_tool_for_the_rest_of_the_run() -> None:
-    """Three calls, one question."""
+def test_a_person_can_allow_a_tool_for_the_rest_of_the_run() -> None:
+    """There are three calls and one question."""
     terminal = Terminal(f"{AGENTS}:librarian", "x")
     terminal.until("[a]lways in this run: ")
     terminal.type("a")
     assert terminal.end() == 0
     assert terminal.shown.count("[a]lways in this run: ") == 1
-    assert "C is gone" in left(terminal.shown)
+    assert "C is gone" in final_screen(terminal.shown)
 
 
 @needs_terminal
-def test_a_tool_may_ask_the_person() -> None:
-    """`ToolContext.ask` has somebody to ask at a terminal."""
+def test_a_tool_can_ask_the_person() -> None:
+    """`ToolContext.ask` is answered at the terminal."""
     terminal = Terminal(f"{AGENTS}:asker", "x")
     terminal.until("Enter for none): ")
     assert "asks: Who are you?" in terminal.shown
     terminal.type("Ada")
     assert terminal.end() == 0
-    assert "the name is Ada" in left(terminal.shown)
+    assert "the name is Ada" in final_screen(terminal.shown)
 
 
 @needs_terminal
-def test_ctrl_c_at_a_question_gives_the_terminal_back() -> None:
-    """A question is no trap."""
+def test_ctrl_c_at_a_question_restores_the_terminal() -> None:
+    """Ctrl-C must work at a question too."""
     terminal = Terminal(f"{AGENTS}:burner", "x")
     terminal.until("[a]lways in this run: ")
     terminal.process.send_signal(signal.SIGINT)
     assert terminal.end() == 130
-    assert "cancelled" in left(terminal.shown)
+    assert "cancelled" in final_screen(terminal.shown)
     assert "Fatal" not in terminal.shown
 
 
 @needs_terminal
-def test_ctrl_c_leaves_the_tree_as_far_as_it_grew(tmp_path: Path) -> None:
-    """What was going on is what a person wants to know after it."""
+def test_ctrl_c_leaves_the_current_tree_on_the_screen(tmp_path: Path) -> None:
+    """The user needs the state at the interruption."""
     terminal = Terminal(f"{AGENTS}:hanger", f"hang, marker={tmp_path / 'm'}")
     terminal.until("\x1b[?25l")
     terminal.until("hang")
     terminal.process.send_signal(signal.SIGINT)
     assert terminal.end() == 130
-    assert "✗ hang" in left(terminal.shown)
-    assert "cancelled after" in left(terminal.shown)
+    assert "✗ hang" in final_screen(terminal.shown)
+    assert "cancelled after" in final_screen(terminal.shown)
 
 
-# --- what is drawn meanwhile
+# --- live view
 
 BELOW = Origin("ask", "c1", ("c1",), EventSource.AGENT)
 ROOT_ORIGIN = Origin(source=EventSource.AGENT)
 
 
 def drawn(*events: Any, height: int = 24) -> list[str]:
-    """Give the lines of the live view after these events."""
+    """Return the lines of the live view after these events."""
     view = RichRun("Boss")
     for event in events:
         view.show(event)
@@ -530,33 +530,35 @@ def drawn(*events: Any, height: int = 24) -> list[str]:
     return [line.rstrip() for line in shown.splitlines()]
 
 
-def said(event: Any, origin: Origin = ROOT_ORIGIN) -> Any:
+def with_origin(event: Any, origin: Origin = ROOT_ORIGIN) -> Any:
     return stamp(event, origin, 0)
 
 
 def called(name: str, call_id: str, origin: Origin = ROOT_ORIGIN) -> Any:
     item = ToolCallItem(call_id=call_id, name=name, arguments='{"a": 1}')
-    return said(RunItemStreamEvent("tool_called", item.to_dict()), origin)
+    return with_origin(RunItemStreamEvent("tool_called", item.to_dict()), origin)
 
 
-def test_text_and_calls_are_seen_while_they_are_written() -> None:
-    """A person waits for a model more easily when it is seen to write."""
+def test_text_and_calls_are_shown_while_they_are_streamed() -> None:
+    """Streamed output makes a slow model easier to wait for."""
     assert drawn(
-        said(text_delta("I will ")),
-        said(text_delta("look.\x1b[3")),
-        said(text_delta("1m Now.")),
-        said(call_started("c1", "ask")),
-        said(call_delta("c1", '{"input": "wh')),
+        with_origin(text_delta("I will ")),
+        with_origin(text_delta("look.\x1b[3")),
+        with_origin(text_delta("1m Now.")),
+        with_origin(call_started("c1", "ask")),
+        with_origin(call_delta("c1", '{"input": "wh')),
     ) == snapshot(
         ["* Boss  … s · 1 request · 5 tokens", "├─ I will look. Now.", '└─ … ask {"input": "wh']
     )
 
 
-def test_a_repeated_request_begins_anew() -> None:
-    """What a broken answer had begun is not what the model said."""
+def test_a_repeated_request_starts_with_empty_output() -> None:
+    """Parts of a broken answer are not part of the model's output."""
     retry = RawResponseStreamEvent({"type": "agents_tools.retry", "attempt": 1, "delay": 2})
     assert drawn(
-        said(text_delta("I will")), said(call_started("c1", "ask")), said(retry)
+        with_origin(text_delta("I will")),
+        with_origin(call_started("c1", "ask")),
+        with_origin(retry),
     ) == snapshot(
         [
             "* Boss  … s · 1 request · 5 tokens",
@@ -566,8 +568,8 @@ def test_a_repeated_request_begins_anew() -> None:
 
 
 def test_progress_is_a_bar_below_its_call() -> None:
-    """How far, of how much, with what."""
-    progress = said(ToolProgressEvent(3, total=4, message="reading"), BELOW)
+    """The bar shows the position, the total and the message."""
+    progress = with_origin(ToolProgressEvent(3, total=4, message="reading"), BELOW)
     assert drawn(called("ask", "c1"), progress) == snapshot(
         [
             "* Boss  … s · 1 request · 5 tokens",
@@ -578,7 +580,7 @@ def test_progress_is_a_bar_below_its_call() -> None:
 
 
 def test_a_tree_that_is_too_high_keeps_its_top_and_its_newest_lines() -> None:
-    """What happens now must be on the screen."""
+    """The current activity must be on the screen."""
     calls = [called("ask", f"c{number}") for number in range(50)]
     lines = drawn(*calls, height=8)
     assert len(lines) <= 7
@@ -588,6 +590,6 @@ def test_a_tree_that_is_too_high_keeps_its_top_and_its_newest_lines() -> None:
 
 
 def test_help_names_the_exit_codes(run: Run) -> None:
-    """They are what a script is written against."""
+    """Scripts are written with them."""
     assert main(["run", "--help"]) == 0
     assert "5 a call waits for approval or was denied" in run("run", "--help").out

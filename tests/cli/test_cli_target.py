@@ -1,4 +1,4 @@
-"""From what is typed as TARGET to tools, and the messages where that fails."""
+"""How a TARGET is resolved to tools, and the messages when that fails."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def names(target: str) -> list[str]:
-    """Give the names of the tools of a target."""
+    """Return the names of the tools of a target."""
     return [tool.name for tool in load_tools(target.replace("TOOLS", FIXTURE))]
 
 
 def write(folder: Path, name: str, code: str) -> str:
-    """Write a module and give its path."""
+    """Write a module and return its path."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(textwrap.dedent(code))
@@ -40,8 +40,8 @@ TOOL = """
 """
 
 
-def test_a_file_gives_its_tools_in_their_order() -> None:
-    """The order in the file is the one its author thinks in."""
+def test_a_file_lists_its_tools_in_their_order() -> None:
+    """The order in the file is the author's choice."""
     assert names("TOOLS")[:4] == ["add", "echo", "explode", "pipeline"]
 
 
@@ -58,14 +58,14 @@ def test_a_file_gives_its_tools_in_their_order() -> None:
 def test_an_attribute_is_a_tool_a_collection_a_function_or_an_object(
     attribute: str, expected: list[str]
 ) -> None:
-    """Whatever holds tools in a program can be named."""
+    """Any object that contains tools can be named."""
     assert names(f"TOOLS:{attribute}") == expected
 
 
 def test_a_module_is_found_in_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A console script does not have the folder on its path by itself."""
+    """The import path of a console script does not include the folder."""
     write(tmp_path, "sample_pkg/__init__.py", "")
     write(tmp_path, "sample_pkg/tools.py", TOOL)
     monkeypatch.chdir(tmp_path)
@@ -73,15 +73,17 @@ def test_a_module_is_found_in_the_current_folder(
     assert names("sample_pkg.tools:hello") == ["hello"]
 
 
-def test_a_file_may_import_its_neighbours_and_be_called_like_a_known_module(tmp_path: Path) -> None:
-    """`json.py` is a file like any other, not the module of the standard library."""
+def test_a_file_can_import_its_neighbours_and_have_the_name_of_a_known_module(
+    tmp_path: Path,
+) -> None:
+    """`json.py` is loaded as a file, not as the module of the standard library."""
     write(tmp_path, "sample_neighbour.py", "WORD = 'hi'")
     path = write(tmp_path, "json.py", "from sample_neighbour import WORD\n" + textwrap.dedent(TOOL))
     assert names(path) == ["hello"]
 
 
 def test_tools_in_a_list_of_a_module_are_found(tmp_path: Path) -> None:
-    """A module may keep its tools in a list only."""
+    """A module can have its tools in a list only."""
     code = textwrap.dedent(TOOL) + "\nTOOLS = [hello, hello.with_(name='other')]\n"
     assert names(write(tmp_path, "sample.py", code)) == ["hello", "other"]
 
@@ -97,10 +99,10 @@ def test_tools_in_a_list_of_a_module_are_found(tmp_path: Path) -> None:
         ("from . import x", ["no known parent package"]),
     ],
 )
-def test_a_module_that_cannot_be_imported_says_where(
+def test_a_module_that_cannot_be_imported_is_reported_with_the_line(
     code: str, parts: list[str], tmp_path: Path
 ) -> None:
-    """One message with the user's own line; no traceback of ours to read through."""
+    """The message has the user's own line and no traceback of the library."""
     with pytest.raises(CommandError) as caught:
         names(write(tmp_path, "sample.py", code))
     for part in parts:
@@ -121,14 +123,14 @@ def test_a_module_that_cannot_be_imported_says_where(
     ],
 )
 def test_a_wrong_target_is_explained(target: str, message: str) -> None:
-    """It is what is mistyped most."""
+    """The target is the argument that is mistyped most."""
     with pytest.raises(CommandError) as caught:
         names(target)
     assert message in str(caught.value)
 
 
-def test_functions_that_are_no_tools_are_offered(tmp_path: Path) -> None:
-    """A newcomer's file has no decorators yet."""
+def test_functions_that_are_not_tools_are_suggested(tmp_path: Path) -> None:
+    """A first file often has no decorators."""
     with pytest.raises(CommandError) as caught:
         names(write(tmp_path, "sample.py", "def greet(name: str): ..."))
     assert caught.value.hint is not None

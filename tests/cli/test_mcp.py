@@ -27,14 +27,14 @@ SERVER = shlex.join([sys.executable, ECHO])
 TOKEN = "a token of more than 16 characters".replace(" ", "-")
 
 
-def words_of(mode: str, folder: Path) -> list[str]:
-    """Give the words of a command that starts the server."""
+def command_words(mode: str, folder: Path) -> list[str]:
+    """Return the words of a command that starts the server."""
     return [sys.executable, ECHO, mode, str(folder)]
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    """Give a file with a server that works and one that does not."""
+    """Return a configuration file with a server that works and one that does not."""
     path = tmp_path / "mcp.json"
     entries = {
         "good": {"command": sys.executable, "args": [ECHO, "good", str(tmp_path)]},
@@ -47,13 +47,13 @@ def config(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def good(config: Path) -> str:
-    """Give the target of the server that works."""
+    """Return the target of the server that works."""
     return f"{config}:good"
 
 
 @pytest.fixture
 def guarded() -> Iterator[str]:
-    """Give the address of a listener that wants a token."""
+    """Yield the address of a listener that requires a token."""
     env = {**os.environ, "LISTENER_TOKEN": TOKEN}
     words = ["--transport", "http", "--port", "0", "--json", "--auth-token-env", "LISTENER_TOKEN"]
     with start("serve", FIXTURE, *words, env=env) as process:
@@ -64,7 +64,7 @@ def guarded() -> Iterator[str]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is such a process."""
+    """Return whether the process exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -72,18 +72,18 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-def gone(folder: Path) -> bool:
-    """Whether the server that noted its process there has ended, or ends within bounds."""
+def has_ended(folder: Path) -> bool:
+    """Return whether the server that recorded its process id there ends within the time limit."""
     pid = int((folder / "pid").read_text())
     until(lambda: not is_alive(pid))
     return True
 
 
-# --- the commands that take a TARGET
+# --- commands with a TARGET
 
 
 def test_the_tools_of_a_configuration_are_listed(run: Run, good: str) -> None:
-    """A target is a target, wherever its tools are."""
+    """Commands work the same for remote tools."""
     result = run("list", good)
     assert (result.code, result.err) == (0, "")
     assert [line.split()[0] for line in result.out.splitlines()] == [
@@ -98,8 +98,8 @@ def test_the_tools_of_a_configuration_are_listed(run: Run, good: str) -> None:
     assert (first["kind"], first["server"], first["wire_name"]) == ("mcp", "good", "echo")
 
 
-def test_servers_that_fail_are_told_and_the_rest_works(run: Run, config: Path) -> None:
-    """One broken server must not take the others along."""
+def test_servers_that_fail_are_reported_and_the_rest_works(run: Run, config: Path) -> None:
+    """One broken server must not affect the others."""
     result = run("list", str(config))
     assert result.code == 0
     assert "good_echo" in result.out
@@ -108,23 +108,23 @@ def test_servers_that_fail_are_told_and_the_rest_works(run: Run, config: Path) -
     assert "the key of the cellar is missing" in result.err
 
 
-def test_a_server_that_cannot_be_reached_is_named_with_its_last_words(
+def test_a_server_that_cannot_be_reached_is_named_with_its_last_output(
     run: Run, config: Path
 ) -> None:
-    """The exit code is that of a bad target; what the server said is what helps."""
+    """The exit code is that of a bad target; the output of the server explains the failure."""
     result = run("list", f"{config}:bad")
     assert (result.code, result.out) == (2, "")
     assert "MCP server 'bad' could not be connected" in result.err
     assert "the key of the cellar is missing" in result.err
-    told = run("list", f"{config}:bad", "--json").json
-    assert told["error"]["type"] == "MCPConnectionError"
-    nobody = run("list", "http://127.0.0.1:9/mcp")
-    assert nobody.code == 2
-    assert "MCP server '127.0.0.1:9' could not be connected" in nobody.err
+    reported = run("list", f"{config}:bad", "--json").json
+    assert reported["error"]["type"] == "MCPConnectionError"
+    unreachable = run("list", "http://127.0.0.1:9/mcp")
+    assert unreachable.code == 2
+    assert "MCP server '127.0.0.1:9' could not be connected" in unreachable.err
 
 
 @pytest.mark.parametrize(
-    ("content", "target", "told"),
+    ("content", "target", "expected"),
     [
         (None, "mcp.json", "not found"),
         ("{", "mcp.json", "cannot be read"),
@@ -133,25 +133,25 @@ def test_a_server_that_cannot_be_reached_is_named_with_its_last_words(
         ('{"mcpServers": {"a": {}}}', "mcp.json", 'requires "command"'),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said(
-    content: str | None, target: str, told: str, run: Run, tmp_path: Path
+def test_errors_in_a_configuration_file_are_reported(
+    content: str | None, target: str, expected: str, run: Run, tmp_path: Path
 ) -> None:
-    """Nothing is started, and nothing is raised."""
+    """No server is started and no exception escapes."""
     if content is not None:
         (tmp_path / "mcp.json").write_text(content)
     result = run("list", str(tmp_path / target))
     assert (result.code, result.out) == (2, "")
-    assert told in result.err
+    assert expected in result.err
 
 
 def test_a_call_prints_the_result_alone(run: Run, good: str) -> None:
-    """The arguments are read by the schema that the server gives; its own name for a tool will do.
+    """Arguments are parsed by the server's schema, and the server's own tool name is accepted.
 
     The connection is closed when the command ends (it once was before the call).
     """
     result = run("call", good, "good_echo", "text=5", "times=2")
     assert (result.code, result.out, result.err) == (0, "5 5\n", "")
-    assert gone(Path(good).parent)
+    assert has_ended(Path(good).parent)
     assert run("call", good, "echo", "--text", "a").out == "a\n"
 
 
@@ -165,18 +165,17 @@ def test_a_call_prints_the_result_alone(run: Run, good: str) -> None:
         (["nothing"], 2, "usage_error"),
     ],
 )
-def test_exit_codes_say_how_a_call_ended(
+def test_exit_codes_report_the_outcome_of_a_call(
     words: list[str], code: int, status: str, run: Run, good: str
 ) -> None:
-    """They are a contract with scripts, for remote tools as well; the server ends each time."""
-    told = run("call", good, *words, "--json")
-    assert (told.code, told.json["status"], told.err) == (code, status, "")
-    assert gone(Path(good).parent)
+    """Scripts rely on them, for remote tools too; the server ends each time."""
+    reported = run("call", good, *words, "--json")
+    assert (reported.code, reported.json["status"], reported.err) == (code, status, "")
+    assert has_ended(Path(good).parent)
     assert run("call", good, *words).code == code
 
 
 def test_the_help_of_a_tool_is_made_from_its_schema(run: Run, good: str) -> None:
-    """It is what a person sees first."""
     result = run("call", good, "good_echo", "--help")
     assert result.code == 0
     assert "--text STRING" in result.out
@@ -186,7 +185,7 @@ def test_the_help_of_a_tool_is_made_from_its_schema(run: Run, good: str) -> None
 
 
 def test_show_schema_and_check_take_servers(run: Run, good: str) -> None:
-    """Also what the server hides or what cannot be used comes out."""
+    """Hidden tools and unusable tools are shown too."""
     shown = run("show", good, "echo")
     assert "good, which calls it echo" in shown.out
     assert "tool of an MCP server" in shown.out
@@ -201,8 +200,8 @@ def test_show_schema_and_check_take_servers(run: Run, good: str) -> None:
     assert "docstring" not in run("check", good).out
 
 
-def test_a_server_without_tools_is_no_mystery(run: Run, tmp_path: Path) -> None:
-    """It is said that there are none, and where to look."""
+def test_a_server_without_tools_is_reported_with_a_hint(run: Run, tmp_path: Path) -> None:
+    """The output says that there are none, and where to look."""
     path = tmp_path / "mcp.json"
     entry = {"command": sys.executable, "args": [ECHO, "empty"]}
     path.write_text(json.dumps({"mcpServers": {"empty": entry}}))
@@ -216,8 +215,8 @@ def test_a_server_without_tools_is_no_mystery(run: Run, tmp_path: Path) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
 @pytest.mark.parametrize("mode", ["good", "deaf"])
 def test_ctrl_c_ends_the_call_and_the_server(mode: str, tmp_path: Path) -> None:
-    """While it is connected, and in the middle of a call, of which the server is told."""
-    words = ["mcp", "call", shlex.join(words_of(mode, tmp_path)), "hang", "--json"]
+    """This holds while connecting and during a call, which is cancelled at the server."""
+    words = ["mcp", "call", shlex.join(command_words(mode, tmp_path)), "hang", "--json"]
     with start(*words) as process:
         marker = tmp_path / ("hanging" if mode == "good" else "pid")
         until(lambda: process.poll() is not None or (marker.exists() and marker.read_text()))
@@ -225,18 +224,16 @@ def test_ctrl_c_ends_the_call_and_the_server(mode: str, tmp_path: Path) -> None:
         _, err = process.communicate(timeout=15)
     assert process.returncode == 130
     assert "Traceback" not in err
-    assert gone(tmp_path)
+    assert has_ended(tmp_path)
     assert mode == "deaf" or (tmp_path / "cancelled").exists()
 
 
 # --- mcp list, call, ping
 
 
-def test_mcp_list_tells_what_a_server_says_of_itself_and_what_is_odd(
-    run: Run, tmp_path: Path
-) -> None:
-    """Promises of tools, tools that cannot be used, text that nobody sees; safe for a terminal."""
-    result = run("mcp", "list", "--", *words_of("good", tmp_path))
+def test_mcp_list_shows_server_details_and_findings(run: Run, tmp_path: Path) -> None:
+    """It shows annotations, unusable tools and hidden text, escaped for a terminal."""
+    result = run("mcp", "list", "--", *command_words("good", tmp_path))
     assert (result.code, result.err) == (0, "")
     head, _, rest = result.out.partition("\n")
     name = Path(sys.executable).name
@@ -254,11 +251,11 @@ def test_mcp_list_tells_what_a_server_says_of_itself_and_what_is_odd(
     wipe  description: removed controls of the writing direction: 1 U+202E;
           description: removed invisible characters: 1 U+200B, 1 U+E0041
 """)
-    assert gone(tmp_path)
+    assert has_ended(tmp_path)
 
 
-def test_mcp_list_as_json_is_whole(run: Run, config: Path) -> None:
-    """Scripts get every server, also those that failed."""
+def test_mcp_list_as_json_is_complete(run: Run, config: Path) -> None:
+    """Scripts get every server, including those that failed."""
     result = run("mcp", "list", str(config), "--json")
     good, bad = result.json
     assert (good["name"], good["connected"], good["protocol_version"]) == (
@@ -275,9 +272,9 @@ def test_mcp_list_as_json_is_whole(run: Run, config: Path) -> None:
     assert "exit code 7" in bad["error"]
 
 
-def test_mcp_call_takes_a_command_in_two_spellings(run: Run, tmp_path: Path) -> None:
-    """One quoted word, or words between two `--`."""
-    words = words_of("good", tmp_path)
+def test_mcp_call_accepts_a_command_in_two_spellings(run: Run, tmp_path: Path) -> None:
+    """The command is one quoted word, or the words between two `--`."""
+    words = command_words("good", tmp_path)
     quoted = run("mcp", "call", shlex.join(words), "echo", "text=a")
     assert (quoted.code, quoted.out, quoted.err) == (0, "a\n", "")
     bare = run("mcp", "call", "--", *words, "--", "echo", "text=a")
@@ -290,8 +287,8 @@ def test_mcp_call_takes_a_command_in_two_spellings(run: Run, tmp_path: Path) -> 
     assert run("mcp", "call").code == 2
 
 
-def test_mcp_ping_tells_the_time_of_each_server(run: Run, config: Path) -> None:
-    """The exit code says whether all of them answer."""
+def test_mcp_ping_reports_the_response_time_of_each_server(run: Run, config: Path) -> None:
+    """The exit code reports whether all of them answer."""
     well = run("mcp", "ping", f"{config}:good", "--json")
     assert well.code == 0
     assert well.json["good"]["ok"] is True
@@ -303,16 +300,16 @@ def test_mcp_ping_tells_the_time_of_each_server(run: Run, config: Path) -> None:
     assert run("mcp", "ping", f"{config}:bad").code == 2
 
 
-def test_a_server_that_is_silent_is_given_up(run: Run, tmp_path: Path) -> None:
-    """The time is the person's choice."""
-    result = run("mcp", "list", "--timeout", "0.5", "--", *words_of("deaf", tmp_path))
+def test_a_silent_server_is_abandoned_after_the_timeout(run: Run, tmp_path: Path) -> None:
+    """The user sets the timeout."""
+    result = run("mcp", "list", "--timeout", "0.5", "--", *command_words("deaf", tmp_path))
     assert result.code == 2
     assert "has not answered within 0.5 s" in result.err
-    assert gone(tmp_path)
+    assert has_ended(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("target", "told"),
+    ("target", "expected"),
     [
         (FIXTURE, "is not a command but a Python file"),
         ("no-such-program-at-all", "program 'no-such-program-at-all' was not found"),
@@ -321,11 +318,11 @@ def test_a_server_that_is_silent_is_given_up(run: Run, tmp_path: Path) -> None:
         ("http://[::1/mcp", "is not a valid URL"),
     ],
 )
-def test_what_is_no_server_is_told_with_a_remedy(target: str, told: str, run: Run) -> None:
-    """The next step stands below the message."""
+def test_an_invalid_server_is_reported_with_a_remedy(target: str, expected: str, run: Run) -> None:
+    """The remedy follows the message."""
     result = run("mcp", "list", target)
     assert (result.code, result.out) == (2, "")
-    assert told in result.err
+    assert expected in result.err
 
 
 # --- the environment, and headers
@@ -334,7 +331,7 @@ def test_what_is_no_server_is_told_with_a_remedy(target: str, told: str, run: Ru
 def test_a_variable_is_passed_on_only_when_it_is_named(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Servers do not see the keys of whoever starts them."""
+    """Servers do not get the keys of the user's environment."""
     monkeypatch.setenv("CELLAR_KEY", "brass")
     words = ["variable", "name=CELLAR_KEY"]
     assert run("mcp", "call", SERVER, *words).out == "(not set)\n"
@@ -348,7 +345,7 @@ def test_a_variable_is_passed_on_only_when_it_is_named(
 def test_headers_reach_the_address_and_are_never_shown(
     spelling: str, run: Run, guarded: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither in results, nor in errors, nor with --debug."""
+    """They appear neither in results, nor in errors, nor with --debug."""
     monkeypatch.setenv("MY_TOKEN", TOKEN)
     header = ["--header", f"Authorization: {spelling}"]
     listed = run("mcp", "list", guarded, *header, "--json")
@@ -361,8 +358,8 @@ def test_headers_reach_the_address_and_are_never_shown(
         assert TOKEN not in result.out + result.err
 
 
-def test_without_its_token_a_listener_tells_what_is_missing(run: Run, guarded: str) -> None:
-    """The remedy is an option of this program, not an argument of the library."""
+def test_a_missing_token_is_reported_with_the_option(run: Run, guarded: str) -> None:
+    """The remedy names an option of this program, not an argument of the library."""
     result = run("list", guarded)
     assert (result.code, result.out) == (2, "")
     assert "401" in result.err
@@ -375,16 +372,16 @@ def test_without_its_token_a_listener_tells_what_is_missing(run: Run, guarded: s
 
 
 @pytest.mark.parametrize("header", ["secret", ": secret", "a b: secret", "a: sec\nret: x"])
-def test_a_header_that_is_none_is_refused_without_showing_it(header: str, run: Run) -> None:
-    """What was mistyped may be the secret itself."""
+def test_an_invalid_header_is_rejected_without_showing_it(header: str, run: Run) -> None:
+    """The mistyped text can be the secret itself."""
     result = run("mcp", "list", "http://127.0.0.1:9/mcp", "--header", header)
     assert result.code == 2
     assert "'Name: value'" in result.err
     assert "sec" not in result.err
 
 
-def test_options_that_mean_nothing_to_a_server_are_refused(run: Run, config: Path) -> None:
-    """A header that is not sent, or that goes to the wrong server, would be found out late."""
+def test_options_without_effect_on_a_server_are_rejected(run: Run, config: Path) -> None:
+    """A header that is not sent, or is sent to the wrong server, would go unnoticed."""
     header = ["--header", "A: b"]
     assert "require a URL" in run("mcp", "list", SERVER, *header).err
     assert "requires a command" in run("mcp", "list", "http://127.0.0.1:9/mcp", "--env", "HOME").err
@@ -393,11 +390,11 @@ def test_options_that_mean_nothing_to_a_server_are_refused(run: Run, config: Pat
     assert f"Name the one: {config}:good" in several.err
 
 
-# --- the rest
+# --- installation
 
 
-def test_without_the_extra_one_line_says_how_to_get_it() -> None:
-    """The command line is installed without MCP, too."""
+def test_without_the_extra_one_line_explains_how_to_install_it() -> None:
+    """The command line can be installed without MCP."""
     for words in (["mcp", "list", "x"], ["list", "http://127.0.0.1:9/mcp"], ["serve", FIXTURE]):
         result = python(
             "import sys; sys.modules['mcp'] = None\n"
@@ -409,7 +406,7 @@ def test_without_the_extra_one_line_says_how_to_get_it() -> None:
 
 
 def test_local_tools_do_not_load_mcp() -> None:
-    """Who has no servers does not wait for them."""
+    """Users without servers must not wait for the import."""
     result = python(
         "import sys\n"
         "from agents_tools.cli import main\n"
@@ -419,10 +416,10 @@ def test_local_tools_do_not_load_mcp() -> None:
     assert result.stdout.endswith("[]\n"), result.stdout + result.stderr
 
 
-def test_doctor_tells_what_servers_can_be_started(run: Run) -> None:
-    """Most configurations name npx or uvx."""
-    told: dict[str, Any] = run("doctor", "--json").json["mcp"]
-    assert told["sdk"]
-    assert told["validator"]
-    assert {"node", "npx", "uvx"} <= told["programs"].keys()
+def test_doctor_reports_which_servers_can_be_started(run: Run) -> None:
+    """Most configurations use npx or uvx."""
+    reported: dict[str, Any] = run("doctor", "--json").json["mcp"]
+    assert reported["sdk"]
+    assert reported["validator"]
+    assert {"node", "npx", "uvx"} <= reported["programs"].keys()
     assert "MCP:" in run("doctor").out

@@ -1,4 +1,4 @@
-"""`serve`: what a client of the wire, a person and a supervisor of processes see of it."""
+"""`serve`: the command as protocol clients, users and process supervisors see it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 from tests.cli.conftest import FIXTURE
 from tests.cli.test_cli_process import COMMAND, start
-from tests.cli.test_mcp import ECHO, gone
+from tests.cli.test_mcp import ECHO, has_ended
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 @contextlib.contextmanager
 def serving(*words: str, **options: Any) -> Generator[subprocess.Popen[str]]:
-    """Run `serve`, and end it whatever becomes of the test."""
+    """Run `serve`, and stop it after the test."""
     with start("serve", *words, **options) as process:
         try:
             yield process
@@ -99,14 +99,14 @@ def calling(number: int, name: str, **arguments: Any) -> dict[str, Any]:
     return message(number, "tools/call", name=name, arguments=arguments)
 
 
-def tell(process: subprocess.Popen[str], *messages: dict[str, Any]) -> None:
+def send_messages(process: subprocess.Popen[str], *messages: dict[str, Any]) -> None:
     """Write messages to a server."""
     assert process.stdin is not None
     process.stdin.write("".join(json.dumps(one) + "\n" for one in messages))
     process.stdin.flush()
 
 
-def hear(process: subprocess.Popen[str]) -> dict[str, Any]:
+def read_message(process: subprocess.Popen[str]) -> dict[str, Any]:
     """Read the next message of a server."""
     assert process.stdout is not None
     return json.loads(process.stdout.readline())
@@ -118,7 +118,7 @@ def wait_for(marker: Path) -> None:
 
 @pytest.fixture
 def noisy(tmp_path: Path) -> str:
-    """Give a module that prints in every way there is."""
+    """Return a module that prints in every possible way."""
     path = tmp_path / "sample.py"
     path.write_text(NOISY)
     return str(path)
@@ -127,11 +127,11 @@ def noisy(tmp_path: Path) -> str:
 # --- stdio
 
 
-def test_only_the_wire_is_on_standard_output(noisy: str) -> None:
-    """A client that reads anything else gives up; there is no banner for a client either."""
+def test_only_protocol_messages_are_on_standard_output(noisy: str) -> None:
+    """Clients fail on anything else, so there is no banner."""
     with serving(noisy, stdin=subprocess.PIPE) as process:
-        tell(process, INITIALIZE, INITIALIZED, calling(2, "add", a=2))
-        answers = [hear(process), hear(process)]
+        send_messages(process, INITIALIZE, INITIALIZED, calling(2, "add", a=2))
+        answers = [read_message(process), read_message(process)]
         rest, err = process.communicate(timeout=15)
     assert (process.returncode, rest) == (0, "")
     assert answers[0]["result"]["serverInfo"]["name"] == "agents-tools"
@@ -142,7 +142,7 @@ def test_only_the_wire_is_on_standard_output(noisy: str) -> None:
 
 
 def test_tools_and_agents_are_served(noisy: str, run: Run) -> None:
-    """An agent is a tool with a task; one that is a tool of another stands on its own as well."""
+    """An agent is a tool with a task; an agent that is a tool of another is served too."""
     server = shlex.join([*COMMAND, "serve", noisy])
     listed = run("mcp", "list", server, "--json")
     assert [tool["name"] for tool in listed.json[0]["tools"]] == ["add", "crash", "helper", "other"]
@@ -151,8 +151,8 @@ def test_tools_and_agents_are_served(noisy: str, run: Run) -> None:
     assert [tool["name"] for tool in one.json[0]["tools"]] == ["helper"]
 
 
-def test_what_goes_wrong_inside_is_shown_only_on_request(noisy: str, run: Run) -> None:
-    """The words of an exception may hold what a client has no business with."""
+def test_internal_errors_are_shown_only_on_request(noisy: str, run: Run) -> None:
+    """The text of an exception can contain secrets."""
     server = [*COMMAND, "serve", noisy]
     hidden = run("mcp", "call", shlex.join(server), "crash", "--json")
     assert hidden.code == 1
@@ -162,7 +162,7 @@ def test_what_goes_wrong_inside_is_shown_only_on_request(noisy: str, run: Run) -
 
 
 def test_only_some_tools_are_served(run: Run) -> None:
-    """Patterns of names; one that fits nothing is a mistake."""
+    """The option is a pattern of names; a pattern without a match is an error."""
     server = shlex.join([*COMMAND, "serve", FIXTURE, "--only", "ad*", "--only", "echo"])
     listed = run("mcp", "list", server, "--json")
     assert {tool["name"] for tool in listed.json[0]["tools"]} == {"add", "echo"}
@@ -173,8 +173,8 @@ def test_only_some_tools_are_served(run: Run) -> None:
     assert "add" in err
 
 
-def test_servers_are_served_on(run: Run, tmp_path: Path) -> None:
-    """A proxy: many servers as one, which ends them when it ends."""
+def test_mcp_servers_are_served_as_a_proxy(run: Run, tmp_path: Path) -> None:
+    """Many servers are served as one, which closes them when it ends."""
     path = tmp_path / "mcp.json"
     args = [ECHO, "good", str(tmp_path)]
     path.write_text(json.dumps({"mcpServers": {"far": {"command": sys.executable, "args": args}}}))
@@ -186,11 +186,11 @@ def test_servers_are_served_on(run: Run, tmp_path: Path) -> None:
     some = shlex.join([*server, "--only", "*_echo"])
     assert run("mcp", "call", some, "far_echo", "text=a").out == "a\n"
     assert len(run("mcp", "list", some, "--json").json[0]["tools"]) == 1
-    assert gone(tmp_path)
+    assert has_ended(tmp_path)
 
 
-def test_a_client_that_leaves_without_a_word_ends_it() -> None:
-    """It may have crashed before it asked for anything."""
+def test_a_client_that_disconnects_ends_the_server() -> None:
+    """The client can crash before it sends anything."""
     with serving(FIXTURE, stdin=subprocess.DEVNULL) as process:
         out, err = process.communicate(timeout=30)
     assert (process.returncode, out, err) == (0, "", "")
@@ -198,14 +198,14 @@ def test_a_client_that_leaves_without_a_word_ends_it() -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent to a process")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_even_in_the_middle_of_a_call(
+def test_a_signal_ends_the_server_even_during_a_call(
     number: signal.Signals, tmp_path: Path
 ) -> None:
-    """Also a thread that nobody can stop does not hold it up."""
+    """A thread that cannot be stopped does not block it either."""
     path, marker = tmp_path / "sample.py", tmp_path / "marker"
     path.write_text(STUCK)
     with serving(str(path), stdin=subprocess.PIPE) as process:
-        tell(process, INITIALIZE, INITIALIZED, calling(2, "wait", marker=str(marker)))
+        send_messages(process, INITIALIZE, INITIALIZED, calling(2, "wait", marker=str(marker)))
         wait_for(marker)
         process.send_signal(number)
         process.wait(timeout=15)
@@ -220,33 +220,33 @@ def test_a_signal_ends_it_even_in_the_middle_of_a_call(
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent to a process")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("stateful", [False, True])
-def test_over_http_it_says_where_it_is_and_ends_at_a_signal(
+def test_over_http_it_prints_its_address_and_ends_at_a_signal(
     stateful: bool, number: signal.Signals, run: Run
 ) -> None:
-    """A person reads the address on standard error, a program as JSON; without a token it is said.
+    """Standard error has the address for people and a warning if there is no token.
 
-    The exit code is 0: a supervisor asked for it.
+    Programs get JSON. The exit code is 0, because a supervisor requested the end.
     """
     more = ["--stateful"] if stateful else ["--json-response"]
     with serving(FIXTURE, *HTTP, "--json", "--no-auth", *more) as process:
-        told = hear(process)
-        assert told["token"] is False
-        assert told["url"].startswith("http://127.0.0.1:")
-        called = run("mcp", "call", told["url"], "add", "a=1")
+        started = read_message(process)
+        assert started["token"] is False
+        assert started["url"].startswith("http://127.0.0.1:")
+        called = run("mcp", "call", started["url"], "add", "a=1")
         assert (called.code, called.out) == (0, "3\n")
         process.send_signal(number)
         out, err = process.communicate(timeout=15)
     assert (process.returncode, out) == (0, "")
-    assert f"at {told['url']}, without a token: to every program on this machine" in err
+    assert f"at {started['url']}, without a token: to every program on this machine" in err
     assert "Traceback" not in err
 
 
-def test_what_tools_print_is_not_on_standard_output(noisy: str, run: Run) -> None:
-    """There is the address for programs, and nothing else."""
+def test_output_of_tools_is_not_on_standard_output(noisy: str, run: Run) -> None:
+    """It has only the address for programs."""
     with serving(noisy, *HTTP, "--json", "--no-auth") as process:
         assert process.stdout is not None
-        lines = [process.stdout.readline() for _ in range(2)]  # a child, and the system itself
-        url = hear(process)["url"]
+        lines = [process.stdout.readline() for _ in range(2)]  # a child, and the C library
+        url = read_message(process)["url"]
         assert run("mcp", "call", url, "add", "a=1").code == 0
         process.terminate()
         out, err = process.communicate(timeout=15)
@@ -256,14 +256,14 @@ def test_what_tools_print_is_not_on_standard_output(noisy: str, run: Run) -> Non
     assert "print of the tool" in err
 
 
-def test_other_names_of_the_machine_have_to_be_allowed() -> None:
-    """A web page can make a browser send requests under a name of its own (DNS rebinding)."""
+def test_other_host_names_must_be_allowed() -> None:
+    """A web page can make a browser send requests under its own host name (DNS rebinding)."""
     import httpx
 
     words = [*HTTP, "--json", "--no-auth", "--allow-host", "tools.example"]
     words += ["--allow-origin", "https://good.example", "--path", "/here"]
     with serving(FIXTURE, *words) as process:
-        url = hear(process)["url"]
+        url = read_message(process)["url"]
         assert url.endswith("/here")
 
         def status(**headers: str) -> int:
@@ -279,7 +279,7 @@ def test_other_names_of_the_machine_have_to_be_allowed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         ([*HTTP, "--host", "0.0.0.0"], "--auth-token-env NAME"),  # noqa: S104 - it is refused
         ([*HTTP, "--no-auth", "--auth-token-env", "SHORT_TOKEN"], "exclude each other"),
@@ -293,13 +293,13 @@ def test_other_names_of_the_machine_have_to_be_allowed() -> None:
         (["--allow-host", "a"], "--allow-host requires --transport http"),
     ],
 )
-def test_what_cannot_be_served_so_is_refused(
-    words: list[str], told: str, run: Run, monkeypatch: pytest.MonkeyPatch
+def test_invalid_serve_options_are_rejected(
+    words: list[str], expected: str, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before anything listens; and a token is nowhere shown."""
+    """The error comes before the server listens, and never shows a token."""
     monkeypatch.setenv("SHORT_TOKEN", "tiny-token")
     result = run("serve", FIXTURE, *words)
     assert (result.code, result.out) == (2, "")
-    assert told in result.err
+    assert expected in result.err
     assert "tiny-token" not in result.err
     assert "s3cret" not in result.err

@@ -58,12 +58,12 @@ class Request:
 
     @property
     def method(self) -> str:
-        """The JSON-RPC method, or the HTTP method where there is none."""
+        """Return the JSON-RPC method, or the HTTP method if there is none."""
         return self.message.get("method") or self.verb
 
     @property
     def id(self) -> Any:
-        """The id of the JSON-RPC request."""
+        """Return the id of the JSON-RPC request."""
         return self.message.get("id")
 
 
@@ -99,34 +99,34 @@ class HostileHTTP:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """Return the address of the server."""
         return f"http://127.0.0.1:{self.port}/mcp"
 
     def next(self, method: str, *faults: Fault) -> None:
-        """Say what happens with the next requests of a method."""
+        """Set the faults for the next requests of a method."""
         self._faults[method].extend(faults)
 
     def heal(self) -> None:
-        """Forget the faults that have not happened yet."""
+        """Remove the faults that have not happened yet."""
         self._faults.clear()
 
     def count(self, method: str) -> int:
-        """Give how many requests of a method came."""
+        """Return the number of received requests of a method."""
         return sum(request.method == method for request in self.requests)
 
     async def came(self, method: str, times: int) -> None:
-        """Wait until so many requests of a method have come."""
+        """Wait until a number of requests of a method has been received."""
         while self.count(method) < times:
             self._came.clear()
             await self._came.wait()
 
     async def start(self) -> None:
-        """Listen: at the port it had before, or at a free one."""
+        """Listen at the previous port, or at a free one."""
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
-        """Stop at once, as a killed process does: connections are cut, sessions forgotten."""
+        """Stop at once, as a killed process does: connections are cut, sessions are lost."""
         server, self._server = self._server, None
         if server is None:
             return
@@ -191,10 +191,10 @@ class HostileHTTP:
             return False
         return request.headers.get("mcp-session-id") not in self.given
 
-    # --- what it is asked
+    # --- request handling
 
     def result(self, request: Request) -> dict[str, Any]:
-        """Give the `result` or the `error` for a request."""
+        """Return the `result` or the `error` for a request."""
         method = request.method
         params: dict[str, Any] = request.message.get("params") or {}
         if method == ("initialize" if self.modern else "server/discover"):
@@ -230,11 +230,11 @@ class HostileHTTP:
         return {"content": [{"type": "text", "text": text}]}
 
 
-# --- the wire
+# --- HTTP
 
 
 async def read_request(reader: asyncio.StreamReader) -> Request | None:
-    """Read one request; `None` where the connection ends instead."""
+    """Read one request; return `None` if the connection ends instead."""
     head = await reader.readline()
     if not head:
         return None
@@ -260,7 +260,7 @@ async def respond(
 async def respond_part(
     writer: asyncio.StreamWriter, status: int, body: bytes, headers: Mapping[str, str]
 ) -> None:
-    """Write a head and what there is of the body; what is promised of it may be more."""
+    """Write a head and the beginning of the body; the announced length can be greater."""
     lines = [f"HTTP/1.1 {status} So", *(f"{name}: {value}" for name, value in headers.items())]
     writer.write("\r\n".join([*lines, "", ""]).encode() + body)
     await writer.drain()
@@ -275,13 +275,13 @@ async def respond_json(
 
 
 def event(message: Any, number: str | None = None) -> bytes:
-    """Give a server-sent event."""
+    """Return a server-sent event."""
     head = "" if number is None else f"id: {number}\n"
     return f"{head}data: {json.dumps(message)}\n\n".encode()
 
 
 def text_answer(request: Request, text: str) -> dict[str, Any]:
-    """Give the JSON-RPC answer of a tool that gives a text."""
+    """Return the JSON-RPC response of a tool that returns a text."""
     result = {"content": [{"type": "text", "text": text}], "resultType": "complete"}
     return {"jsonrpc": "2.0", "id": request.id, "result": result}
 
@@ -322,7 +322,7 @@ async def cut_body(request: Request, writer: asyncio.StreamWriter) -> None:
 
 
 def sse(*events: Callable[[Request], bytes], reset: bool = False) -> Fault:
-    """Answer with a stream of what these give, and end it: properly, or by cutting it."""
+    """Answer with a stream of the given parts, and end it properly or cut it."""
 
     async def fault(request: Request, writer: asyncio.StreamWriter) -> None:
         headers = {"content-type": "text/event-stream", "transfer-encoding": "chunked"}
@@ -342,7 +342,7 @@ def sse(*events: Callable[[Request], bytes], reset: bool = False) -> Fault:
 
 
 def silence(server: HostileHTTP) -> Fault:
-    """Never answer, until the client goes."""
+    """Never answer, until the client disconnects."""
 
     async def fault(request: Request, writer: asyncio.StreamWriter) -> None:
         server.silent.set()
@@ -352,7 +352,7 @@ def silence(server: HostileHTTP) -> Fault:
 
 
 def slow_body(server: HostileHTTP, pause: float = 0.05) -> Fault:
-    """Promise a body and give it one byte at a time, for ever."""
+    """Announce a body and send it one byte at a time, forever."""
 
     async def fault(request: Request, writer: asyncio.StreamWriter) -> None:
         headers = {"content-type": "application/json", "content-length": "1000000"}

@@ -58,7 +58,7 @@ def text_result(text: str) -> dict[str, Any]:
 
 
 class Server:
-    """A server with nothing wrong but its tools."""
+    """A server without faults except for its tools."""
 
     version = LEGACY
 
@@ -112,9 +112,9 @@ class Server:
         self.over()
 
     def over(self) -> None:
-        """Do what is to be done once the input has ended."""
+        """Run the action for the end of the input."""
 
-    # --- what it is asked
+    # --- request handling
 
     def take(self, message: dict[str, Any]) -> None:
         method, number = message.get("method"), message.get("id")
@@ -165,7 +165,7 @@ class Server:
             self.held = None
 
     def answered(self, message: dict[str, Any]) -> None:
-        """Take the answer of the client to what the server asked it."""
+        """Handle the answer of the client to a request of the server."""
         kept = {key: message[key] for key in ("result", "error") if key in message}
         self.note("replies", json.dumps(kept))
         if self.held is not None:
@@ -201,7 +201,7 @@ class Server:
         token = (params.get("_meta") or {}).get("progressToken")
         run(number, token, **(params.get("arguments") or {}))
 
-    # --- tools that do what they should
+    # --- tools without faults
 
     def tool_echo(self, number: Any, token: Any, text: str = "") -> None:
         self.reply(number, text_result(text))
@@ -236,7 +236,7 @@ class Server:
         os.kill(os.getpid(), signal.SIGKILL)
 
     def tool_die_idempotent(self, number: Any, token: Any) -> None:
-        """Die in the first call of all, whatever process it comes to."""
+        """Die in the first call only, whichever process handles it."""
         if self.noted("calls").count("die_idempotent") == 1:
             os.kill(os.getpid(), signal.SIGKILL)
         self.reply(number, text_result("second time"))
@@ -248,27 +248,27 @@ class Server:
         os._exit(7)
 
     def tool_close_output(self, number: Any, token: Any) -> None:
-        """Say nothing more, ever, and live on."""
+        """Close stdout and keep running."""
         os.close(1)
 
     def tool_half_line(self, number: Any, token: Any) -> None:
-        """Die in the middle of the answer."""
+        """Die in the middle of the response."""
         self.write(b'{"jsonrpc": "2.0", "id": %d, "result": {"content": [{"ty' % number)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    # --- tools that do not answer, or not in time
+    # --- tools that answer late or never
 
     def tool_hang(self, number: Any, token: Any) -> None:
         """Never answer."""
 
     def tool_late(self, number: Any, token: Any) -> None:
-        """Answer when nobody waits any more: at the cancellation."""
+        """Answer at the cancellation, when the client has stopped waiting."""
         self.held = number
 
     def tool_only_wrong_id(self, number: Any, token: Any) -> None:
         self.reply(number + 100_000, text_result("not yours"))
 
-    # --- tools that answer strangely
+    # --- tools with invalid answers
 
     def tool_noise(self, number: Any, token: Any) -> None:
         self.write(b"Welcome to the server!\n\n" + WORDS + b"\n{\n[1, 2]\n42\nnull\n")
@@ -281,14 +281,14 @@ class Server:
         self.write(b'{"jsonrpc": "2.0", "method": {"a": 1}, "id": [1]}\n')
 
     def tool_logs(self, number: Any, token: Any) -> None:
-        """Write a log to where only messages belong; its lines have ids too."""
+        """Write a log to the message stream; its lines have ids too."""
         for line in ({"level": "info", "id": number, "msg": "working"}, {"id": number}):
             self.write(json.dumps(line).encode() + b"\n")
         self.write(b'[worker] {"id": %d} done\n' % number)
         self.reply(number, text_result("found"))
 
     def tool_bad_utf8(self, number: Any, token: Any) -> None:
-        """Answer with bytes that are no UTF-8 in the middle of a good line."""
+        """Answer with invalid UTF-8 in the middle of a valid line."""
         line = json.dumps({"jsonrpc": "2.0", "id": number, "result": text_result("broken ? here")})
         self.write(line.encode().replace(b"?", b"\xff\xfe\xc3") + b"\n")
 
@@ -312,7 +312,7 @@ class Server:
         self.reply(str(number), text_result("as text"))
 
     def tool_shapeless(self, number: Any, token: Any, kind: str = "") -> None:
-        """Answer with what is no result."""
+        """Answer with an invalid result."""
         shapes: dict[str, Any] = {
             "text": "just text",
             "list": [1, 2],
@@ -352,7 +352,7 @@ class Server:
         attack = "a" * 60 + "!"
         self.reply(number, {**text_result("usable"), "structuredContent": {"text": attack}})
 
-    # --- tools of too much
+    # --- tools with large output
 
     def tool_flood(self, number: Any, token: Any, count: int = 100_000) -> None:
         message = json.dumps(
@@ -389,7 +389,7 @@ class Server:
         sys.stderr.buffer.flush()
         self.reply(number, text_result("worked"))
 
-    # --- tools that fail as they may
+    # --- tools with regular errors
 
     def tool_fail(self, number: Any, token: Any) -> None:
         self.reply(number, {**text_result("The disk is full."), "isError": True})
@@ -400,10 +400,10 @@ class Server:
     def tool_refuse_badly(self, number: Any, token: Any) -> None:
         self.send(id=number, error="just text")
 
-    # --- tools that ask back
+    # --- tools that ask the client
 
     def tool_ask(self, number: Any, token: Any, method: str = "ping") -> None:
-        """Ask the client; what it says is the result."""
+        """Ask the client; its answer is the result."""
         schema = {"type": "object", "properties": {"name": {"type": "string"}}}
         message = {"role": "user", "content": {"type": "text", "text": "hi"}}
         asked: dict[str, dict[str, Any]] = {
@@ -416,7 +416,7 @@ class Server:
     # --- tools that change the list
 
     def tool_change(self, number: Any, token: Any) -> None:
-        """Take one tool away and add another, and say so, many times."""
+        """Remove one tool and add another, with many notifications."""
         self.extra = True
         for _ in range(50):
             self.notify("notifications/tools/list_changed")
@@ -472,7 +472,7 @@ class Modern(Server):
 
 
 class DiesAtStart(Server):
-    """Ends before it reads anything."""
+    """Exits before it reads anything."""
 
     def run(self) -> None:
         for line in range(30):
@@ -483,7 +483,7 @@ class DiesAtStart(Server):
 
 
 class DiesBeforeInitialize(Server):
-    """Ends when it is asked to begin."""
+    """Exits during `initialize`."""
 
     def initialize(self, number: Any) -> None:
         sys.stderr.write("cannot begin\n")
@@ -492,7 +492,7 @@ class DiesBeforeInitialize(Server):
 
 
 class NeverInitializes(Server):
-    """Says something on stderr and nothing else."""
+    """Writes to stderr and nothing else."""
 
     def discover(self, number: Any) -> None:
         self.wait(lambda: Server.discover(self, number))
@@ -506,7 +506,7 @@ class NeverInitializes(Server):
 
 
 class InitializesLate(NeverInitializes):
-    """Answers everything it was asked when its input ends."""
+    """Answers all requests only when its input ends."""
 
     def __init__(self, folder: str) -> None:
         super().__init__(folder)
@@ -523,27 +523,27 @@ class InitializesLate(NeverInitializes):
 
 
 class RefusesInitialize(Server):
-    """Wants nobody."""
+    """Rejects every client."""
 
     def initialize(self, number: Any) -> None:
         self.refuse(number, -32000, "Licence expired.")
 
 
 class ShapelessInitialize(Server):
-    """Begins with what is no result."""
+    """Answers `initialize` with an invalid result."""
 
     def initialize(self, number: Any) -> None:
         self.reply(number, {"protocolVersion": 7, "capabilities": [], "serverInfo": "me"})
 
 
 class UnknownVersion(Server):
-    """Speaks a version that there is not."""
+    """Speaks an unknown protocol version."""
 
     version = "1999-01-01"
 
 
 class Noisy(Server):
-    """Writes garbage around every line of its own."""
+    """Writes garbage around every message."""
 
     def write(self, data: bytes) -> None:
         super().write(b"banner\r\n" + WORDS + b"\n\n")
@@ -553,7 +553,7 @@ class Noisy(Server):
 
 
 class EndlessPages(Server):
-    """Has always one more page."""
+    """Always returns one more page."""
 
     def list_tools(self, number: Any, cursor: str | None) -> None:
         self.note("lists", cursor)
@@ -563,7 +563,7 @@ class EndlessPages(Server):
 
 
 class LoopingPages(Server):
-    """Gives the same cursor again and again."""
+    """Returns the same cursor again and again."""
 
     def list_tools(self, number: Any, cursor: str | None) -> None:
         self.note("lists", cursor)
@@ -571,7 +571,7 @@ class LoopingPages(Server):
 
 
 class ThreePages(Server):
-    """Gives its tools in three pages, the last one empty."""
+    """Lists its tools in three pages, the last one empty."""
 
     def list_tools(self, number: Any, cursor: str | None) -> None:
         self.note("lists", cursor)
@@ -587,7 +587,7 @@ class ThreePages(Server):
 
 
 class BadTools(Server):
-    """Has tools that cannot be used beside good ones."""
+    """Has unusable tools in addition to usable ones."""
 
     def tools(self) -> list[Any]:
         return [
@@ -627,7 +627,7 @@ class DeepTool(Server):
 
 
 class VeryDeepTool(DeepTool):
-    """Has one tool whose schema is so deep that parsers of JSON give up."""
+    """Has one tool whose schema is so deep that JSON parsers fail."""
 
     depth = 10_000
 
@@ -644,7 +644,7 @@ class StartsOnce(Server):
 
 
 class TwiceNamed(Server):
-    """Has tools of the same name, as they stand or once they are made safe."""
+    """Has tools of the same name, unchanged or after normalization."""
 
     def tools(self) -> list[Any]:
         names = ("echo", "e.cho", "echo", "e/cho", "E.CHO")
@@ -656,7 +656,7 @@ class TwiceNamed(Server):
 
 
 class RugPull(Server):
-    """Describes a tool otherwise from the second list on, with instructions for the model."""
+    """Changes the description of a tool from the second list on, with instructions for the model."""
 
     def tools(self) -> list[Any]:
         tools = super().tools()
@@ -686,14 +686,14 @@ class NoList(Server):
 
 
 class ShapelessList(Server):
-    """Lists what are no tools."""
+    """Returns invalid tools."""
 
     def list_tools(self, number: Any, cursor: str | None) -> None:
         self.reply(number, {"tools": {"echo": {}}})
 
 
 class Stubborn(Server):
-    """Does not end when its input does, nor at SIGTERM, and has a child of its own."""
+    """Ignores the end of its input and SIGTERM, and has a child process."""
 
     def run(self) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -711,7 +711,7 @@ class Stubborn(Server):
 
 
 class LeavesChild(Server):
-    """Ends as it should, and leaves a child that holds its pipes open."""
+    """Ends normally, and leaves a child that holds its pipes open."""
 
     def run(self) -> None:
         child = os.fork()

@@ -67,7 +67,7 @@ def install(folder: Path, requirements: tuple[str, ...]) -> str | None:
 
 
 def _reason(error: Exception) -> str:
-    """Give the last line of what a program wrote, or else what the error says."""
+    """Return the last line of the output of a program, or else the text of the error."""
     written: object = getattr(error, "stderr", None)
     lines = written.strip().splitlines() if isinstance(written, str) else []
     return lines[-1] if lines else str(error)

@@ -1,4 +1,4 @@
-"""Real MCP peers: where they are, how they are started, and why a test goes without them."""
+"""Real MCP peers: their locations, their commands, and the reason when one is missing."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class Peer:
         return pytest.mark.skipif(self.missing is not None, reason=self.missing or "")
 
     def server(self, *args: str, **more: Any) -> dict[str, Any]:
-        """Give how a manager reaches it as a server on stdin and stdout."""
+        """Return the settings with which a manager starts it as a server on stdin and stdout."""
         return {"command": self.command[0], "args": [*self.command[1:], *args], **more}
 
 
 def find(*parts: str) -> Path | None:
-    """Find what is installed at a place."""
+    """Find a program at a location."""
     place = HOME.joinpath(*parts)
     return place if place.exists() else None
 
@@ -70,13 +70,13 @@ NODE = find("node_modules", ".bin", "node")
 
 
 def node_peer(package: str, script: str) -> Peer:
-    """Give a program of a Node package."""
+    """Return a program of a Node package."""
     found = find("node_modules", *package.split("/"), *script.split("/"))
     return _peer(package, NODE_REMEDY, NODE, found)
 
 
 def python_peer(environment: str, program: str) -> Peer:
-    """Give a program of an environment that `tests.mcp.install` makes."""
+    """Return a program of an environment that `tests.mcp.install` creates."""
     return _peer(program, PYTHON_REMEDY, find(environment, "bin", program))
 
 
@@ -107,7 +107,7 @@ def all_needed(*peers: Peer) -> pytest.MarkDecorator:
 
 
 def node_environment(**more: str) -> dict[str, str]:
-    """Give the variables for programs of Node that look for `node` on the path."""
+    """Return the variables for Node programs that look for `node` on the path."""
     assert NODE is not None
     return {**os.environ, "PATH": f"{NODE.parent}{os.pathsep}{os.environ['PATH']}", **more}
 
@@ -182,20 +182,20 @@ def listening(command: list[str], env: dict[str, str] | None = None) -> Generato
         process.stdout.close()
 
 
-def ours(transport: str, *args: str) -> list[str]:
-    """Give the command of our own server with the tools of `served.py`."""
+def own_server_command(transport: str, *args: str) -> list[str]:
+    """Return the command of our own server with the tools of `served.py`."""
     return [sys.executable, str(Path(__file__).with_name("served.py")), transport, *args]
 
 
 def free_port() -> int:
-    """Give a port that nobody listens on."""
+    """Return a free port."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return taken.getsockname()[1]
 
 
 def has_ended(pid: int) -> bool:
-    """Whether there is no such process, or only its exit code is left."""
+    """Return whether the process has exited, possibly with its exit code not yet read."""
     try:
         os.kill(pid, 0)
         status = Path(f"/proc/{pid}/stat").read_text()

@@ -54,7 +54,7 @@ PROMPT: dict[str, Any] = {
 
 
 def tool(name: str, description: str = "", schema: dict[str, Any] = NOTHING, **more: Any) -> Any:
-    """Give a tool as the server lists it."""
+    """Return a tool in the form of the list."""
     about = description or f"The tool {name}."
     return {"name": name, "description": about, "inputSchema": schema, **more}
 
@@ -76,7 +76,7 @@ TOOLS = (
 
 
 def said(text: str, **more: Any) -> dict[str, Any]:
-    """Give a result of one text."""
+    """Return a result with one text."""
     return {"content": [{"type": "text", "text": text}], **more}
 
 
@@ -110,11 +110,11 @@ class Small:
 
     @property
     def called(self) -> list[str]:
-        """The names of the tools that were called."""
+        """Return the names of the called tools."""
         return [name for name, _ in self.calls]
 
     async def changed(self, *tools: Any, without: tuple[str, ...] = ()) -> None:
-        """List other tools from now on, and tell clients so."""
+        """Change the list of tools, and notify clients."""
         self.tools |= {one["name"]: one for one in tools}
         for name in without:
             del self.tools[name]
@@ -126,7 +126,7 @@ class Small:
             with contextlib.suppress(Exception):
                 await session.send_tool_list_changed()
 
-    # --- the lines
+    # --- SDK versions
 
     def _two(self, name: str, *, legacy: bool) -> Any:
         from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
@@ -248,7 +248,7 @@ class Small:
         return said(f"{text} {request.headers.get('x-user')}")
 
     async def _once(self, _ctx: Any) -> dict[str, Any]:
-        """Die in the first call; the file says that there was one."""
+        """Exit in the first call; the file records it."""
         if is_new(sys.argv[-1]):
             os._exit(3)
         return said("the second time")
@@ -284,7 +284,7 @@ class Small:
     async def _infer(self, ctx: Any, answers: dict[str, Any], *, modern: bool) -> dict[str, Any]:
         if not modern:
             messages = [types.SamplingMessage.model_validate(one) for one in PROMPT["messages"]]
-            with warnings.catch_warnings():  # the second line would have it another way
+            with warnings.catch_warnings():  # SDK version 2 would do it differently
                 warnings.simplefilter("ignore")
                 asked = ctx.session.create_message(messages, max_tokens=9)
             answer = (await asked).model_dump()
@@ -297,7 +297,7 @@ class Small:
 
 
 def is_new(path: str) -> bool:
-    """Make a file, and give whether there was none."""
+    """Create a file, and return whether it is new."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL))
     except FileExistsError:
@@ -332,7 +332,7 @@ def messages(params: Any) -> dict[str, Any]:
 
 @contextlib.asynccontextmanager
 async def listening(app: Any) -> AsyncGenerator[str]:
-    """Serve an ASGI app on a free port of this machine, and give its address without a path."""
+    """Serve an ASGI app on a free port of this machine, and yield its address without a path."""
     import uvicorn
 
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -357,7 +357,7 @@ async def listening(app: Any) -> AsyncGenerator[str]:
 
 @contextlib.asynccontextmanager
 async def over_http(small: Small, *, stateless: bool = False) -> AsyncGenerator[str]:
-    """Serve it over HTTP, and give its address."""
+    """Serve it over HTTP, and yield its address."""
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     made: Any = StreamableHTTPSessionManager
@@ -374,7 +374,7 @@ async def over_http(small: Small, *, stateless: bool = False) -> AsyncGenerator[
 
 @contextlib.asynccontextmanager
 async def over_sse(small: Small) -> AsyncGenerator[str]:
-    """Serve it over the older HTTP, and give its address."""
+    """Serve it over the older HTTP transport, and yield its address."""
     from mcp.server.sse import SseServerTransport
 
     transport = SseServerTransport("/messages")
@@ -393,12 +393,12 @@ async def over_sse(small: Small) -> AsyncGenerator[str]:
 
 
 def options(small: Small) -> Any:
-    """Give what a session over streams is begun with."""
+    """Return the initialization options of a session over streams."""
     return small.server.create_initialization_options(NotificationOptions(tools_changed=True))
 
 
 def program(*args: str) -> dict[str, Any]:
-    """Give how a manager starts it as a program."""
+    """Return the settings with which a manager starts it as a program."""
     return {"command": sys.executable, "args": [str(Path(__file__)), *args]}
 
 

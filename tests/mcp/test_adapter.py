@@ -1,4 +1,4 @@
-"""What a result of a server becomes, and that a tool which is served on is the same."""
+"""Conversion of server results, and tools that are served again unchanged."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def wire(**parts: Any) -> dict[str, Any]:
 
 
 def made(raw: Any = None, **parts: Any) -> Any:
-    """Make a tool whose server always gives the same result."""
+    """Create a tool whose server always returns the same result."""
 
     async def perform(_context: Any, arguments: dict[str, Any]) -> dict[str, Any]:
         return (
@@ -102,7 +102,7 @@ BLOCKS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.requirement("B36")
 def test_each_kind_of_block_is_read() -> None:
-    """All of them at once, in order: a model gets every one; people can see what it was."""
+    """All of them are in one result: the model gets each one in order, people see its type."""
     result = read(*BLOCKS.values())
     assert isinstance(result.content, list)
     assert dict(zip(BLOCKS, result.content, strict=True)) == snapshot(
@@ -179,20 +179,20 @@ def test_each_kind_of_block_is_read() -> None:
 
 
 @pytest.mark.parametrize("data", [3, None, "?", "", "iVBOR w0KGgo*", "not base64 at all!"])
-def test_data_that_is_no_base64_is_no_image(data: object) -> None:
-    """A broken image that a model's provider refuses would cost the whole run."""
+def test_data_that_is_not_base64_is_not_an_image(data: object) -> None:
+    """A broken image that a provider rejects would fail the whole run."""
     result = read({"type": "image", "data": data, "mimeType": "image/png"})
     content = result.content
     assert isinstance(content, str) or isinstance(content[0], ToolOutputText)  # type: ignore[index]
 
 
 @pytest.mark.parametrize("content", ["hello", {"type": "text", "text": "hello"}, ["hello"]])
-def test_content_that_is_no_list_of_blocks_is_read_as_one(content: Any) -> None:
+def test_content_that_is_not_a_list_is_read_as_a_block(content: Any) -> None:
     assert result_of({"content": content}).content == "hello"
 
 
-def test_texts_alone_are_one_text() -> None:
-    """Most results are, and a model reads a text with less than a list of one."""
+def test_text_blocks_alone_become_one_text() -> None:
+    """Most results are text, and a model reads a string with fewer tokens than a list."""
     result = read({"type": "text", "text": "a"}, {"type": "text", "text": "b"})
     assert result == ToolResult(content="a\nb")
     assert result_of({"content": []}).content == ""
@@ -202,8 +202,8 @@ def test_texts_alone_are_one_text() -> None:
 # --- structure
 
 
-def test_what_the_model_gets_of_a_structured_result() -> None:
-    """The content; and the structure only where there is no content. Programs get both."""
+def test_the_model_gets_the_content_of_a_structured_result() -> None:
+    """It gets the structure only if there is no content. Programs get both."""
     both = read({"type": "text", "text": "three"}, structuredContent={"sum": 3})
     assert (both.content, both.structured) == ("three", {"sum": 3})
     alone = read(structuredContent={"sum": 3})
@@ -214,7 +214,7 @@ def test_what_the_model_gets_of_a_structured_result() -> None:
     assert (empty.content, empty.structured) == ("", {"sum": 3})
 
 
-async def test_a_structure_without_content_is_what_the_model_reads() -> None:
+async def test_the_model_gets_a_structure_without_content() -> None:
     outcome = (await call_tool(made({"structuredContent": {"sum": 3}}, outputSchema=SUM))).outcome
     assert outcome.output == '{"sum": 3}' or json.loads(str(outcome.output)) == {"sum": 3}
     assert outcome.value.structured == {"sum": 3}
@@ -230,10 +230,10 @@ async def test_a_structure_without_content_is_what_the_model_reads() -> None:
         ({"sum": 3}, {"$ref": "http://there.example/schema"}, None),
     ],
 )
-async def test_a_promise_of_structure_is_checked_and_never_costs_the_result(
+async def test_an_output_schema_is_validated_without_losing_the_result(
     structured: Any, schema: dict[str, Any], faults: list[str] | None
 ) -> None:
-    """Neither a structure that breaks it, nor a promise that means nothing."""
+    """Neither a violation nor an invalid schema loses it."""
     raw = {"content": [{"type": "text", "text": "x"}], "structuredContent": structured}
     outcome = (await call_tool(made(raw, outputSchema=schema))).outcome
     assert (outcome.status, outcome.output) == ("ok", "x")
@@ -241,13 +241,15 @@ async def test_a_promise_of_structure_is_checked_and_never_costs_the_result(
     assert (outcome.value.metadata or {}).get("output_schema_faults") == faults
 
 
-async def test_a_promise_that_is_not_kept_at_all_costs_nothing() -> None:
+async def test_a_missing_structure_does_not_lose_the_result() -> None:
     raw = {"content": [{"type": "text", "text": "x"}]}
     outcome = (await call_tool(made(raw, outputSchema=SUM))).outcome
     assert (outcome.status, outcome.output) == ("ok", "x")
 
 
-async def test_the_promise_of_a_failure_is_not_checked(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_output_schema_of_an_error_is_not_validated(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.WARNING)
     raw = {"content": [], "structuredContent": {"why": "empty"}, "isError": True}
     outcome = (await call_tool(made(raw, outputSchema=SUM))).outcome
@@ -255,13 +257,13 @@ async def test_the_promise_of_a_failure_is_not_checked(caplog: pytest.LogCapture
     assert caplog.records == []
 
 
-def test_metadata_is_for_the_application_without_what_the_protocol_says_itself() -> None:
+def test_metadata_for_the_application_excludes_protocol_fields() -> None:
     result = result_of({"content": [], "_meta": {"io.modelcontextprotocol/x": 1, "mine": 2}})
     assert result.metadata == {"_meta": {"mine": 2}}
 
 
-def test_a_result_of_another_shape_is_shown_as_it_is() -> None:
-    """Servers from before the protocol had `content`, and some that never heard of it."""
+def test_a_result_of_another_shape_is_shown_unchanged() -> None:
+    """Some servers are older than `content`, or do not implement it."""
     assert result_of({"toolResult": {"a": 1}}) == ToolResult(structured={"toolResult": {"a": 1}})
     assert result_of({"resultType": "complete"}).content == ""
 
@@ -281,9 +283,7 @@ def test_a_result_of_another_shape_is_shown_as_it_is() -> None:
         ),
     ],
 )
-async def test_the_words_of_a_failure_are_those_of_the_server(
-    raw: dict[str, Any], text: str
-) -> None:
+async def test_an_error_has_the_text_of_the_server(raw: dict[str, Any], text: str) -> None:
     outcome = (await call_tool(made(raw))).outcome
     assert (outcome.status, outcome.output) == ("tool_error", text)
     assert isinstance(outcome.error, MCPToolError)
@@ -291,11 +291,11 @@ async def test_the_words_of_a_failure_are_those_of_the_server(
 
 
 @pytest.mark.parametrize("flag", ["true", 1, None, [True]])
-def test_only_true_is_a_failure(flag: Any) -> None:
+def test_only_true_is_an_error(flag: Any) -> None:
     assert result_of({"content": [], "isError": flag}).is_error is False
 
 
-# --- anything at all
+# --- arbitrary results
 
 
 JSON = st.recursive(
@@ -342,7 +342,7 @@ RESULT = st.fixed_dictionaries(
 @example({"content": [{"type": "image", "data": "ä"}]})
 @example({"content": [{"type": "resource", "resource": {"blob": DATA, "mimeType": 3, "uri": 4}}]})
 async def test_any_result_is_read(raw: dict[str, Any]) -> None:
-    """No server can break a call by what it answers, and what comes of it can be stored."""
+    """No answer of a server can break a call, and its outcome can be stored."""
     result = result_of(raw)
     json.loads(to_json(result.structured))
     json.loads(to_json(result.metadata))
@@ -357,7 +357,7 @@ async def test_any_result_is_read(raw: dict[str, Any]) -> None:
         json.loads(json.dumps(outcome.output))
 
 
-# --- there and back
+# --- round trip
 
 
 WIRES: dict[str, dict[str, Any]] = {
@@ -404,8 +404,8 @@ async def never(_context: Any, _arguments: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25", "2026-07-28"])
 @pytest.mark.parametrize("kind", WIRES)
-def test_a_tool_that_is_served_on_is_the_same(kind: str, version: str) -> None:
-    """Whoever stands between two others changes nothing but the name."""
+def test_a_tool_that_is_served_again_is_the_same(kind: str, version: str) -> None:
+    """A proxy changes nothing but the name."""
     given = WIRES[kind]
     tool = function_tool_of(given, name="box_look", server="box", perform=never)
     again = to_mcp(tool, protocol_version=version)
@@ -415,7 +415,7 @@ def test_a_tool_that_is_served_on_is_the_same(kind: str, version: str) -> None:
 
 
 def _plain(tool: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what says nothing, and say what is so by default."""
+    """Remove empty fields and fill in the defaults."""
     plain = {key: value for key, value in tool.items() if value not in ("", {}, None)}
     hints = dict(plain.pop("annotations", {}))
     title = plain.pop("title", None) or hints.pop("title", None)

@@ -1,4 +1,4 @@
-"""Our client and our server together: what a tool says and gives is the same on the other side."""
+"""The MCP client and server of this library together: events and results are preserved."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tests.mcp.small import listening
 from tests.scale import IS_FULL
 
 BOUND = 45.0
-"""Seconds for what takes none: a test that waits longer has found a wait without an end."""
+"""Seconds after which a wait counts as endless."""
 
 Tool = FunctionTool[..., Any]
 ROOT = Path(__file__).parents[2]
@@ -106,7 +106,7 @@ TOOLS: list[Tool] = [ask, count, fail, give, perform, pieces]
 
 @contextlib.asynccontextmanager
 async def joined(how: str, tools: Any = None, **options: Any) -> AsyncGenerator[dict[str, Tool]]:
-    """Serve tools, and give those that a manager has of them, by the names they had."""
+    """Serve tools, and yield the tools of a connected manager by their original names."""
     async with contextlib.AsyncExitStack() as stack:
         app = mcp_server(TOOLS if tools is None else tools, stateless=how != "sessions")
         if how == "memory":
@@ -128,23 +128,23 @@ async def joined(how: str, tools: Any = None, **options: Any) -> AsyncGenerator[
 HOWS = pytest.mark.parametrize("how", ["memory", "http", "sessions", "stdio"])
 
 
-def said(events: tuple[Event, ...]) -> list[Any]:
-    """Give what a tool has said, without where and when."""
-    told = []
+def comparable_events(events: tuple[Event, ...]) -> list[Any]:
+    """Return the events of a tool without times and places."""
+    parts = []
     for event in events:
         if isinstance(event, NotifyStreamEvent):
-            told.append(("delta" if event.is_delta else "note", event.data))
+            parts.append(("delta" if event.is_delta else "note", event.data))
         elif isinstance(event, ToolProgressEvent):
-            told.append(("progress", event.current, event.total, event.message))
+            parts.append(("progress", event.current, event.total, event.message))
         elif isinstance(event, ToolArtifactEvent):
-            told.append(("artifact", event.name, event.mime_type, event.data))
-    return told
+            parts.append(("artifact", event.name, event.mime_type, event.data))
+    return parts
 
 
-def merged(told: list[Any]) -> list[Any]:
-    """Join deltas that stand side by side: how a text is cut is nobody's promise."""
+def merged(parts: list[Any]) -> list[Any]:
+    """Join adjacent deltas: their boundaries are not guaranteed."""
     whole: list[Any] = []
-    for one in told:
+    for one in parts:
         if one[0] == "delta" and whole and whole[-1][0] == "delta":
             whole[-1] = ("delta", whole[-1][1] + one[1])
         else:
@@ -153,36 +153,36 @@ def merged(told: list[Any]) -> list[Any]:
 
 
 @HOWS
-async def test_what_a_tool_says_arrives_as_what_it_is(how: str) -> None:
-    """Notifications, progress, deltas and artifacts, in order, as the same events."""
+async def test_events_of_a_tool_arrive_unchanged(how: str) -> None:
+    """Notifications, progress, deltas and artifacts arrive in order, as the same events."""
     here = await call_tool(perform, {"lines": 3})
     async with asyncio.timeout(BOUND), joined(how) as tools:
         there = await call_tool(tools["perform"], {"lines": 3})
     assert there.status == here.status == "ok"
     assert there.output == here.output == "3 lines"
-    assert merged(said(there.events)) == merged(said(here.events))
-    kinds = [one[0] for one in merged(said(here.events))]
+    assert merged(comparable_events(there.events)) == merged(comparable_events(here.events))
+    kinds = [one[0] for one in merged(comparable_events(here.events))]
     assert {"note", "progress", "delta", "artifact"} == set(kinds)
 
 
 @HOWS
-async def test_what_a_tool_says_is_heard_by_the_run_of_the_client(how: str) -> None:
-    """With the place of the call there, as if the tool were its own."""
+async def test_events_of_a_tool_reach_the_run_of_the_client(how: str) -> None:
+    """They have the path of the client's call, as for a local tool."""
     async with asyncio.timeout(BOUND), joined(how) as tools:
         script = [tool_call(tools["perform"].name, {"lines": 2}, call_id="c1"), "Done."]
         agent = Agent("helper", tools=list(tools.values()), model=ScriptedModel(script))
         streamed = Runner.run_streamed(agent, "Go.")
         events = [event async for event in streamed.stream_events()]
-    heard = [event for event in events if said((event,))]
-    assert len(heard) >= 6
-    assert {one.origin and (one.origin.tool_name, one.origin.path) for one in heard} == {
+    received = [event for event in events if comparable_events((event,))]
+    assert len(received) >= 6
+    assert {one.origin and (one.origin.tool_name, one.origin.path) for one in received} == {
         (tools["perform"].name, ("c1",))
     }
     assert [event.seq for event in events] == sorted({event.seq for event in events})
 
 
 @HOWS
-async def test_content_of_each_kind_is_the_same_on_the_other_side(how: str) -> None:
+async def test_content_of_each_kind_is_preserved(how: str) -> None:
     here = (await call_tool(pieces)).outcome
     async with asyncio.timeout(BOUND), joined(how) as tools:
         there = (await call_tool(tools["pieces"])).outcome
@@ -192,7 +192,7 @@ async def test_content_of_each_kind_is_the_same_on_the_other_side(how: str) -> N
 
 
 @HOWS
-async def test_failures_are_failures_with_the_same_words(how: str) -> None:
+async def test_errors_keep_their_text(how: str) -> None:
     here = (await call_tool(fail)).outcome
     async with asyncio.timeout(BOUND), joined(how) as tools:
         there = (await call_tool(tools["fail"])).outcome
@@ -212,7 +212,7 @@ async def test_a_tool_asks_the_person_behind_the_client(how: str) -> None:
 @pytest.mark.requirement("B33", "B35")
 @HOWS
 async def test_tools_are_described_in_the_same_way(how: str) -> None:
-    """Nothing is wrapped around what a server publishes."""
+    """The published schema is not wrapped."""
     async with asyncio.timeout(BOUND), joined(how) as tools:
         for here in TOOLS:
             there = tools[here.name]
@@ -221,7 +221,7 @@ async def test_tools_are_described_in_the_same_way(how: str) -> None:
 
 
 async def test_a_chain_of_two_servers_changes_nothing() -> None:
-    """A manager can itself be served: what is in the middle is not seen."""
+    """A manager can itself be served, and the server in between is transparent."""
     here = await call_tool(perform, {"lines": 2})
     async with asyncio.timeout(BOUND), joined("http") as middle:  # noqa: SIM117 - one needs the other
         async with joined("http", list(middle.values())) as far:
@@ -229,7 +229,7 @@ async def test_a_chain_of_two_servers_changes_nothing() -> None:
             there = await call_tool(tools["perform"], {"lines": 2})
             assert (await call_tool(tools["pieces"])).output == (await call_tool(pieces)).output
             assert "The kettle is empty." in str((await call_tool(tools["fail"])).output)
-    assert merged(said(there.events)) == merged(said(here.events))
+    assert merged(comparable_events(there.events)) == merged(comparable_events(here.events))
 
 
 # --- any value
@@ -252,8 +252,8 @@ JSON = st.recursive(
 @settings(max_examples=5 if IS_FULL else 2)
 @given(values=st.lists(JSON, min_size=1, max_size=25))
 @pytest.mark.parametrize("how", ["memory", "http", "stdio"])
-def test_any_value_is_the_same_on_the_other_side(how: str, values: list[Any]) -> None:
-    """As an argument and as a result, and what a model reads of it."""
+def test_any_value_is_preserved(how: str, values: list[Any]) -> None:
+    """This covers arguments, results and the model's text for them."""
 
     async def run() -> None:
         async with asyncio.timeout(BOUND), joined(how) as tools:
@@ -268,8 +268,8 @@ def test_any_value_is_the_same_on_the_other_side(how: str, values: list[Any]) ->
 
 @settings(max_examples=10 if IS_FULL else 5)
 @given(numbers=st.lists(st.integers(-(2**63), 2**63), max_size=6))
-def test_any_whole_number_is_the_same_on_the_other_side(numbers: list[int]) -> None:
-    """Beyond what a float can tell apart, too."""
+def test_any_integer_is_preserved(numbers: list[int]) -> None:
+    """This includes integers beyond the precision of a float."""
 
     async def run() -> None:
         async with joined("http") as tools:
@@ -281,8 +281,8 @@ def test_any_whole_number_is_the_same_on_the_other_side(numbers: list[int]) -> N
 
 @settings(max_examples=5 if IS_FULL else 2)
 @given(texts=st.lists(st.text(), min_size=1, max_size=8))
-def test_any_text_arrives_or_is_refused(texts: list[str]) -> None:
-    """Half of a character is none: it costs its own call at most."""
+def test_any_text_arrives_or_is_rejected(texts: list[str]) -> None:
+    """A lone surrogate fails its own call at most."""
 
     async def run() -> None:
         async with asyncio.timeout(BOUND), joined("stdio") as tools:
@@ -296,9 +296,7 @@ def test_any_text_arrives_or_is_refused(texts: list[str]) -> None:
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
 @pytest.mark.parametrize("how", ["memory", "http", "stdio"])
-async def test_numbers_that_json_does_not_know_cost_their_own_call_at_most(
-    how: str, value: float
-) -> None:
+async def test_numbers_outside_json_fail_only_their_own_call(how: str, value: float) -> None:
     async with asyncio.timeout(BOUND), joined(how) as tools:
         outcome = (await call_tool(tools["give"], {"value": value})).outcome
         assert outcome.status in {"ok", "tool_error", "invalid_args"}
@@ -306,8 +304,8 @@ async def test_numbers_that_json_does_not_know_cost_their_own_call_at_most(
 
 
 @pytest.mark.requirement("F44")
-async def test_a_sync_call_on_the_loop_of_the_connection_is_refused_not_hung() -> None:
-    """The loop waits for the call, which needs the loop; in a thread the same call works."""
+async def test_a_sync_call_on_the_loop_of_the_connection_raises_instead_of_blocking() -> None:
+    """The loop would wait for a call that needs the loop; in a thread the same call works."""
     async with asyncio.timeout(BOUND), joined("stdio") as tools:
         arguments = {"lines": 1}
         with pytest.raises(UserError, match="belongs to the event loop that waits"):

@@ -1,4 +1,4 @@
-"""Configurations of MCP servers: those of the documents, of editors, and the ones that are wrong."""
+"""MCP server configurations: the documented ones, those of editors, and invalid ones."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def entry(**parts: Any) -> MCPServerConfig:
     return only({"mcpServers": {"box": parts}})
 
 
-def told(config: MCPServerConfig) -> dict[str, Any]:
-    """Give what a configuration says beyond what is so by default."""
+def non_default_fields(config: MCPServerConfig) -> dict[str, Any]:
+    """Return the fields of a configuration that differ from the defaults."""
     names = [name for name in MCPServerConfig.__dataclass_fields__ if name != "name"]
     return {
         name: getattr(config, name)
@@ -45,7 +45,7 @@ def refusal(source: Any, **defaults: Any) -> str:
 
 @pytest.fixture
 def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """Write a file into an empty folder, and stand in it."""
+    """Write a file into an empty working directory."""
     monkeypatch.chdir(tmp_path)
 
     def write(text: str, name: str = "mcp.json") -> Path:
@@ -55,7 +55,7 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pa
     return write
 
 
-# --- the documents
+# --- documented configurations
 
 
 SAMPLE = """
@@ -85,10 +85,10 @@ SAMPLE = """
 
 
 @pytest.mark.requirement("C37")
-def test_c37_the_sample_file_of_the_document_is_read(written: Callable[..., Path]) -> None:
-    """`mcp_config.json`: the transport of an entry with a command alone is seen."""
+def test_c37_the_documented_sample_file_is_read(written: Callable[..., Path]) -> None:
+    """`mcp_config.json`: the transport of an entry with only a command is inferred."""
     servers = load_config(written(SAMPLE, "mcp_config.json"))
-    assert {one.name: (one.transport, told(one)) for one in servers} == snapshot(
+    assert {one.name: (one.transport, non_default_fields(one)) for one in servers} == snapshot(
         {
             "sandbox": (
                 "sse",
@@ -130,7 +130,7 @@ def test_the_configuration_of_an_agent_of_the_document_is_read() -> None:
             }
         }
     )
-    assert [(one.name, told(one)) for one in servers] == snapshot(
+    assert [(one.name, non_default_fields(one)) for one in servers] == snapshot(
         [
             ("fetch", {"command": "uvx", "args": ("mcp-server-fetch",)}),
             (
@@ -144,8 +144,8 @@ def test_the_configuration_of_an_agent_of_the_document_is_read() -> None:
     )
 
 
-def test_what_is_confidential_is_not_shown() -> None:
-    """A record ends up in logs and tracebacks; its variables and headers must not."""
+def test_the_repr_hides_variables_and_headers() -> None:
+    """A record can end up in logs and tracebacks."""
     config = entry(url="https://me:hunter2@there.example/mcp?key=hunter2", headers={"X": "hunter2"})
     local = entry(command="x", env={"KEY": "hunter2"})
     assert "hunter2" not in repr(local)
@@ -254,10 +254,10 @@ EDITORS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("editor", EDITORS)
 def test_the_files_of_editors_are_read(editor: str) -> None:
-    """Nobody writes a second file for the servers that an editor has already."""
+    """Users can reuse the file of their editor."""
     source, expected = EDITORS[editor]
     config = only(source)
-    assert (config.name, told(config)) == ("box", expected)
+    assert (config.name, non_default_fields(config)) == ("box", expected)
 
 
 def test_toml_is_read(written: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,7 +288,7 @@ def test_toml_is_read(written: Callable[..., Path], monkeypatch: pytest.MonkeyPa
         """,
         "config.toml",
     )
-    assert {one.name: told(one) for one in load_config(path)} == snapshot(
+    assert {one.name: non_default_fields(one) for one in load_config(path)} == snapshot(
         {
             "box": {
                 "command": "npx",
@@ -309,8 +309,8 @@ def test_toml_is_read(written: Callable[..., Path], monkeypatch: pytest.MonkeyPa
     )
 
 
-def test_comments_and_last_commas_are_read(written: Callable[..., Path]) -> None:
-    """Editors allow both; what stands in a text is no comment."""
+def test_comments_and_trailing_commas_are_accepted(written: Callable[..., Path]) -> None:
+    """Editors allow both; comment markers inside strings are not comments."""
     path = written(
         """\ufeff{
           // the servers
@@ -327,8 +327,8 @@ def test_comments_and_last_commas_are_read(written: Callable[..., Path]) -> None
     assert only(path).args == ("http://a//b", "/* c */", ",]", '"//')
 
 
-def test_switched_off_servers_are_left_out() -> None:
-    """However wrong they are."""
+def test_disabled_servers_are_skipped() -> None:
+    """This holds even if they are invalid."""
     assert (
         load_config(
             {
@@ -349,12 +349,12 @@ def test_switched_off_servers_are_left_out() -> None:
     [(30, 30), (0.5, 0.5), (999, 999), (1_000, 1.0), (30_000, 30.0), (600_000, 600.0)],
 )
 def test_long_timeouts_are_milliseconds(given: float, seconds: float) -> None:
-    """Half of the programs write the one, half the other."""
+    """Some programs write seconds, others milliseconds."""
     config = entry(command="x", timeout=given, connect_timeout=given, max_time=given)
     assert (config.timeout, config.connect_timeout, config.max_time) == (seconds, given, given)
 
 
-def test_defaults_hold_for_entries_that_say_nothing() -> None:
+def test_defaults_apply_to_entries_without_the_option() -> None:
     source = {"mcpServers": {"a": {"command": "x"}, "b": {"command": "x", "timeout": 3}}}
     a, b = load_config(source, timeout=7.0, max_time=2_000.0)
     assert (a.timeout, a.max_time, b.timeout, b.max_time) == (7.0, 2_000.0, 3, 2_000.0)
@@ -364,7 +364,7 @@ def test_defaults_hold_for_entries_that_say_nothing() -> None:
     ("key", "value"),
     [("trusted", True), ("server", {}), ("auth", "x"), ("header_provider", "os.getenv")],
 )
-def test_what_only_code_may_say_is_not_taken_from_a_file(key: str, value: Any) -> None:
+def test_options_for_code_only_are_rejected_in_a_file(key: str, value: Any) -> None:
     """A file that came with a project must not make a server trusted, or name an object."""
     source = {"mcpServers": {"box": {"command": "x", key: value}}}
     try:
@@ -404,8 +404,8 @@ def _variables(monkeypatch: pytest.MonkeyPatch) -> None:
         ("${BOX_UNSET:-${BOX_KEY}}", "${BOX_KEY}"),
     ],
 )
-def test_variables_of_the_environment_are_put_in(text: str, expected: str) -> None:
-    """In all places, once: a value is never read again."""
+def test_environment_variables_are_substituted(text: str, expected: str) -> None:
+    """They are substituted everywhere and once: values are not expanded again."""
     config = entry(command="x", args=[text], env={"A": text}, cwd=text or ".")
     assert (config.args, config.env) == ((expected,), {"A": expected})
     far = entry(url="https://there.example", headers={"Authorization": f"Bearer {text}"})
@@ -413,18 +413,18 @@ def test_variables_of_the_environment_are_put_in(text: str, expected: str) -> No
 
 
 @pytest.mark.usefixtures("_variables")
-def test_folders_of_editors_are_put_in(written: Callable[..., Path]) -> None:
+def test_editor_folder_variables_are_substituted(written: Callable[..., Path]) -> None:
     written("{}")
     config = entry(command="x", args=["${workspaceFolder}/a", "${userHome}"])
     assert config.args == (f"{Path.cwd()}/a", str(Path.home()))
 
 
-# --- what is wrong
+# --- invalid configurations
 
 
 @pytest.mark.usefixtures("_variables")
-def test_variables_that_are_not_there_are_refused() -> None:
-    """A server that is started with an empty key fails later, and tells nobody why."""
+def test_undefined_variables_are_rejected() -> None:
+    """A server that is started with an empty key would fail later without a reason."""
     texts = [
         refusal({"mcpServers": {"box": {"command": "x", **parts}}})
         for parts in (
@@ -474,8 +474,8 @@ ENTRIES: dict[str, Any] = {
 
 
 @pytest.mark.requirement("B31")
-def test_each_wrong_entry_is_told_with_place_and_remedy() -> None:
-    """One look at the message has to be enough to mend the file."""
+def test_each_invalid_entry_is_reported_with_location_and_remedy() -> None:
+    """The message must be enough to fix the file."""
     texts = {
         name: refusal({"mcpServers": {"box": parts}}).removeprefix("The MCP configuration: ")
         for name, parts in ENTRIES.items()
@@ -513,7 +513,7 @@ def test_each_wrong_entry_is_told_with_place_and_remedy() -> None:
     )
 
 
-def test_each_wrong_file_is_told_with_its_path(written: Callable[..., Path]) -> None:
+def test_each_invalid_file_is_reported_with_its_path(written: Callable[..., Path]) -> None:
     contents = {
         "empty.json": "",
         "cut.json": '{"mcpServers": {"box": {"command": "x"',
@@ -552,8 +552,8 @@ def test_each_wrong_file_is_told_with_its_path(written: Callable[..., Path]) -> 
     )
 
 
-def test_the_kind_of_error_is_kept() -> None:
-    """Programs tell a wrong type from a wrong value, as elsewhere in the library."""
+def test_the_error_type_is_preserved() -> None:
+    """Programs can distinguish a wrong type from a wrong value, as elsewhere in the library."""
     with pytest.raises(UserTypeError):
         load_config({"mcpServers": []})
     with pytest.raises(UserTypeError):
@@ -563,13 +563,13 @@ def test_the_kind_of_error_is_kept() -> None:
 
 
 @pytest.mark.parametrize("prefix", [3, True, ["a"], {"a": "b"}])
-def test_a_prefix_that_is_no_text_is_refused(prefix: Any) -> None:
-    """Or it is told when the server is connected, as a traceback."""
+def test_a_prefix_that_is_not_a_string_is_rejected(prefix: Any) -> None:
+    """Otherwise connecting the server would fail with a traceback."""
     with pytest.raises(UserError, match="prefix"):
         entry(command="x", prefix=prefix)
 
 
-def test_names_are_texts_with_something_in_them() -> None:
+def test_names_are_non_empty_strings() -> None:
     with pytest.raises(UserError) as caught:
         load_config({"mcpServers": {" ": {"command": "x"}}})
     assert str(caught.value) == snapshot(
@@ -603,8 +603,8 @@ WHOLE = st.dictionaries(SECTIONS, st.dictionaries(st.text(max_size=6), ONE | JSO
 @example({"mcpServers": {"a": {"url": "http://x", "bearer_token_env_var": "HOME", "headers": 3}}})
 @example({"mcpServers": {"a": {"command": "x", "timeout": float("nan")}}})
 @example({"mcpServers": {"a": {"command": "x", "type": []}}})
-def test_any_object_is_read_or_refused(source: dict[str, Any]) -> None:
-    """Whatever stands in a file, its reader gets a message and no traceback of ours."""
+def test_any_object_is_read_or_rejected(source: dict[str, Any]) -> None:
+    """Any content gives a configuration or an error message, never an internal traceback."""
     try:
         servers = load_config(source)
     except UserError as error:
@@ -614,8 +614,8 @@ def test_any_object_is_read_or_refused(source: dict[str, Any]) -> None:
         assert all(one.place for one in servers)
 
 
-def test_servers_nested_too_deep_are_refused() -> None:
-    """Content that is an object already has no bound of its own."""
+def test_servers_nested_too_deep_are_rejected() -> None:
+    """Content passed as an object has no limit from a parser."""
     value: Any = "x"
     for _ in range(5_000):
         value = [value]
@@ -623,7 +623,7 @@ def test_servers_nested_too_deep_are_refused() -> None:
 
 
 @given(st.text(max_size=40) | WHOLE.map(json.dumps))
-def test_any_file_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+def test_any_file_is_read_or_rejected(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.mktemp("any") / "mcp.json"
     path.write_text(text, encoding="utf-8", errors="replace")
     try:
@@ -637,15 +637,15 @@ HUGE = '{"mcpServers": {"a": {"command": "x", "timeout": ' + "9" * 5_000 + "}}}"
 
 
 @pytest.mark.parametrize("text", [DEEP, HUGE, "[" * 100_000], ids=["deep", "huge", "deeper"])
-def test_files_beyond_all_bounds_are_refused(written: Callable[..., Path], text: str) -> None:
+def test_files_above_the_size_limit_are_rejected(written: Callable[..., Path], text: str) -> None:
     assert "mcp.json" in refusal(written(text))
 
 
-# --- in code
+# --- servers added in code
 
 
-async def test_servers_that_are_added_in_code_are_checked_as_well() -> None:
-    """Before anything is started."""
+async def test_servers_added_in_code_are_validated_too() -> None:
+    """The validation comes before anything is started."""
     calls: dict[str, dict[str, Any]] = {
         "typo": {"comand": "npx"},
         "nothing": {},

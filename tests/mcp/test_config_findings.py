@@ -1,4 +1,4 @@
-"""What is said of how a server is started: versions left open, and code in the arguments."""
+"""Findings about server commands: unpinned versions, and code in the arguments."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ FINE = (
     "uv --directory /srv run --no-sync server.py -c conf.toml",
     "npm run serve",
     "npm exec --offline pkg",
-    # letters that are no code here
+    # letters that are not code here
     "python server.py -c conf.toml",
     "python -m server -c conf.toml",
     "python -um server -e prod",
@@ -152,7 +152,7 @@ FINE = (
     "docker run -e A=1 -c 512 -i mcp/fetch:1.2 sh -c serve",
     "powershell -ExecutionPolicy Bypass -File serve.ps1 -Command x",
     "npxx pkg",
-    # nothing there
+    # nothing to report
     "npx",
     "npx -y",
     "uvx",
@@ -168,28 +168,27 @@ FINE = (
 
 @pytest.mark.requirement("S34")
 @pytest.mark.parametrize("command", OPEN)
-def test_versions_left_open_are_found(command: str) -> None:
-    """What is taken tomorrow may be something else than what was looked at."""
+def test_unpinned_versions_are_found(command: str) -> None:
+    """The next installed version can differ from the reviewed one."""
     assert codes(command) == ["unpinned"]
 
 
 @pytest.mark.requirement("S5")
 @pytest.mark.parametrize("command", INLINE)
-def test_code_in_the_arguments_is_found(command: str) -> None:
-    """A configuration is looked over, and a program in one line of it is overlooked."""
+def test_code_in_the_arguments_is_reported(command: str) -> None:
+    """A program in one line of a configuration is easy to overlook."""
     assert codes(command) == ["inline-code"]
 
 
 @pytest.mark.requirement("S34", "S5")
 @pytest.mark.parametrize("command", FINE)
-def test_nothing_is_said_of_the_others(command: str) -> None:
-    """A check that cries without reason is switched off."""
+def test_other_commands_have_no_findings(command: str) -> None:
+    """A check with false positives would be switched off."""
     assert codes(command) == []
 
 
 @pytest.mark.requirement("S34")
-def test_it_says_what_to_write() -> None:
-    """A finding has a remedy."""
+def test_findings_have_a_remedy() -> None:
     told = [
         findings(*shlex.split(one))[0].message
         for one in (
@@ -212,7 +211,7 @@ def test_it_says_what_to_write() -> None:
 
 @pytest.mark.requirement("S34")
 def test_a_secret_in_an_argument_is_not_shown() -> None:
-    """What a server was given in confidence does not come out of a check."""
+    """Arguments can contain secrets that a check must not print."""
     config = MCPServerConfig(
         name="box", command="npx", args=("git+https://t0ken-t0ken@x/y",), env={"T": "t0ken-t0ken"}
     )
@@ -222,21 +221,21 @@ def test_a_secret_in_an_argument_is_not_shown() -> None:
 
 @pytest.mark.requirement("S34")
 def test_an_address_has_no_command() -> None:
-    """Nothing is started for it."""
+    """A URL entry starts no program."""
     assert MCPServerConfig(name="box", transport="http", url="http://127.0.0.1:1/").findings == ()
 
 
 @pytest.mark.requirement("S34")
 @given(st.lists(st.text(max_size=8) | st.sampled_from(" ".join(OPEN + INLINE).split()), min_size=1))
-def test_no_command_is_too_odd(words: list[str]) -> None:
-    """What cannot be read is not found fault with, and never breaks loading."""
+def test_unparsable_commands_have_no_findings(words: list[str]) -> None:
+    """They never break loading."""
     for one in findings(words[0] or "x", *words[1:]):
         assert one.code in {"unpinned", "inline-code"}
 
 
 @pytest.mark.requirement("S34")
-def test_loading_tells_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    """A finding is no error, and stands in the log for who looks there."""
+def test_loading_logs_findings_and_continues(caplog: pytest.LogCaptureFixture) -> None:
+    """A finding is not an error."""
     caplog.set_level(logging.INFO, "agents_tools.mcp")
     entries = {
         "open": {"command": ["npx", "-y"], "args": ["pkg"]},
@@ -251,8 +250,8 @@ def test_loading_tells_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.requirement("S34", "S5")
-def test_the_check_shows_them(run: Run, tmp_path: Path) -> None:
-    """Also those of a server that cannot be started; `--strict` makes them count."""
+def test_the_check_shows_the_findings(run: Run, tmp_path: Path) -> None:
+    """It includes servers that cannot be started; `--strict` makes them count."""
     echo = str(Path(__file__).parents[1] / "cli" / "mcp_echo_server.py")
     runs = f"import runpy, sys; sys.argv[1:] = ['good', {str(tmp_path)!r}]; runpy.run_path({echo!r}, run_name='__main__')"
     entries = {

@@ -37,7 +37,7 @@ from tests.mcp.hostile_http import (
 )
 
 BOUND = 45.0
-"""Seconds for what takes none: a test that waits longer has found a wait without an end."""
+"""Seconds after which a wait counts as endless."""
 AT_ONCE = 5.0
 """Seconds for a farewell that nobody answers."""
 LINE = int(metadata.version("mcp").partition(".")[0])
@@ -55,7 +55,7 @@ Tool = FunctionTool[..., Any]
 async def connected(
     server: HostileHTTP, **options: Any
 ) -> AsyncGenerator[tuple[MCPToolManager, dict[str, Tool]]]:
-    """Give a manager with one server, and the tools of it by their names there."""
+    """Yield a manager with one server, and its tools by their names on the server."""
     async with asyncio.timeout(BOUND), MCPToolManager() as manager:
         await manager.add_server("far", url=server.url, **options)
         tools = manager.get_tools_by_server("far")
@@ -63,7 +63,7 @@ async def connected(
 
 
 async def call(tool: Tool, **arguments: Any) -> Any:
-    """Call a tool as an agent does, with the laws of events checked."""
+    """Call a tool as an agent does and check the event invariants."""
     return (await call_tool(tool, arguments)).outcome
 
 
@@ -72,12 +72,12 @@ async def still_works(tools: dict[str, Tool]) -> None:
     assert (outcome.status, outcome.output) == ("ok", "still here")
 
 
-# --- F32: answers that are none
+# --- F32: invalid answers
 
 
 @ERAS
-async def test_a_server_with_nothing_wrong_works(*, modern: bool) -> None:
-    """What follows is compared with this."""
+async def test_a_server_without_faults_works(*, modern: bool) -> None:
+    """This is the baseline for the other tests."""
     async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
         await still_works(tools)
         assert (await call(tools["add"], a=1, b=2)).output == "3"
@@ -88,8 +88,8 @@ async def test_a_server_with_nothing_wrong_works(*, modern: bool) -> None:
 @pytest.mark.requirement("F32")
 @ERAS
 @pytest.mark.parametrize("code", [400, 401, 403, 404, 405, 413, 500, 501])
-async def test_a_status_of_error_is_a_failure_of_that_call(*, code: int, modern: bool) -> None:
-    """It names the status, is not asked again and again, and the next call works."""
+async def test_an_error_status_fails_that_call(*, code: int, modern: bool) -> None:
+    """The error names the status, there are no endless retries, and the next call works."""
     async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
         server.next("tools/call", status(code, b"nothing here"), status(code), status(code))
         outcome = await call(tools["echo"], text="x")
@@ -108,7 +108,7 @@ async def test_a_status_of_error_is_a_failure_of_that_call(*, code: int, modern:
 @pytest.mark.requirement("F32")
 @pytest.mark.parametrize("code", [401, 403])
 async def test_missing_credentials_are_named_as_the_remedy(code: int) -> None:
-    """In a call, and where a server cannot even be connected."""
+    """This holds in a call, and where a server cannot even be connected."""
     async with HostileHTTP() as server, connected(server) as (manager, tools):
         server.next("tools/call", status(code))
         outcome = await call(tools["echo"], text="x")
@@ -122,8 +122,8 @@ async def test_missing_credentials_are_named_as_the_remedy(code: int) -> None:
 
 @pytest.mark.requirement("F32")
 @ERAS
-async def test_a_server_that_asks_for_a_moment_gets_it(*, modern: bool) -> None:
-    """429 with a short Retry-After was surely not run; it is asked once more."""
+async def test_a_short_retry_after_is_respected(*, modern: bool) -> None:
+    """A call rejected with 429 cannot have run, so it is sent once more."""
     async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
         server.next("tools/call", status(429, retry_after="0"))
         await still_works(tools)
@@ -133,8 +133,8 @@ async def test_a_server_that_asks_for_a_moment_gets_it(*, modern: bool) -> None:
 @pytest.mark.requirement("F32")
 @ERAS
 @pytest.mark.parametrize("code", [429, 503])
-async def test_a_server_that_asks_for_an_hour_is_not_waited_for(*, code: int, modern: bool) -> None:
-    """The call fails at once, and says for how long the server wants to be left alone."""
+async def test_a_long_retry_after_fails_the_call(*, code: int, modern: bool) -> None:
+    """The call fails at once, and the error contains the requested delay."""
     async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
         server.next("tools/call", status(code, retry_after="3600"))
         outcome = await call(tools["echo"], text="x")
@@ -145,8 +145,8 @@ async def test_a_server_that_asks_for_an_hour_is_not_waited_for(*, code: int, mo
 
 
 @pytest.mark.requirement("F32")
-async def test_a_server_that_is_always_busy_is_asked_twice() -> None:
-    """There is no loop without an end."""
+async def test_a_busy_server_gets_one_retry() -> None:
+    """Retries are bounded."""
     async with HostileHTTP() as server, connected(server) as (_, tools):
         server.next("tools/call", *[status(429, retry_after="0")] * 20)
         outcome = await call(tools["echo"], text="x")
@@ -158,8 +158,8 @@ async def test_a_server_that_is_always_busy_is_asked_twice() -> None:
 @pytest.mark.requirement("F32", "S14", "S23")
 @ERAS
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
-async def test_a_redirect_to_another_place_is_not_followed(*, code: int, modern: bool) -> None:
-    """Neither the arguments nor the credentials are for anybody else."""
+async def test_a_redirect_to_another_host_is_not_followed(*, code: int, modern: bool) -> None:
+    """Neither the arguments nor the credentials may reach another host."""
     async with HostileHTTP(modern=modern) as other, HostileHTTP(modern=modern) as server:
         secret = {"authorization": "Bearer secret"}
         async with connected(server, headers=secret) as (_, tools):
@@ -173,8 +173,8 @@ async def test_a_redirect_to_another_place_is_not_followed(*, code: int, modern:
 
 
 @pytest.mark.requirement("F32")
-async def test_a_server_that_redirects_to_itself_for_ever_is_left() -> None:
-    """There is no loop without an end."""
+async def test_an_endless_redirect_is_abandoned() -> None:
+    """Redirects are bounded."""
     async with HostileHTTP() as server, connected(server) as (_, tools):
         server.next("tools/call", *[status(307, location=server.url)] * 100)
         outcome = await call(tools["echo"], text="x")
@@ -205,8 +205,8 @@ PAGES: dict[str, Fault] = {
 @pytest.mark.requirement("F32")
 @ERAS
 @pytest.mark.parametrize("kind", PAGES)
-async def test_what_is_no_answer_ends_that_call_alone(*, kind: str, modern: bool) -> None:
-    """Each call has one outcome, an early one where that can be, and the next one works."""
+async def test_an_invalid_answer_fails_only_its_call(*, kind: str, modern: bool) -> None:
+    """Each call has one outcome, an early one where possible, and the next one works."""
     async with (
         HostileHTTP(modern=modern) as server,
         connected(server, timeout=2.0) as (_, tools),
@@ -225,10 +225,8 @@ async def test_what_is_no_answer_ends_that_call_alone(*, kind: str, modern: bool
     "kind",
     ["html", "text", "no type", "half of it", pytest.param("another object", marks=NEEDS_TWO)],
 )
-async def test_what_is_no_answer_does_not_take_until_the_deadline(
-    *, kind: str, modern: bool
-) -> None:
-    """A page that says "log in" is known as such at once."""
+async def test_an_invalid_answer_fails_before_the_timeout(*, kind: str, modern: bool) -> None:
+    """A login page is recognized at once."""
     async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
         server.next("tools/call", PAGES[kind])
         outcome = await call(tools["echo"], text="x")
@@ -239,8 +237,8 @@ async def test_what_is_no_answer_does_not_take_until_the_deadline(
 @pytest.mark.requirement("F32")
 @ERAS
 @pytest.mark.parametrize("kind", PAGES)
-async def test_a_place_that_is_no_server_is_refused(*, kind: str, modern: bool) -> None:
-    """The same where a session is to begin, within the time for it."""
+async def test_an_address_without_an_mcp_server_is_rejected(*, kind: str, modern: bool) -> None:
+    """The connection attempt fails within its timeout."""
     async with HostileHTTP(modern=modern) as server, asyncio.timeout(BOUND):
         for method in ("initialize", "server/discover"):
             server.next(method, *[PAGES[kind]] * 3)
@@ -256,8 +254,8 @@ async def test_a_place_that_is_no_server_is_refused(*, kind: str, modern: bool) 
 
 @pytest.mark.requirement("F32")
 @ERAS
-async def test_a_stream_that_is_cut_in_the_middle_of_an_event_is_lost(*, modern: bool) -> None:
-    """The server was at work; nobody knows what it has done."""
+async def test_a_call_whose_stream_is_cut_in_an_event_is_lost(*, modern: bool) -> None:
+    """The server was running the call, and its outcome is unknown."""
 
     def half(request: Request) -> bytes:
         return event(text_answer(request, "x"))[:40]
@@ -266,7 +264,8 @@ async def test_a_stream_that_is_cut_in_the_middle_of_an_event_is_lost(*, modern:
         server.next("tools/call", sse(half, reset=True))
         outcome = await call(tools["echo"], text="x")
         if LINE < 2:
-            assert outcome.status in {"lost", "timeout"}  # it does not say that a stream has ended
+            # the SDK does not report the end of a stream
+            assert outcome.status in {"lost", "timeout"}
         else:
             assert outcome.status == "lost"
             assert isinstance(outcome.error, ToolLostError)
@@ -275,8 +274,8 @@ async def test_a_stream_that_is_cut_in_the_middle_of_an_event_is_lost(*, modern:
 
 
 @pytest.mark.requirement("F32")
-async def test_a_stream_with_event_ids_is_taken_up_where_it_was_cut() -> None:
-    """The older version knows how to go on; the call does not notice."""
+async def test_a_stream_with_event_ids_is_resumed() -> None:
+    """The older version supports resuming; the call is not affected."""
     async with HostileHTTP() as server, connected(server) as (_, tools):
         asked: list[Request] = []
 
@@ -300,8 +299,8 @@ async def test_a_stream_with_event_ids_is_taken_up_where_it_was_cut() -> None:
 
 
 @pytest.mark.requirement("F32")
-async def test_a_stream_that_can_never_be_taken_up_is_left() -> None:
-    """There is no loop without an end, and one outcome."""
+async def test_a_stream_that_cannot_be_resumed_is_abandoned() -> None:
+    """Attempts are bounded, and the call has one outcome."""
     async with HostileHTTP() as server, connected(server, timeout=3.0) as (_, tools):
         server.next("tools/call", sse(lambda _: b"id: 7\nretry: 1\ndata: \n\n", reset=True))
         server.next("GET", *[status(500)] * 1_000)
@@ -312,14 +311,14 @@ async def test_a_stream_that_can_never_be_taken_up_is_left() -> None:
 
 
 def answer(request: Request) -> bytes:
-    """Give the answer that is to be found, as an event."""
+    """Return the valid answer as an event."""
     return event(text_answer(request, "found"))
 
 
 @pytest.mark.requirement("F32")
 @ERAS
 async def test_an_answer_is_found_among_other_events(*, modern: bool) -> None:
-    """Comments, other messages, unknown fields, and an answer that comes byte by byte."""
+    """Comments, other messages, unknown fields, and an answer that arrives byte by byte."""
 
     def other(request: Request) -> bytes:
         unknown = event({"jsonrpc": "2.0", "method": "notifications/unknown"})
@@ -341,10 +340,10 @@ async def test_an_answer_is_found_among_other_events(*, modern: bool) -> None:
     "data",
     [b"data: not json\n\n", b"data: [1]\n\n", b"data: \xff\n\n", b'data: {"id": 1}\n\n'],
 )
-async def test_events_that_are_no_messages_cost_one_call_at_most(
+async def test_events_that_are_not_messages_fail_one_call_at_most(
     *, data: bytes, modern: bool
 ) -> None:
-    """The connection stays good."""
+    """The connection stays usable."""
     async with HostileHTTP(modern=modern) as server, connected(server, timeout=3.0) as (_, tools):
         server.next("tools/call", sse(lambda _: data, answer))
         outcome = await call(tools["echo"], text="x")
@@ -353,13 +352,13 @@ async def test_events_that_are_no_messages_cost_one_call_at_most(
         await still_works(tools)
 
 
-# --- F32: servers that let one wait
+# --- F32: slow servers
 
 
 @pytest.mark.requirement("F32")
 @ERAS
-async def test_a_body_that_trickles_in_ends_at_the_deadline(*, modern: bool) -> None:
-    """Bytes that say nothing are not progress."""
+async def test_a_slow_body_ends_at_the_timeout(*, modern: bool) -> None:
+    """Bytes without a message are not progress."""
     async with HostileHTTP(modern=modern) as server, connected(server, timeout=0.5) as (_, tools):
         server.next("tools/call", slow_body(server))
         outcome = await call(tools["echo"], text="x")
@@ -371,8 +370,8 @@ async def test_a_body_that_trickles_in_ends_at_the_deadline(*, modern: bool) -> 
 
 @pytest.mark.requirement("F32")
 @ERAS
-async def test_no_answer_at_all_ends_at_the_deadline(*, modern: bool) -> None:
-    """And calls beside it are not held up."""
+async def test_a_missing_answer_ends_at_the_timeout(*, modern: bool) -> None:
+    """Concurrent calls are not blocked."""
     async with HostileHTTP(modern=modern) as server, connected(server, timeout=1.0) as (_, tools):
         server.next("tools/call", silence(server))
         waiting = asyncio.create_task(call(tools["add"], a=1, b=2))
@@ -385,10 +384,10 @@ async def test_no_answer_at_all_ends_at_the_deadline(*, modern: bool) -> None:
 
 @pytest.mark.requirement("F26")
 @pytest.mark.parametrize("fault", [silence, slow_body])
-async def test_a_server_that_does_not_begin_is_given_up(
+async def test_a_server_that_does_not_initialize_is_abandoned(
     fault: Callable[[HostileHTTP], Fault],
 ) -> None:
-    """Over HTTP as over pipes."""
+    """Timeouts work over HTTP as over pipes."""
     async with HostileHTTP() as server, asyncio.timeout(BOUND), MCPToolManager() as manager:
         for method in ("initialize", "server/discover"):
             server.next(method, fault(server))
@@ -400,8 +399,8 @@ async def test_a_server_that_does_not_begin_is_given_up(
 
 @pytest.mark.requirement("F32")
 @ERAS
-async def test_a_cancelled_call_leaves_the_connection_good(*, modern: bool) -> None:
-    """The older version tells the server; in the newer one the end of the stream does."""
+async def test_a_cancelled_call_leaves_the_connection_usable(*, modern: bool) -> None:
+    """The older version notifies the server; the newer one closes the stream."""
     async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
         server.next("tools/call", silence(server))
         task = asyncio.create_task(tools["echo"].invoke(text="x"))
@@ -414,13 +413,13 @@ async def test_a_cancelled_call_leaves_the_connection_good(*, modern: bool) -> N
             assert server.count("notifications/cancelled") == 1
 
 
-# --- F33: servers that are gone, or have forgotten
+# --- F33: servers that have stopped or restarted
 
 
 @pytest.mark.requirement("F33")
 @ERAS
-async def test_a_connection_cut_after_the_request_was_read_is_lost(*, modern: bool) -> None:
-    """The server may have done it; nobody asks again."""
+async def test_a_call_cut_off_after_its_request_is_lost(*, modern: bool) -> None:
+    """The server may have run the call, so it is not repeated."""
     async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
         server.next("tools/call", cut_request)
         outcome = await call(tools["idempotent"])
@@ -432,8 +431,8 @@ async def test_a_connection_cut_after_the_request_was_read_is_lost(*, modern: bo
 
 @pytest.mark.requirement("S17")
 @ERAS
-async def test_a_trusted_server_is_asked_again_what_it_calls_idempotent(*, modern: bool) -> None:
-    """Once, and only that tool."""
+async def test_idempotent_calls_to_a_trusted_server_are_repeated(*, modern: bool) -> None:
+    """There is one repetition, and only of that tool."""
     async with HostileHTTP(modern=modern) as server, connected(server, trusted=True) as (_, tools):
         server.next("tools/call", cut_request)
         assert (await call(tools["idempotent"])).status == "ok"
@@ -447,8 +446,8 @@ async def test_a_trusted_server_is_asked_again_what_it_calls_idempotent(*, moder
 
 @pytest.mark.requirement("F33")
 @ERAS
-async def test_a_refused_connection_is_a_failure_and_comes_back(*, modern: bool) -> None:
-    """Nothing was sent, which the error says; a server that is back is used at once."""
+async def test_a_refused_connection_fails_the_call_and_recovers(*, modern: bool) -> None:
+    """Nothing was sent, which the error states; a server that is back is used at once."""
     async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
         await still_works(tools)
         await server.stop()
@@ -463,8 +462,8 @@ async def test_a_refused_connection_is_a_failure_and_comes_back(*, modern: bool)
 
 @pytest.mark.requirement("F33")
 @ERAS
-async def test_a_server_that_was_restarted_between_two_calls_is_no_event(*, modern: bool) -> None:
-    """It has forgotten the session; a new one is begun, and the call runs once."""
+async def test_a_restart_between_two_calls_is_transparent(*, modern: bool) -> None:
+    """The session is lost; a new one is started, and the call runs once."""
     async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
         await still_works(tools)
         await server.stop()
@@ -477,8 +476,8 @@ async def test_a_server_that_was_restarted_between_two_calls_is_no_event(*, mode
 
 
 @pytest.mark.requirement("F33")
-async def test_a_session_that_has_expired_is_begun_anew_once() -> None:
-    """404 says that the request was not run; ten calls share the new session."""
+async def test_an_expired_session_is_replaced_once() -> None:
+    """404 means that the request was not run; ten calls share the new session."""
     async with HostileHTTP() as server, connected(server) as (_, tools):
         await still_works(tools)
         server.given.clear()
@@ -490,8 +489,8 @@ async def test_a_session_that_has_expired_is_begun_anew_once() -> None:
 
 @pytest.mark.requirement("F33")
 @pytest.mark.parametrize("sessions", [True, False])
-async def test_a_server_that_forgets_every_session_is_not_asked_for_ever(*, sessions: bool) -> None:
-    """Once anew, and no more; where there are no sessions, 404 is an answer."""
+async def test_a_server_that_loses_every_session_gets_one_retry(*, sessions: bool) -> None:
+    """There is one new session; without sessions, 404 is an answer."""
     async with HostileHTTP(sessions=sessions) as server, connected(server) as (_, tools):
         asked = 2 if sessions else 1
         server.next("tools/call", *[status(404)] * asked)
@@ -505,7 +504,7 @@ async def test_a_server_that_forgets_every_session_is_not_asked_for_ever(*, sess
 @pytest.mark.requirement("F33")
 @ERAS
 async def test_calls_in_flight_have_one_outcome_each_when_the_server_stops(*, modern: bool) -> None:
-    """They are lost, and the next one works."""
+    """The calls are lost, and the next one works."""
     async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
         server.next("tools/call", *[silence(server)] * 10)
         calls = [asyncio.create_task(call(tools["echo"], text="x")) for _ in range(10)]
@@ -518,8 +517,8 @@ async def test_calls_in_flight_have_one_outcome_each_when_the_server_stops(*, mo
 
 @pytest.mark.requirement("F33")
 @ERAS
-async def test_a_manager_is_closed_while_its_server_is_gone(*, modern: bool) -> None:
-    """The farewell reaches nobody, which is nobody's error."""
+async def test_a_manager_can_be_closed_after_its_server_has_stopped(*, modern: bool) -> None:
+    """The failed session end is not an error."""
     async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
         await still_works(tools)
         await server.stop()
@@ -527,8 +526,8 @@ async def test_a_manager_is_closed_while_its_server_is_gone(*, modern: bool) -> 
 
 @pytest.mark.requirement("F33")
 @ERAS
-async def test_a_manager_is_closed_while_its_server_does_not_answer(*, modern: bool) -> None:
-    """Within bounded time, with calls in flight."""
+async def test_a_manager_can_be_closed_while_its_server_does_not_answer(*, modern: bool) -> None:
+    """It takes bounded time, even during calls."""
     async with HostileHTTP(modern=modern) as server, connected(server) as (manager, tools):
         server.next("tools/call", silence(server))
         server.next("DELETE", silence(server))
@@ -540,8 +539,8 @@ async def test_a_manager_is_closed_while_its_server_does_not_answer(*, modern: b
 
 
 @pytest.mark.requirement("F32")
-async def test_servers_that_fail_leave_the_others_alone() -> None:
-    """One configuration, four servers, three of them broken."""
+async def test_servers_that_fail_do_not_affect_the_others() -> None:
+    """Three of the four servers in the configuration are broken."""
     async with (
         asyncio.timeout(BOUND),
         HostileHTTP() as good,
@@ -564,8 +563,8 @@ async def test_servers_that_fail_leave_the_others_alone() -> None:
 
 
 @pytest.mark.requirement("F32")
-async def test_what_a_refusing_server_says_is_safe_to_show() -> None:
-    """Its words are short, without control characters and without markup."""
+async def test_error_texts_of_a_server_are_sanitized() -> None:
+    """They are short, without control characters and without markup."""
     async with HostileHTTP() as server, connected(server) as (_, tools):
         server.next("tools/call", status(500, ("no\x1b[31m\u202ered " * 10_000).encode()))
         outcome = await call(tools["echo"], text="x")

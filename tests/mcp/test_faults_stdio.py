@@ -1,4 +1,4 @@
-"""Servers in processes of their own that fail, lie, flood or die."""
+"""Servers in their own processes that fail, send wrong messages, flood the client or die."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ pytestmark = pytest.mark.skipif(
 SERVER = Path(__file__).with_name("hostile_stdio.py")
 ROOT = Path(agents_tools.__file__).parents[1]
 BOUND = 45.0
-"""Seconds for what takes none: a test that waits longer has found a wait without an end."""
+"""Seconds after which a wait counts as endless."""
 AT_ONCE = 5.0
 """Seconds for what has nothing to wait for, on a machine that may be slow."""
 KILLS = 100 if IS_FULL else 20
@@ -58,8 +58,8 @@ Tool = FunctionTool[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Notes:
-    """What servers have noted in their folder."""
+class ServerNotes:
+    """The files that servers write in their folder."""
 
     folder: Path
 
@@ -84,9 +84,9 @@ class Notes:
 
 
 @pytest.fixture
-def notes(tmp_path: Path) -> Generator[Notes]:
-    """Give the notes of the servers of a test, none of which may outlive it."""
-    notes = Notes(tmp_path)
+def notes(tmp_path: Path) -> Generator[ServerNotes]:
+    """Return the notes of the servers of a test; all of them must have ended after it."""
+    notes = ServerNotes(tmp_path)
     yield notes
     left = [pid for pid in (*notes.pids, *notes.children) if not has_ended(pid)]
     for pid in left:
@@ -96,7 +96,7 @@ def notes(tmp_path: Path) -> Generator[Notes]:
 
 
 def has_ended(pid: int, seconds: float = 5.0) -> bool:
-    """Wait for the end of any process; give whether it came."""
+    """Wait for the end of any process and return whether it ended."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -109,9 +109,9 @@ def has_ended(pid: int, seconds: float = 5.0) -> bool:
 
 @contextlib.asynccontextmanager
 async def connected(
-    notes: Notes, mode: str = "normal", *, on_change: Any = None, **options: Any
+    notes: ServerNotes, mode: str = "normal", *, on_change: Any = None, **options: Any
 ) -> AsyncGenerator[tuple[MCPToolManager, dict[str, Tool]]]:
-    """Give a manager with one server, and the tools of it by their names there."""
+    """Yield a manager with one server, and its tools by their names on the server."""
     async with asyncio.timeout(BOUND), MCPToolManager(on_change=on_change) as manager:
         await manager.add_server("hostile", **notes.command(mode), **options)
         yield manager, tools_of(manager)
@@ -122,7 +122,7 @@ def tools_of(manager: MCPToolManager, server: str = "hostile") -> dict[str, Tool
 
 
 async def call(tool: Tool, **arguments: Any) -> Any:
-    """Call a tool as an agent does, with the laws of events checked."""
+    """Call a tool as an agent does and check the event invariants."""
     return (await call_tool(tool, arguments)).outcome
 
 
@@ -131,8 +131,8 @@ async def still_works(tools: dict[str, Tool]) -> None:
     assert (outcome.status, outcome.output) == ("ok", "still here")
 
 
-async def refused(notes: Notes, mode: str, **options: Any) -> MCPError:
-    """Give the error with which a server cannot be added; its process is gone then."""
+async def connection_error(notes: ServerNotes, mode: str, **options: Any) -> MCPError:
+    """Return the error with which a server cannot be added; its process has ended by then."""
     async with asyncio.timeout(BOUND), MCPToolManager() as manager:
         with pytest.raises(MCPError) as caught:
             await manager.add_server("hostile", **notes.command(mode), **options)
@@ -148,8 +148,10 @@ async def refused(notes: Notes, mode: str, **options: Any) -> MCPError:
 
 
 @pytest.mark.requirement("F25")
-async def test_a_call_whose_server_is_killed_is_lost_and_the_next_one_works(notes: Notes) -> None:
-    """Nobody knows what a call has done whose server died; the next one is not its heir."""
+async def test_a_call_whose_server_is_killed_is_lost_and_the_next_one_works(
+    notes: ServerNotes,
+) -> None:
+    """The outcome of a call whose server died is unknown; the next call is not affected."""
     async with connected(notes) as (_, tools):
         outcome = await call(tools["die"])
         assert outcome.status == "lost"
@@ -161,8 +163,10 @@ async def test_a_call_whose_server_is_killed_is_lost_and_the_next_one_works(note
 
 
 @pytest.mark.requirement("F25")
-async def test_what_a_server_said_last_is_in_the_error_of_the_call_it_died_in(notes: Notes) -> None:
-    """The reason of a death is the exit code and the end of stderr."""
+async def test_the_error_of_a_call_whose_server_died_has_its_last_output(
+    notes: ServerNotes,
+) -> None:
+    """The reason contains the exit code and the end of stderr."""
     async with connected(notes) as (_, tools):
         outcome = await call(tools["exit"])
         assert outcome.status == "lost"
@@ -174,8 +178,10 @@ async def test_what_a_server_said_last_is_in_the_error_of_the_call_it_died_in(no
 
 @pytest.mark.requirement("F25", "F28")
 @pytest.mark.parametrize("name", ["half_line", "close_output"])
-async def test_a_call_is_lost_when_its_answer_ends_in_the_middle(notes: Notes, name: str) -> None:
-    """Half an answer is none."""
+async def test_a_call_is_lost_when_its_answer_ends_in_the_middle(
+    notes: ServerNotes, name: str
+) -> None:
+    """A partial answer is not an answer."""
     async with connected(notes) as (_, tools):
         assert (await call(tools[name])).status == "lost"
         await still_works(tools)
@@ -184,8 +190,8 @@ async def test_a_call_is_lost_when_its_answer_ends_in_the_middle(notes: Notes, n
 @pytest.mark.scaled
 @pytest.mark.requirement("F25")
 @pytest.mark.timeout(120)
-async def test_many_kills_lose_as_many_calls_and_leave_nothing_behind(notes: Notes) -> None:
-    """No process, no task and no file descriptor is left of them."""
+async def test_many_kills_lose_as_many_calls_and_leave_nothing_behind(notes: ServerNotes) -> None:
+    """No process, task or file descriptor is left over."""
     async with asyncio.timeout(100), MCPToolManager() as manager:
         await manager.add_server("hostile", **notes.command())
         tools = tools_of(manager)
@@ -195,8 +201,8 @@ async def test_many_kills_lose_as_many_calls_and_leave_nothing_behind(notes: Not
         for _ in range(KILLS):
             assert (await call(tools["die"])).status == "lost"
             await still_works(tools)
-        assert await settles(lambda: len(asyncio.all_tasks()) <= tasks)
-        assert await settles(lambda: open_files() <= files)
+        assert await becomes_true(lambda: len(asyncio.all_tasks()) <= tasks)
+        assert await becomes_true(lambda: open_files() <= files)
         assert len(set(notes.pids)) == KILLS + 2
         assert all(has_ended(pid) for pid in notes.pids[:-1])
         assert not has_ended(notes.pids[-1], 0)
@@ -208,8 +214,8 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-async def settles(condition: Any) -> bool:
-    """Give the loop turns until something is so; whether it came to be."""
+async def becomes_true(condition: Any) -> bool:
+    """Run the loop until a condition holds; return whether it did."""
     until = asyncio.get_running_loop().time() + TASK_ENDS
     while not condition():
         if asyncio.get_running_loop().time() > until:
@@ -219,11 +225,13 @@ async def settles(condition: Any) -> bool:
 
 
 @pytest.mark.requirement("F25")
-async def test_every_call_in_flight_has_one_outcome_when_the_server_dies(notes: Notes) -> None:
-    """Calls that wait side by side are lost side by side."""
+async def test_every_call_in_flight_has_one_outcome_when_the_server_dies(
+    notes: ServerNotes,
+) -> None:
+    """Concurrent calls are all lost."""
     async with connected(notes) as (_, tools):
         calls = [asyncio.create_task(call(tools["hang"])) for _ in range(20)]
-        await settles(lambda: notes.calls("hang") == 20)
+        await becomes_true(lambda: notes.calls("hang") == 20)
         assert (await call(tools["die"])).status == "lost"
         assert [outcome.status for outcome in await asyncio.gather(*calls)] == ["lost"] * 20
         await still_works(tools)
@@ -231,29 +239,34 @@ async def test_every_call_in_flight_has_one_outcome_when_the_server_dies(notes: 
 
 
 @pytest.mark.requirement("F25")
-async def test_a_server_killed_between_two_calls_is_started_again(notes: Notes) -> None:
-    """A request that was surely not seen is sent to the new process."""
+async def test_a_server_killed_between_two_calls_is_started_again(notes: ServerNotes) -> None:
+    """A request that the server cannot have seen is sent to the new process."""
     async with connected(notes) as (_, tools):
         await still_works(tools)
         os.kill(notes.pids[0], signal.SIGKILL)
         assert has_ended(notes.pids[0])
         outcome = await call(tools["echo"], text="again")
-        assert outcome.status in {"ok", "lost"}  # lost where its end was not yet seen
+        # lost, if the end of the process was not noticed yet
+        assert outcome.status in {"ok", "lost"}
         await still_works(tools)
     assert len(notes.pids) == 2
 
 
 @pytest.mark.requirement("S17")
-async def test_the_promise_of_an_untrusted_server_allows_no_second_call(notes: Notes) -> None:
-    """Anybody can claim to be idempotent."""
+async def test_the_idempotency_hint_of_an_untrusted_server_allows_no_second_call(
+    notes: ServerNotes,
+) -> None:
+    """Any server can claim to be idempotent."""
     async with connected(notes) as (_, tools):
         assert (await call(tools["die_idempotent"])).status == "lost"
     assert notes.calls("die_idempotent") == 1
 
 
 @pytest.mark.requirement("S17")
-async def test_the_promise_of_a_trusted_server_allows_one_second_call(notes: Notes) -> None:
-    """Who trusts a server gets the outcome of the second call."""
+async def test_the_idempotency_hint_of_a_trusted_server_allows_one_second_call(
+    notes: ServerNotes,
+) -> None:
+    """The outcome is that of the second call."""
     async with connected(notes, trusted=True) as (_, tools):
         outcome = await call(tools["die_idempotent"])
         assert (outcome.status, outcome.output) == ("ok", "second time")
@@ -263,8 +276,8 @@ async def test_the_promise_of_a_trusted_server_allows_one_second_call(notes: Not
 
 
 @pytest.mark.requirement("F25", "F27")
-async def test_a_server_that_does_not_start_again_is_given_up(notes: Notes) -> None:
-    """Calls fail with the reason, and processes are not started without end."""
+async def test_a_server_that_does_not_restart_is_abandoned(notes: ServerNotes) -> None:
+    """Calls fail with the reason, and restarts are bounded."""
     async with connected(notes, "starts_once") as (_, tools):
         assert (await call(tools["die"])).status == "lost"
         for _ in range(12):
@@ -276,21 +289,21 @@ async def test_a_server_that_does_not_start_again_is_given_up(notes: Notes) -> N
         assert len(notes.pids) <= 7
 
 
-# --- F26: a server that never begins
+# --- F26: a server that never initializes
 
 
 @pytest.mark.requirement("F26")
-async def test_a_server_that_never_answers_is_given_up_with_what_it_said(notes: Notes) -> None:
-    """The error has the deadline and the end of stderr."""
-    error = await refused(notes, "never_initializes", connect_timeout=0.5)
+async def test_a_server_that_never_answers_is_abandoned_with_its_output(notes: ServerNotes) -> None:
+    """The error contains the timeout and the end of stderr."""
+    error = await connection_error(notes, "never_initializes", connect_timeout=0.5)
     assert isinstance(error, MCPConnectionError)
     assert "0.5 s" in str(error)
     assert "waiting for the database" in str(error)
 
 
 @pytest.mark.requirement("F26")
-async def test_an_answer_after_the_deadline_is_not_heard(notes: Notes) -> None:
-    """It comes to nobody, and the same name can be used again."""
+async def test_an_answer_after_the_timeout_is_ignored(notes: ServerNotes) -> None:
+    """It is dropped, and the same server name can be used again."""
     async with asyncio.timeout(BOUND), MCPToolManager() as manager:
         with pytest.raises(MCPConnectionError):
             await manager.add_server(
@@ -303,13 +316,13 @@ async def test_an_answer_after_the_deadline_is_not_heard(notes: Notes) -> None:
 
 
 @pytest.mark.requirement("F26")
-async def test_a_cancelled_connection_leaves_no_process(notes: Notes) -> None:
-    """Whoever does not want to wait any more cancels."""
+async def test_a_cancelled_connection_leaves_no_process(notes: ServerNotes) -> None:
+    """The caller can cancel the connection attempt."""
     async with asyncio.timeout(BOUND), MCPToolManager() as manager:
         task = asyncio.create_task(
             manager.add_server("hostile", **notes.command("never_initializes"))
         )
-        assert await settles(lambda: notes.lines("requests"))
+        assert await becomes_true(lambda: notes.lines("requests"))
         task.cancel()
         async with asyncio.timeout(AT_ONCE):
             with pytest.raises(asyncio.CancelledError):
@@ -318,13 +331,13 @@ async def test_a_cancelled_connection_leaves_no_process(notes: Notes) -> None:
         assert manager.get_server_names() == []
 
 
-# --- F27: a server that ends at once
+# --- F27: a server that exits at once
 
 
 @pytest.mark.requirement("F27")
-async def test_a_server_that_ends_at_start_says_why(notes: Notes) -> None:
-    """The exit code and the last lines of stderr, safe to show."""
-    error = await refused(notes, "dies_at_start")
+async def test_a_server_that_exits_at_start_reports_the_reason(notes: ServerNotes) -> None:
+    """The error has the exit code and the last lines of stderr, escaped for display."""
+    error = await connection_error(notes, "dies_at_start")
     assert isinstance(error, MCPConnectionError)
     text = str(error)
     assert "exit code 3" in text
@@ -335,52 +348,56 @@ async def test_a_server_that_ends_at_start_says_why(notes: Notes) -> None:
 
 
 @pytest.mark.requirement("F27")
-async def test_a_server_that_ends_when_it_is_to_begin_says_why(notes: Notes) -> None:
+async def test_a_server_that_exits_during_initialization_reports_the_reason(
+    notes: ServerNotes,
+) -> None:
     """As before, one message later."""
-    text = str(await refused(notes, "dies_before_initialize"))
+    text = str(await connection_error(notes, "dies_before_initialize"))
     assert "exit code 4" in text
     assert "cannot begin" in text
 
 
 @pytest.mark.requirement("F27")
-async def test_a_server_may_refuse_to_begin(notes: Notes) -> None:
-    """Its words are the reason."""
-    assert "Licence expired" in str(await refused(notes, "refuses_initialize"))
+async def test_a_server_can_refuse_to_initialize(notes: ServerNotes) -> None:
+    """Its error text is the reason."""
+    assert "Licence expired" in str(await connection_error(notes, "refuses_initialize"))
 
 
 @pytest.mark.requirement("F28")
 @pytest.mark.parametrize("mode", ["shapeless_initialize", "unknown_version"])
-async def test_a_server_that_begins_with_nonsense_is_refused(notes: Notes, mode: str) -> None:
-    """What it says is no beginning of a session."""
-    await refused(notes, mode)
+async def test_a_server_with_an_invalid_initialize_result_is_rejected(
+    notes: ServerNotes, mode: str
+) -> None:
+    await connection_error(notes, mode)
 
 
 @pytest.mark.requirement("F28")
 @pytest.mark.parametrize("mode", ["no_list", "shapeless_list"])
-async def test_a_server_that_cannot_list_its_tools_is_refused(notes: Notes, mode: str) -> None:
-    """A server for tools has to be able to name them."""
-    await refused(notes, mode)
+async def test_a_server_that_cannot_list_its_tools_is_rejected(
+    notes: ServerNotes, mode: str
+) -> None:
+    await connection_error(notes, mode)
 
 
 @pytest.mark.requirement("F27")
-async def test_a_program_that_is_not_there_is_named(notes: Notes) -> None:
-    """The most frequent fault of all."""
+async def test_a_missing_program_is_named_in_the_error(notes: ServerNotes) -> None:
+    """This is the most frequent fault of all."""
     async with asyncio.timeout(BOUND), MCPToolManager() as manager:
         with pytest.raises(MCPConnectionError, match="no-such-program"):
             await manager.add_server("hostile", command="no-such-program")
 
 
 @pytest.mark.requirement("F27")
-async def test_a_folder_that_is_not_there_is_named(notes: Notes) -> None:
-    """Not the program is missing, but where it is to start."""
+async def test_a_missing_working_folder_is_named_in_the_error(notes: ServerNotes) -> None:
+    """The error must not claim that the program is missing."""
     async with asyncio.timeout(BOUND), MCPToolManager() as manager:
         with pytest.raises(MCPConnectionError, match="no-such-folder"):
             await manager.add_server("hostile", **notes.command(), cwd="/no-such-folder")
 
 
 @pytest.mark.requirement("F26", "F27")
-async def test_servers_that_fail_leave_the_others_alone(notes: Notes) -> None:
-    """`failures` says which and why; the rest of the configuration works."""
+async def test_servers_that_fail_do_not_affect_the_others(notes: ServerNotes) -> None:
+    """`failures` names the server and the reason; the rest of the configuration works."""
     modes = ["normal", "dies_at_start", "never_initializes", "endless_pages", "three_pages"]
     config = {"mcpServers": {mode: notes.command(mode) for mode in modes}}
     async with (
@@ -394,7 +411,7 @@ async def test_servers_that_fail_leave_the_others_alone(notes: Notes) -> None:
             await still_works(tools_of(manager, mode))
 
 
-# --- F28: what is not a message, or not the right one
+# --- F28: invalid or unexpected messages
 
 STRANGE = {
     "noise": "found",
@@ -410,7 +427,9 @@ STRANGE = {
 @pytest.mark.requirement("F28")
 @ERAS
 @pytest.mark.parametrize("name", STRANGE)
-async def test_a_valid_answer_is_found_among_the_rest(notes: Notes, name: str, mode: str) -> None:
+async def test_a_valid_answer_is_found_among_invalid_messages(
+    notes: ServerNotes, name: str, mode: str
+) -> None:
     """Garbage around it, other ids, a second answer, a flood of stderr."""
     async with connected(notes, mode) as (_, tools):
         outcome = await call(tools[name])
@@ -419,7 +438,7 @@ async def test_a_valid_answer_is_found_among_the_rest(notes: Notes, name: str, m
 
 
 @pytest.mark.requirement("F28")
-async def test_a_server_that_writes_garbage_around_each_line_works(notes: Notes) -> None:
+async def test_a_server_that_writes_garbage_around_each_line_works(notes: ServerNotes) -> None:
     """Banners, NULs, invalid UTF-8, lines in two halves, from the first message on."""
     async with connected(notes, "noisy") as (_, tools):
         await still_works(tools)
@@ -427,8 +446,8 @@ async def test_a_server_that_writes_garbage_around_each_line_works(notes: Notes)
 
 
 @pytest.mark.requirement("F28")
-async def test_bytes_that_are_no_utf8_cost_only_themselves(notes: Notes) -> None:
-    """The rest of the text is there."""
+async def test_invalid_utf8_affects_only_its_own_bytes(notes: ServerNotes) -> None:
+    """The rest of the text arrives."""
     async with connected(notes) as (_, tools):
         outcome = await call(tools["bad_utf8"])
         assert outcome.status == "ok"
@@ -439,8 +458,8 @@ async def test_bytes_that_are_no_utf8_cost_only_themselves(notes: Notes) -> None
 
 
 @pytest.mark.requirement("F28")
-async def test_an_answer_that_is_too_deep_costs_its_own_call(notes: Notes) -> None:
-    """5,000 levels are more than a parser of JSON takes."""
+async def test_an_answer_that_is_too_deep_fails_only_its_call(notes: ServerNotes) -> None:
+    """5,000 levels are more than a JSON parser accepts."""
     async with connected(notes) as (_, tools):
         outcome = await call(tools["deep"])
         assert outcome.status == "tool_error"
@@ -449,8 +468,8 @@ async def test_an_answer_that_is_too_deep_costs_its_own_call(notes: Notes) -> No
 
 
 @pytest.mark.requirement("F28")
-async def test_a_call_with_the_answer_of_another_ends_at_its_deadline(notes: Notes) -> None:
-    """An answer with a wrong id is nobody's."""
+async def test_a_call_answered_with_a_wrong_id_ends_at_its_timeout(notes: ServerNotes) -> None:
+    """An answer with an unknown id belongs to no call."""
     async with connected(notes, timeout=0.3) as (_, tools):
         outcome = await call(tools["only_wrong_id"])
         assert outcome.status == "timeout"
@@ -458,8 +477,8 @@ async def test_a_call_with_the_answer_of_another_ends_at_its_deadline(notes: Not
 
 
 @pytest.mark.requirement("F28")
-async def test_an_answer_after_the_cancellation_is_not_heard(notes: Notes) -> None:
-    """Nor is it taken for the answer of the next call."""
+async def test_an_answer_after_the_cancellation_is_ignored(notes: ServerNotes) -> None:
+    """It is not used as the answer of the next call either."""
     async with connected(notes, timeout=0.3) as (_, tools):
         outcome = await call(tools["late"])
         assert outcome.status == "timeout"
@@ -491,8 +510,8 @@ STRANGE_RESULTS = [
 
 @pytest.mark.requirement("F28")
 @ERAS
-async def test_results_of_a_wrong_shape_have_one_outcome(notes: Notes, mode: str) -> None:
-    """What can be used is used; what cannot is a failure of that call; both can be sent on."""
+async def test_results_of_a_wrong_shape_have_one_outcome(notes: ServerNotes, mode: str) -> None:
+    """Usable results are used; others fail their call; both can be serialized."""
     async with connected(notes, mode, timeout=0.5) as (_, tools):
         found: dict[str, str] = {}
         for kind in (*NO_RESULTS, *STRANGE_RESULTS):
@@ -508,9 +527,9 @@ async def test_results_of_a_wrong_shape_have_one_outcome(notes: Notes, mode: str
 @pytest.mark.requirement("F28")
 @pytest.mark.parametrize("name", ["no_result", "both", "refuse_badly"])
 async def test_answers_that_are_neither_result_nor_error_have_one_outcome(
-    notes: Notes, name: str
+    notes: ServerNotes, name: str
 ) -> None:
-    """They end with the call's deadline at the latest."""
+    """They end with the call's timeout at the latest."""
     async with connected(notes, timeout=0.5) as (_, tools):
         outcome = await call(tools[name])
         assert outcome.status in {"tool_error", "timeout"} | ({"ok"} if name == "both" else set())
@@ -518,8 +537,8 @@ async def test_answers_that_are_neither_result_nor_error_have_one_outcome(
 
 
 @pytest.mark.requirement("F28")
-async def test_a_text_of_20_megabytes_arrives(notes: Notes) -> None:
-    """A line costs time in proportion to its length."""
+async def test_a_text_of_20_megabytes_arrives(notes: ServerNotes) -> None:
+    """Reading a line takes time proportional to its length."""
     async with connected(notes) as (_, tools):
         outcome = await call(tools["big"], size=20_000_000)
         assert outcome.status == "ok"
@@ -528,8 +547,8 @@ async def test_a_text_of_20_megabytes_arrives(notes: Notes) -> None:
 
 
 @pytest.mark.requirement("F28")
-async def test_a_line_of_70_megabytes_costs_its_own_call(notes: Notes) -> None:
-    """What is more than a message may have is not kept, and the error says so."""
+async def test_a_line_of_70_megabytes_fails_only_its_call(notes: ServerNotes) -> None:
+    """A message above the size limit is dropped, and the error says so."""
     async with connected(notes) as (_, tools):
         outcome = await call(tools["big"], size=70_000_000)
         assert outcome.status == "tool_error"
@@ -539,36 +558,38 @@ async def test_a_line_of_70_megabytes_costs_its_own_call(notes: Notes) -> None:
 
 
 @pytest.mark.requirement("F28")
-async def test_arguments_of_megabytes_reach_a_server_that_answers_meanwhile(notes: Notes) -> None:
-    """Neither end waits for the other with full pipes."""
+async def test_arguments_of_megabytes_reach_a_server_that_answers_meanwhile(
+    notes: ServerNotes,
+) -> None:
+    """Neither end blocks the other with full pipes."""
     async with connected(notes) as (_, tools):
         texts = [str(n) * 1_000_000 for n in range(8)]
         outcomes = await asyncio.gather(*[call(tools["echo"], text=text) for text in texts])
         assert [outcome.value.content for outcome in outcomes] == texts
 
 
-# --- F29, S33: lists without an end
+# --- F29, S33: endless lists
 
 
 @pytest.mark.requirement("F29", "S33")
-async def test_pages_without_an_end_are_refused(notes: Notes) -> None:
-    """At the hundredth, and the error names the cursor."""
-    text = str(await refused(notes, "endless_pages"))
+async def test_an_endless_list_of_pages_is_rejected(notes: ServerNotes) -> None:
+    """It stops at the hundredth page, and the error names the cursor."""
+    text = str(await connection_error(notes, "endless_pages"))
     assert "100" in text
     assert "cursor" in text
     assert len(notes.lines("lists")) <= 101
 
 
 @pytest.mark.requirement("F29", "S33")
-async def test_pages_in_a_circle_are_refused(notes: Notes) -> None:
-    """At the second sight of a cursor, which the error names."""
-    assert "'around'" in str(await refused(notes, "looping_pages"))
+async def test_a_repeated_page_cursor_is_rejected(notes: ServerNotes) -> None:
+    """It stops at the repeated cursor, which the error names."""
+    assert "'around'" in str(await connection_error(notes, "looping_pages"))
     assert len(notes.lines("lists")) <= 3
 
 
 @pytest.mark.requirement("B42", "F29")
-async def test_all_pages_are_read_once(notes: Notes) -> None:
-    """The list is complete, and a call of a tool on the second page asks for no list."""
+async def test_all_pages_are_read_once(notes: ServerNotes) -> None:
+    """The list is complete, and a call of a tool on the second page requests no list."""
     async with connected(notes, "three_pages") as (_, tools):
         assert set(tools) == {"echo", "add"}
         for _ in range(3):
@@ -577,8 +598,8 @@ async def test_all_pages_are_read_once(notes: Notes) -> None:
 
 
 @pytest.mark.requirement("S33")
-async def test_five_thousand_tools_are_not_too_many_to_begin(notes: Notes) -> None:
-    """What is taken of them works."""
+async def test_a_server_with_five_thousand_tools_connects(notes: ServerNotes) -> None:
+    """The listed tools work."""
     async with connected(notes, "many_tools") as (manager, tools):
         assert 0 < len(tools) <= 5_000
         assert len(set(manager.get_tool_names())) == len(tools)
@@ -590,9 +611,9 @@ async def test_five_thousand_tools_are_not_too_many_to_begin(notes: Notes) -> No
 @pytest.mark.requirement("F30")
 @ERAS
 async def test_a_hundred_thousand_notifications_do_not_bury_the_answer(
-    notes: Notes, mode: str
+    notes: ServerNotes, mode: str
 ) -> None:
-    """And they do not pile up in memory."""
+    """They do not accumulate in memory either."""
     async with connected(notes, mode) as (_, tools):
         await still_works(tools)
         before = peak_memory(reset=True)
@@ -603,8 +624,8 @@ async def test_a_hundred_thousand_notifications_do_not_bury_the_answer(
 
 
 @pytest.mark.requirement("F30")
-async def test_a_listener_of_a_flood_gets_the_end_of_the_call(notes: Notes) -> None:
-    """Progress may be dropped, the outcome may not."""
+async def test_a_subscriber_of_a_flood_gets_the_end_of_the_call(notes: ServerNotes) -> None:
+    """Progress events can be dropped, the outcome cannot."""
     async with connected(notes) as (_, tools):
         said = await call_tool(tools["flood"], count=100_000)
         assert said.outcome.status == "ok"
@@ -612,19 +633,19 @@ async def test_a_listener_of_a_flood_gets_the_end_of_the_call(notes: Notes) -> N
 
 
 def peak_memory(*, reset: bool = False) -> int:
-    """Give the most memory this process has had, in bytes, since it was last reset."""
+    """Return the peak memory of this process in bytes since the last reset."""
     if reset:
         Path("/proc/self/clear_refs").write_text("5")
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) << 10
 
 
-# --- F31: lists that change, and tools that cannot be used
+# --- F31: changing lists and unusable tools
 
 
 @pytest.mark.requirement("F31")
-async def test_a_tool_that_cannot_be_used_is_left_out_with_the_reason(notes: Notes) -> None:
-    """One bad schema is no reason to do without the good ones."""
+async def test_an_unusable_tool_is_skipped_with_the_reason(notes: ServerNotes) -> None:
+    """One bad schema does not affect the other tools."""
     async with connected(notes, "bad_tools") as (manager, tools):
         skipped = manager.skipped["hostile"]
         assert {"text_schema", "array_schema", "no_schema", "null_schema"} <= set(skipped)
@@ -638,16 +659,16 @@ async def test_a_tool_that_cannot_be_used_is_left_out_with_the_reason(notes: Not
 
 
 @pytest.mark.requirement("F31")
-async def test_a_deep_schema_is_no_reason_to_do_without_the_others(notes: Notes) -> None:
-    """It is taken, or left out with the reason."""
+async def test_a_deep_schema_does_not_affect_the_other_tools(notes: ServerNotes) -> None:
+    """The tool is accepted, or skipped with the reason."""
     async with connected(notes, "deep_tool") as (manager, tools):
         assert "deep" in tools or "deep" in manager.skipped["hostile"]
         await still_works(tools)
 
 
 @pytest.mark.requirement("F31")
-async def test_a_schema_of_ten_thousand_levels_ends_in_no_crash(notes: Notes) -> None:
-    """The list cannot be read, which the error says, or the other tools work."""
+async def test_a_schema_of_ten_thousand_levels_does_not_crash(notes: ServerNotes) -> None:
+    """Either the error says that the list cannot be read, or the other tools work."""
     try:
         async with connected(notes, "very_deep_tool") as (_, tools):
             await still_works(tools)
@@ -656,8 +677,8 @@ async def test_a_schema_of_ten_thousand_levels_ends_in_no_crash(notes: Notes) ->
 
 
 @pytest.mark.requirement("F31")
-async def test_tools_of_the_same_name_are_told_apart(notes: Notes) -> None:
-    """Of two with one name the first is used; names that become alike stay different."""
+async def test_tools_of_the_same_name_are_distinguished(notes: ServerNotes) -> None:
+    """The first of two equal names is used; names that become equal get different suffixes."""
     async with connected(notes, "twice_named") as (manager, tools):
         assert set(tools) == {"echo", "e.cho", "e/cho", "E.CHO"}
         names = manager.get_tool_names()
@@ -669,15 +690,15 @@ async def test_tools_of_the_same_name_are_told_apart(notes: Notes) -> None:
 
 
 @pytest.mark.requirement("F31")
-async def test_a_tool_for_tasks_only_is_left_out(notes: Notes) -> None:
-    """A plain call of it can only fail."""
+async def test_a_tool_for_tasks_only_is_skipped(notes: ServerNotes) -> None:
+    """A plain call of it would always fail."""
     async with connected(notes) as (manager, tools):
         assert "task" not in tools
         assert "task" in manager.skipped["hostile"]["task"]
 
 
-class Changes:
-    """The changes that a manager tells of."""
+class ChangeList:
+    """Collects the changes that a manager reports."""
 
     def __init__(self) -> None:
         self.seen: asyncio.Queue[ToolListChange] = asyncio.Queue()
@@ -688,9 +709,9 @@ class Changes:
 
 @pytest.mark.requirement("F31")
 @ERAS
-async def test_a_list_that_changes_in_a_call_is_read_again(notes: Notes, mode: str) -> None:
-    """What is new can be called, what is gone is gone, and fifty news are one."""
-    changes = Changes()
+async def test_a_list_that_changes_in_a_call_is_read_again(notes: ServerNotes, mode: str) -> None:
+    """New tools can be called, removed tools are gone, and fifty notifications are one change."""
+    changes = ChangeList()
     async with connected(notes, mode, on_change=changes) as (manager, tools):
         first = await changes.seen.get()
         assert "hostile_removed" in first.added
@@ -706,9 +727,9 @@ async def test_a_list_that_changes_in_a_call_is_read_again(notes: Notes, mode: s
 
 
 @pytest.mark.requirement("F31")
-async def test_a_description_that_changes_is_told_of(notes: Notes) -> None:
-    """A tool that was approved as one thing and becomes another is a change of pins."""
-    changes = Changes()
+async def test_a_changed_description_is_reported(notes: ServerNotes) -> None:
+    """A changed description of an approved tool is a pin change."""
+    changes = ChangeList()
     async with connected(notes, "rug_pull", on_change=changes) as (_, tools):
         await changes.seen.get()
         assert (await call(tools["announce"])).status == "ok"
@@ -716,12 +737,12 @@ async def test_a_description_that_changes_is_told_of(notes: Notes) -> None:
         assert [(pin.tool, pin.server) for pin in change.pins] == [("echo", "hostile")]
 
 
-# --- S33: schemas that cost time
+# --- S33: expensive schemas
 
 
 @pytest.mark.requirement("S33")
-async def test_a_catastrophic_pattern_does_not_stop_the_loop(notes: Notes) -> None:
-    """Neither in the schema of arguments nor in the one of results."""
+async def test_a_catastrophic_pattern_does_not_stop_the_loop(notes: ServerNotes) -> None:
+    """This holds for argument schemas and result schemas."""
     async with connected(notes) as (_, tools):
         outcome = await call(tools["regex"], text="a" * 60 + "!")
         assert outcome.status == "invalid_args"
@@ -732,8 +753,10 @@ async def test_a_catastrophic_pattern_does_not_stop_the_loop(notes: Notes) -> No
 
 
 @pytest.mark.requirement("F28")
-async def test_a_structured_result_that_breaks_its_schema_is_kept_with_a_note(notes: Notes) -> None:
-    """The text is usable; the application is told what is wrong with the rest."""
+async def test_a_structured_result_that_violates_its_schema_is_kept_and_reported(
+    notes: ServerNotes,
+) -> None:
+    """The text is usable; the application gets the schema violations."""
     async with connected(notes) as (_, tools):
         outcome = await call(tools["broken_structure"])
         assert (outcome.status, outcome.output) == ("ok", "usable")
@@ -741,12 +764,12 @@ async def test_a_structured_result_that_breaks_its_schema_is_kept_with_a_note(no
         assert "sum" in str(outcome.metadata)
 
 
-# --- failures that a server may have
+# --- errors that a server returns
 
 
 @pytest.mark.requirement("B36", "B40")
-async def test_what_a_tool_says_of_its_failure_is_for_the_model(notes: Notes) -> None:
-    """A result with `isError` is a failure of the tool, in its own words."""
+async def test_the_model_gets_the_error_text_of_a_tool(notes: ServerNotes) -> None:
+    """A result with `isError` is a tool error with the tool's own text."""
     async with connected(notes) as (_, tools):
         outcome = await call(tools["fail"])
         assert outcome.status == "tool_error"
@@ -756,8 +779,8 @@ async def test_what_a_tool_says_of_its_failure_is_for_the_model(notes: Notes) ->
 
 @pytest.mark.requirement("B40")
 @pytest.mark.parametrize("code", [-32602, -32603, -32001, 0, 12345, 2**70])
-async def test_an_error_of_the_protocol_is_a_failure_of_the_tool(notes: Notes, code: int) -> None:
-    """Its text may be a megabyte long; what the model gets is not."""
+async def test_a_protocol_error_is_a_tool_error(notes: ServerNotes, code: int) -> None:
+    """Its text can be a megabyte long; the model gets a shortened one."""
     async with connected(notes) as (_, tools):
         outcome = await call(tools["refuse"], code=code, size=1_000_000)
         assert outcome.status == "tool_error"
@@ -767,8 +790,8 @@ async def test_an_error_of_the_protocol_is_a_failure_of_the_tool(notes: Notes, c
         await still_works(tools)
 
 
-async def test_bad_arguments_do_not_reach_the_server(notes: Notes) -> None:
-    """What the schema does not allow is told to the model."""
+async def test_bad_arguments_do_not_reach_the_server(notes: ServerNotes) -> None:
+    """The model gets the schema violations."""
     async with connected(notes) as (_, tools):
         outcome = await call(tools["add"], a="one", b=2)
         assert outcome.status == "invalid_args"
@@ -776,10 +799,10 @@ async def test_bad_arguments_do_not_reach_the_server(notes: Notes) -> None:
 
 
 @pytest.mark.parametrize("method", ["elicitation/create", "sampling/createMessage", "made/up"])
-async def test_what_a_server_asks_is_answered_where_nobody_is_there_to_ask(
-    notes: Notes, method: str
+async def test_server_requests_without_a_handler_are_answered(
+    notes: ServerNotes, method: str
 ) -> None:
-    """A server that asks does not wait for ever, and cannot hold up the client."""
+    """A server that asks must not wait forever or block the client."""
     async with connected(notes, timeout=5.0) as (_, tools):
         outcome = await call(tools["ask"], method=method)
         assert outcome.status == "ok"
@@ -789,19 +812,19 @@ async def test_what_a_server_asks_is_answered_where_nobody_is_there_to_ask(
         await still_works(tools)
 
 
-async def test_a_ping_of_the_server_is_answered(notes: Notes) -> None:
-    """It is the one request that every client has to answer."""
+async def test_a_ping_of_the_server_is_answered(notes: ServerNotes) -> None:
+    """Every client has to answer this request."""
     async with connected(notes) as (_, tools):
         assert (await call(tools["ask"], method="ping")).status == "ok"
         assert notes.lines("replies") == ['{"result": {}}']
 
 
-# --- deadlines, cancellation
+# --- timeouts and cancellation
 
 
 @pytest.mark.requirement("F28")
-async def test_a_silent_call_ends_at_its_deadline_and_the_server_is_told(notes: Notes) -> None:
-    """The deadline is the client's, and the server learns that nobody waits."""
+async def test_a_silent_call_times_out_and_is_cancelled_at_the_server(notes: ServerNotes) -> None:
+    """The timeout is the client's, and the server is notified that the client stopped waiting."""
     async with connected(notes, timeout=0.3) as (_, tools):
         outcome = await call(tools["hang"])
         assert outcome.status == "timeout"
@@ -813,11 +836,11 @@ async def test_a_silent_call_ends_at_its_deadline_and_the_server_is_told(notes: 
     assert len(notes.pids) == 1
 
 
-async def test_a_cancelled_call_is_cancelled_at_the_server(notes: Notes) -> None:
-    """Work that nobody waits for can stop."""
+async def test_a_cancelled_call_is_cancelled_at_the_server(notes: ServerNotes) -> None:
+    """The server can stop work that has no caller."""
     async with connected(notes) as (_, tools):
         task = asyncio.create_task(tools["hang"].invoke())
-        assert await settles(lambda: notes.calls("hang"))
+        assert await becomes_true(lambda: notes.calls("hang"))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -825,8 +848,8 @@ async def test_a_cancelled_call_is_cancelled_at_the_server(notes: Notes) -> None
         assert len(notes.lines("cancelled")) == 1
 
 
-async def test_progress_starts_the_silence_anew(notes: Notes) -> None:
-    """A call that says it works may take longer than the time for silence."""
+async def test_progress_resets_the_silence_timeout(notes: ServerNotes) -> None:
+    """A call that reports progress can run longer than the silence timeout."""
     async with connected(notes, timeout=1.0) as (_, tools):
         said = await call_tool(tools["steps"], count=10, pause=0.15)
         assert said.outcome.status == "ok"
@@ -834,8 +857,8 @@ async def test_progress_starts_the_silence_anew(notes: Notes) -> None:
         assert [(step.current, step.total) for step in steps] == [(n, 10) for n in range(1, 11)]
 
 
-async def test_progress_does_not_move_the_cap(notes: Notes) -> None:
-    """A server cannot keep a call alive for ever by saying so."""
+async def test_progress_does_not_extend_the_total_timeout(notes: ServerNotes) -> None:
+    """A server cannot keep a call alive forever by reporting progress."""
     async with connected(notes, timeout=1.0, max_time=0.4) as (_, tools):
         outcome = await call(tools["steps"], count=30, pause=0.05)
         assert outcome.status == "timeout"
@@ -846,8 +869,10 @@ async def test_progress_does_not_move_the_cap(notes: Notes) -> None:
 
 
 @pytest.mark.requirement("F25")
-async def test_a_server_that_does_not_want_to_end_is_ended_with_its_children(notes: Notes) -> None:
-    """It ignores the end of its input and SIGTERM, and has a child that does so too."""
+async def test_a_server_that_ignores_shutdown_is_killed_with_its_children(
+    notes: ServerNotes,
+) -> None:
+    """It ignores the end of its input and SIGTERM, and so does its child."""
     async with connected(notes, "stubborn") as (_, tools):
         await still_works(tools)
     assert len(notes.pids) == len(notes.children) == 1
@@ -855,19 +880,19 @@ async def test_a_server_that_does_not_want_to_end_is_ended_with_its_children(not
 
 
 @pytest.mark.requirement("F25")
-async def test_closing_leaves_no_process_of_this_one(notes: Notes) -> None:
-    """Neither a server that is not reaped nor what watched over them."""
+async def test_closing_leaves_no_child_process(notes: ServerNotes) -> None:
+    """Both the servers and their guardian are reaped."""
     before = own_children()
     async with connected(notes) as (manager, tools):
         await manager.add_server("other", **notes.command())
         assert (await call(tools["die"])).status == "lost"
         await still_works(tools)
         assert len(own_children() - before) >= 2
-    assert await settles(lambda: own_children() <= before)
+    assert await becomes_true(lambda: own_children() <= before)
 
 
 def own_children() -> set[int]:
-    """Give the processes that this one has started and not waited for yet."""
+    """Return the child processes that have not been reaped yet."""
     return {
         int(pid)
         for path in Path("/proc/self/task").glob("*/children")
@@ -876,16 +901,16 @@ def own_children() -> set[int]:
 
 
 @pytest.mark.requirement("F25")
-async def test_a_child_that_a_server_leaves_behind_is_ended(notes: Notes) -> None:
-    """It holds the pipes of the server open, which ended as it should."""
+async def test_a_child_that_a_server_leaves_behind_is_killed(notes: ServerNotes) -> None:
+    """The server itself has ended, but the child holds its pipes open."""
     async with connected(notes, "leaves_child") as (_, tools):
         await still_works(tools)
     assert all(has_ended(pid) for pid in (*notes.pids, *notes.children))
 
 
 @pytest.mark.requirement("F25")
-async def test_the_child_of_a_server_that_was_killed_is_ended(notes: Notes) -> None:
-    """The end of the call does not wait for who holds the pipe open."""
+async def test_the_child_of_a_killed_server_is_killed(notes: ServerNotes) -> None:
+    """The end of the call does not wait for the child that holds the pipe open."""
     async with connected(notes, "leaves_child") as (_, tools):
         assert (await call(tools["die"])).status == "lost"
         await still_works(tools)
@@ -893,18 +918,18 @@ async def test_the_child_of_a_server_that_was_killed_is_ended(notes: Notes) -> N
 
 
 @pytest.mark.requirement("F34")
-async def test_an_exception_in_the_block_passes_as_it_is(notes: Notes) -> None:
-    """No group of exceptions around it."""
+async def test_an_exception_in_the_block_propagates_unchanged(notes: ServerNotes) -> None:
+    """It is not wrapped in an exception group."""
     with pytest.raises(ZeroDivisionError):
         async with connected(notes):
             raise ZeroDivisionError
 
 
-async def test_calls_in_flight_end_when_the_manager_is_closed(notes: Notes) -> None:
-    """Each has one outcome, and a call after that says that the server was closed."""
+async def test_calls_in_flight_end_when_the_manager_is_closed(notes: ServerNotes) -> None:
+    """Each call has one outcome, and a later call reports that the server was closed."""
     async with connected(notes) as (manager, tools):
         calls = [asyncio.create_task(call(tools["hang"])) for _ in range(5)]
-        assert await settles(lambda: notes.calls("hang") == 5)
+        assert await becomes_true(lambda: notes.calls("hang") == 5)
         await manager.cleanup()
         assert {outcome.status for outcome in await asyncio.gather(*calls)} == {"lost"}
         outcome = await call(tools["echo"], text="x")
@@ -914,20 +939,20 @@ async def test_calls_in_flight_end_when_the_manager_is_closed(notes: Notes) -> N
 
 
 @pytest.mark.requirement("F34")
-async def test_closing_twice_and_at_once_is_closing(notes: Notes) -> None:
-    """Whoever comes second waits or finds it done."""
+async def test_closing_twice_or_concurrently_is_allowed(notes: ServerNotes) -> None:
+    """The second caller waits, or returns at once if the manager is closed."""
     async with connected(notes) as (manager, _):
         await asyncio.gather(*[manager.cleanup() for _ in range(5)])
         await manager.cleanup()
         assert all(has_ended(pid) for pid in notes.pids)
 
 
-# --- F34: other tasks, other orders, other loops
+# --- F34: other tasks, orders and loops
 
 
 @pytest.mark.requirement("F34")
-async def test_a_manager_is_closed_by_another_task_than_opened_it(notes: Notes) -> None:
-    """No task has to stay for the sake of the connection."""
+async def test_a_manager_can_be_closed_by_another_task(notes: ServerNotes) -> None:
+    """The connection is not bound to the task that opened it."""
     async with asyncio.timeout(BOUND):
         manager = MCPToolManager()
         await asyncio.create_task(manager.add_server("hostile", **notes.command()))
@@ -937,8 +962,8 @@ async def test_a_manager_is_closed_by_another_task_than_opened_it(notes: Notes) 
 
 
 @pytest.mark.requirement("F34")
-async def test_managers_are_closed_in_the_order_in_which_they_were_opened(notes: Notes) -> None:
-    """Not only in the reverse one."""
+async def test_managers_can_be_closed_in_the_order_they_were_opened(notes: ServerNotes) -> None:
+    """Reverse order is not required."""
     async with asyncio.timeout(BOUND):
         managers = [MCPToolManager() for _ in range(3)]
         for manager in managers:
@@ -950,8 +975,8 @@ async def test_managers_are_closed_in_the_order_in_which_they_were_opened(notes:
 
 
 @pytest.mark.requirement("F34")
-async def test_servers_are_removed_and_added_in_any_order(notes: Notes) -> None:
-    """Each has a life of its own."""
+async def test_servers_are_removed_and_added_in_any_order(notes: ServerNotes) -> None:
+    """The lifetimes of servers are independent."""
     async with asyncio.timeout(BOUND), MCPToolManager() as manager:
         names = ["one", "two", "three", "four"]
         await asyncio.gather(*[manager.add_server(name, **notes.command()) for name in names])
@@ -966,8 +991,8 @@ async def test_servers_are_removed_and_added_in_any_order(notes: Notes) -> None:
 
 
 @pytest.mark.requirement("F34")
-def test_two_loops_use_two_managers_at_once(notes: Notes) -> None:
-    """Nothing is shared that belongs to a loop."""
+def test_two_loops_use_two_managers_at_once(notes: ServerNotes) -> None:
+    """Objects that belong to a loop are not shared."""
 
     async def work() -> list[str]:
         async with connected(notes) as (_, tools):
@@ -982,8 +1007,8 @@ def test_two_loops_use_two_managers_at_once(notes: Notes) -> None:
 
 
 @pytest.mark.requirement("C28", "F34")
-async def test_the_tools_of_one_loop_are_called_from_another(notes: Notes) -> None:
-    """The call goes to the loop that has the connection, and a cancellation too."""
+async def test_the_tools_of_one_loop_are_called_from_another(notes: ServerNotes) -> None:
+    """The call is sent to the loop that has the connection, and so is a cancellation."""
 
     async def elsewhere(tools: dict[str, Tool]) -> list[str]:
         outcomes = await asyncio.gather(*[call(tools["echo"], text=str(n)) for n in range(20)])
@@ -1002,8 +1027,8 @@ async def test_the_tools_of_one_loop_are_called_from_another(notes: Notes) -> No
 
 
 @pytest.mark.requirement("F34")
-def test_a_manager_outlives_the_loop_it_was_opened_in(notes: Notes) -> None:
-    """Programs that call `asyncio.run` several times find their servers again."""
+def test_a_manager_works_after_the_loop_it_was_opened_in_ends(notes: ServerNotes) -> None:
+    """Programs that call `asyncio.run` several times reconnect to their servers."""
     manager = MCPToolManager()
 
     async def opening() -> None:
@@ -1023,8 +1048,8 @@ def test_a_manager_outlives_the_loop_it_was_opened_in(notes: Notes) -> None:
 
 
 @pytest.mark.requirement("F34")
-def test_threads_call_the_tools_of_a_program_without_a_loop(notes: Notes) -> None:
-    """Eight threads, one server, no loop but the one in the background."""
+def test_threads_call_the_tools_of_a_program_without_a_loop(notes: ServerNotes) -> None:
+    """Eight threads use one server; the only loop is the one in the background."""
     with create_mcp_tools({"mcpServers": {"hostile": notes.command()}}) as tools:
         echo = next(tool for tool in tools if tool.name == "hostile_echo")
         with ThreadPoolExecutor(8) as threads:
@@ -1035,8 +1060,8 @@ def test_threads_call_the_tools_of_a_program_without_a_loop(notes: Notes) -> Non
 
 
 @pytest.mark.requirement("F34")
-async def test_sync_tools_are_called_inside_a_loop(notes: Notes) -> None:
-    """An application with a loop may use the sync door too."""
+async def test_sync_tools_are_called_inside_a_loop(notes: ServerNotes) -> None:
+    """An application with a loop can use the synchronous API too."""
     with create_mcp_tools({"mcpServers": {"hostile": notes.command()}}) as tools:
         echo = next(tool for tool in tools if tool.name == "hostile_echo")
         assert result_text(echo.invoke_sync(text="sync")) == "sync"
@@ -1045,8 +1070,8 @@ async def test_sync_tools_are_called_inside_a_loop(notes: Notes) -> None:
 
 
 @pytest.mark.requirement("F27")
-def test_a_sync_program_is_told_when_no_server_works(notes: Notes) -> None:
-    """The reason is that of the server."""
+def test_a_sync_program_gets_an_error_when_no_server_works(notes: ServerNotes) -> None:
+    """The error contains the reason of the server."""
     with pytest.raises(MCPConnectionError, match="exit code 3"):
         create_mcp_tools({"mcpServers": {"hostile": notes.command("dies_at_start")}})
 
@@ -1087,7 +1112,7 @@ SYNC_PROGRAM = textwrap.dedent("""
 def program(
     text: str, command: dict[str, Any], *options: str
 ) -> Generator[subprocess.Popen[bytes]]:
-    """Run a program that has opened its server, in a group of its own."""
+    """Run a program that has connected its server, in its own process group."""
     process = subprocess.Popen(  # noqa: S603 - our own words
         [sys.executable, "-c", text, json.dumps(command), *options],
         stdout=subprocess.PIPE,
@@ -1111,9 +1136,9 @@ def program(
 @pytest.mark.parametrize("text", [PROGRAM, SYNC_PROGRAM], ids=["async", "sync"])
 @pytest.mark.parametrize("mode", ["normal", "stubborn"])
 def test_the_servers_of_a_process_that_is_killed_end_with_it(
-    notes: Notes, mode: str, text: str
+    notes: ServerNotes, mode: str, text: str
 ) -> None:
-    """Nobody is left to close them; not even one that ignores everything stays."""
+    """Nothing is left to close them; even a server that ignores all signals must end."""
     with program(text, notes.command(mode)) as process:
         process.kill()
         process.wait(BOUND)
@@ -1124,9 +1149,9 @@ def test_the_servers_of_a_process_that_is_killed_end_with_it(
 @pytest.mark.parametrize("text", [PROGRAM, SYNC_PROGRAM], ids=["async", "sync"])
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "term"])
 def test_the_servers_of_a_process_that_is_interrupted_end_with_it(
-    notes: Notes, signum: int, text: str
+    notes: ServerNotes, signum: int, text: str
 ) -> None:
-    """Ctrl-C and a request to end close them, while a call waits."""
+    """SIGINT and SIGTERM close them while a call is pending."""
     with program(text, notes.command()) as process:
         process.send_signal(signum)
         process.wait(BOUND)
@@ -1134,8 +1159,8 @@ def test_the_servers_of_a_process_that_is_interrupted_end_with_it(
 
 
 @pytest.mark.requirement("F25")
-def test_a_sync_program_that_just_ends_takes_its_servers_along(notes: Notes) -> None:
-    """Without `close()`, without a hang at exit, without a word on stderr."""
+def test_servers_end_with_a_sync_program_that_exits_without_closing(notes: ServerNotes) -> None:
+    """No `close()` is needed, the exit does not hang, and stderr stays empty."""
     with program(SYNC_PROGRAM, notes.command(), "end") as process:
         assert process.wait(BOUND) == 0
         assert process.stderr is not None
@@ -1143,14 +1168,14 @@ def test_a_sync_program_that_just_ends_takes_its_servers_along(notes: Notes) -> 
         assert all(has_ended(pid) for pid in notes.pids)
 
 
-# --- S5, S21: what a server is started with
+# --- S5, S21: the environment and command of a server
 
 
 @pytest.mark.requirement("S21")
 async def test_a_server_gets_the_allowed_variables_and_no_others(
-    notes: Notes, monkeypatch: pytest.MonkeyPatch
+    notes: ServerNotes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No secret of this process is for it that nobody has named."""
+    """Secrets of this process are passed on only by name."""
     monkeypatch.setenv("SECRET_TOKEN", "secret")
     monkeypatch.setenv("WANTED", "wanted")
     monkeypatch.setenv("SHELL", "() { :; }; echo code")
@@ -1163,13 +1188,13 @@ async def test_a_server_gets_the_allowed_variables_and_no_others(
     allowed = {"HOME", "LOGNAME", "PATH", "TERM", "USER"}
     assert found.pop("GIVEN") == "given"
     assert found.pop("WANTED") == "wanted"
-    found.pop("LC_CTYPE", None)  # of the interpreter of the server itself
+    found.pop("LC_CTYPE", None)  # set by the interpreter of the server itself
     assert found == {name: os.environ[name] for name in allowed if name in os.environ}
 
 
 @pytest.mark.requirement("S5")
-async def test_no_shell_reads_a_command(notes: Notes) -> None:
-    """A command is a program, its arguments are texts."""
+async def test_no_shell_reads_a_command(notes: ServerNotes) -> None:
+    """A command is a program with a list of arguments."""
     mark = notes.folder / "mark"
     async with asyncio.timeout(BOUND), MCPToolManager() as manager:
         with pytest.raises(MCPConnectionError):
@@ -1182,8 +1207,8 @@ async def test_no_shell_reads_a_command(notes: Notes) -> None:
 
 
 @pytest.mark.requirement("S5")
-async def test_a_command_with_a_nul_is_refused(notes: Notes) -> None:
-    """It is an error that names the server, not a crash."""
+async def test_a_command_with_a_nul_is_refused(notes: ServerNotes) -> None:
+    """The error names the server; it is not a crash."""
     async with asyncio.timeout(BOUND), MCPToolManager() as manager:
         for command, args in (("tr\0ue", []), ("true", ["a\0b"])):
             with pytest.raises((MCPConnectionError, UserError), match="hostile"):
@@ -1192,7 +1217,7 @@ async def test_a_command_with_a_nul_is_refused(notes: Notes) -> None:
 
 @pytest.mark.requirement("S5")
 def test_only_two_places_start_processes() -> None:
-    """Servers are started in one file, the guardian in another, and neither uses a shell."""
+    """Servers start in one file and the guardian in another; neither uses a shell."""
     folder = Path(agents_tools.__file__).parent / "mcp"
     starting = {"Popen", "subprocess_exec", "create_subprocess_exec", "run", "spawnv", "execv"}
     never = {"subprocess_shell", "create_subprocess_shell", "system", "popen"}

@@ -1,4 +1,4 @@
-"""`MCPTool`: one tool over a connection that is there already, ours or one of the SDK's."""
+"""`MCPTool`: one tool over an existing connection of this library or of the SDK."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from agents_tools.testing import ScriptedModel, call_tool, tool_call
 from tests.mcp.small import LINE, NOTHING, NUMBERS, TEXT, Small, program
 
 BOUND = 45.0
-"""Seconds for what takes none: a test that waits longer has found a wait without an end."""
+"""Seconds after which a wait counts as endless."""
 STEPS = {"type": "object", "properties": {"n": {"type": "integer"}}}
 
 
 @contextlib.asynccontextmanager
 async def managed(**connection: Any) -> AsyncGenerator[Any]:
-    """Give a connection of a manager to the server `box`."""
+    """Yield the connection of a manager to the server `box`."""
     async with MCPToolManager() as manager:
         await manager.add_server("box", **connection)
         yield manager.get_connection("box")
@@ -52,7 +52,7 @@ async def managed(**connection: Any) -> AsyncGenerator[Any]:
 
 @contextlib.asynccontextmanager
 async def in_session(small: Small) -> AsyncGenerator[Any]:
-    """Give a session of the SDK with a server in this process."""
+    """Yield a session of the SDK with a server in this process."""
     if LINE > 1:
         opened: Any = mcp.Client(small.server)
     else:
@@ -64,7 +64,7 @@ async def in_session(small: Small) -> AsyncGenerator[Any]:
 
 @contextlib.asynccontextmanager
 async def in_stdio_session(*args: str) -> AsyncGenerator[Any]:
-    """Give a session of the SDK with a program."""
+    """Yield a session of the SDK with a program."""
     started = program(*args)
     parameters = StdioServerParameters(command=started["command"], args=started["args"])
     async with stdio_client(parameters) as streams, mcp.ClientSession(*streams) as session:
@@ -99,7 +99,7 @@ def named(connection: Any, name: str, schema: dict[str, Any] = NOTHING) -> MCPTo
 @pytest.mark.requirement("C26", "C27", "C28")
 @WAYS
 async def test_it_calls_one_tool(way: str) -> None:
-    """By its own name for models, by the other on the server."""
+    """The model uses its own name for the tool, the server another."""
     async with reached(way) as connection:
         add = named(connection, "add", NUMBERS)
         assert isinstance(add, FunctionTool)
@@ -114,8 +114,8 @@ async def test_it_calls_one_tool(way: str) -> None:
 
 @pytest.mark.requirement("C26")
 @WAYS
-async def test_what_goes_wrong_is_said_as_by_any_tool_of_a_server(way: str) -> None:
-    """Arguments are checked first; what the tool says of a failure is for the model."""
+async def test_errors_are_reported_as_for_other_server_tools(way: str) -> None:
+    """Arguments are validated first; the error text of the tool goes to the model."""
     async with reached(way) as connection:
         refused = (await call_tool(named(connection, "add", NUMBERS), {"a": "x"})).outcome
         assert refused.status == "invalid_args"
@@ -126,8 +126,8 @@ async def test_what_goes_wrong_is_said_as_by_any_tool_of_a_server(way: str) -> N
 
 @pytest.mark.requirement("C26")
 @WAYS
-async def test_progress_becomes_progress(way: str) -> None:
-    """In the call's own voice."""
+async def test_server_progress_becomes_progress_events(way: str) -> None:
+    """The events belong to the call."""
     async with reached(way) as connection:
         seen = await call_tool(named(connection, "steps", STEPS), {"n": 2})
         told = [one for one in seen.events if isinstance(one, ToolProgressEvent)]
@@ -140,8 +140,7 @@ async def test_progress_becomes_progress(way: str) -> None:
 
 @pytest.mark.requirement("C26")
 @WAYS
-async def test_an_agent_has_it_with_policies_around_it(way: str) -> None:
-    """It is a tool like any other."""
+async def test_an_agent_can_use_it_with_policies(way: str) -> None:
     async with reached(way) as connection:
         echo = limit(calls=1)(named(connection, "echo", TEXT))
         assert isinstance(echo, MCPTool)
@@ -159,7 +158,7 @@ async def test_an_agent_has_it_with_policies_around_it(way: str) -> None:
 @pytest.mark.requirement("C28")
 @WAYS
 async def test_it_can_be_called_from_a_thread(way: str) -> None:
-    """A connection belongs to a loop; calls from elsewhere are made there."""
+    """A connection belongs to a loop; calls from other threads run on it."""
     async with reached(way) as connection:
         echo = named(connection, "echo", TEXT)
         seen: list[Any] = []
@@ -171,8 +170,8 @@ async def test_it_can_be_called_from_a_thread(way: str) -> None:
 
 @pytest.mark.requirement("C26")
 @pytest.mark.parametrize("ours", [True, False])
-async def test_a_call_that_is_cancelled_is_cancelled_there(ours: bool) -> None:
-    """Nobody works for nobody."""
+async def test_a_cancelled_call_is_cancelled_at_the_server(ours: bool) -> None:
+    """The server must not work for a caller that has left."""
     small = Small()
     opened = managed(server=small.server) if ours else in_session(small)
     async with asyncio.timeout(BOUND), opened as connection:
@@ -181,14 +180,14 @@ async def test_a_call_that_is_cancelled_is_cancelled_there(ours: bool) -> None:
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
-        if ours or LINE > 1:  # the first line leaves that to whoever cancels
+        if ours or LINE > 1:  # SDK version 1 leaves that to the canceller
             await small.cancelled.wait()
 
 
 @pytest.mark.requirement("C26")
 @pytest.mark.parametrize("ours", [True, False])
-async def test_a_server_that_dies_has_lost_the_call(ours: bool, tmp_path: Any) -> None:
-    """Nobody knows what it has done."""
+async def test_a_call_of_a_server_that_dies_is_lost(ours: bool, tmp_path: Any) -> None:
+    """Its outcome is unknown."""
     path = str(tmp_path / "died")
     opened: Any = managed(**program(path)) if ours else in_stdio_session(path)
     async with asyncio.timeout(BOUND), opened as connection:
@@ -199,7 +198,7 @@ async def test_a_server_that_dies_has_lost_the_call(ours: bool, tmp_path: Any) -
 
 @pytest.mark.requirement("C26")
 async def test_a_question_of_the_server_reaches_the_run() -> None:
-    """Over a connection of ours, whatever the era."""
+    """It works over a connection of this library in both eras."""
 
     async def ask(_question: Any) -> dict[str, Any]:
         return {"size": 3}
@@ -213,8 +212,8 @@ async def test_a_question_of_the_server_reaches_the_run() -> None:
 
 
 @pytest.mark.requirement("C26")
-async def test_a_manager_is_asked_where_no_run_is() -> None:
-    """The tool asks whom the manager's own tools ask."""
+async def test_the_manager_answers_questions_outside_a_run() -> None:
+    """The handler is the same as for the manager's own tools."""
 
     async def ask(_question: Any) -> dict[str, Any]:
         return {"size": 4}
@@ -239,8 +238,8 @@ def session(call: Any = None, **more: Any) -> Any:
 
 
 @pytest.mark.requirement("C27")
-async def test_names_are_made_to_fit_and_stay_known() -> None:
-    """At most 64 characters that every provider takes; the server hears its own name."""
+async def test_names_are_shortened_and_mapped_to_the_server_names() -> None:
+    """At most 64 characters that every provider accepts; the server gets its own name."""
     tool = MCPTool(session(), "files/read.text", "Read.", NOTHING)
     assert (tool.name, tool.origin.wire_name) == ("files_read_text", "files/read.text")
     assert (await tool.invoke()).content == "files/read.text {}"
@@ -252,8 +251,8 @@ async def test_names_are_made_to_fit_and_stay_known() -> None:
 
 
 @pytest.mark.requirement("C26")
-def test_a_description_hides_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    """It is often what a stranger's server lists."""
+def test_hidden_text_is_removed_from_the_description(caplog: pytest.LogCaptureFixture) -> None:
+    """It often comes from an untrusted server."""
     tool = MCPTool(session(), "read", "Read.\u200b\U000e0041", NOTHING)
     assert tool.description == "Read."
     assert "MCPTool 'read': description: removed invisible characters" in caplog.text
@@ -261,7 +260,7 @@ def test_a_description_hides_nothing(caplog: pytest.LogCaptureFixture) -> None:
 
 @pytest.mark.requirement("C28")
 def test_the_server_is_named_by_its_session() -> None:
-    """As far as that knows it."""
+    """The name is used if the session knows it."""
     info = SimpleNamespace(name="shop\u200b")
     assert MCPTool(session(server_info=info), "read", "", NOTHING).origin.server == "shop"
     assert MCPTool(session(), "read", "", NOTHING).origin.server == "session"
@@ -282,10 +281,10 @@ def test_the_server_is_named_by_its_session() -> None:
         ({"remote_tool_name": "a\u200bb"}, UserValueError, "its name"),
     ],
 )
-def test_what_cannot_be_a_tool_is_refused_when_it_is_made(
+def test_an_invalid_tool_is_rejected_on_creation(
     parts: dict[str, Any], kind: type[Exception], text: str
 ) -> None:
-    """Not in the middle of a run."""
+    """The error must not come in the middle of a run."""
     whole: dict[str, Any] = {
         "mcp_connection": session(),
         "tool_name": "read",
@@ -300,34 +299,34 @@ def test_what_cannot_be_a_tool_is_refused_when_it_is_made(
 
 @pytest.mark.requirement("C26")
 @pytest.mark.skipif(LINE < 2, reason="line 1 of the SDK has no such client")
-def test_a_client_that_is_not_open_is_refused() -> None:
-    """With what to do about it."""
+def test_a_client_that_is_not_open_is_rejected() -> None:
+    """The error has a remedy."""
     with pytest.raises(UserError, match=r"is not open\. Enter it first"):
         MCPTool(mcp.Client(Small().server), "read", "", NOTHING)
 
 
-# --- what sessions do
+# --- SDK sessions
 
 
-class Told(Exception):  # noqa: N818 - as the SDK's, in both of its lines
+class FakeMcpError(Exception):  # as in both versions of the SDK
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.error = SimpleNamespace(code=code, message=message)
 
 
 class ClosedResourceError(Exception):
-    """As that of the library below the SDK."""
+    """An exception with the name of the one in the library below the SDK."""
 
 
 @pytest.mark.requirement("C26")
 @pytest.mark.parametrize(
     ("raised", "status", "kind"),
     [
-        (Told(-32602, "no such tool"), "tool_error", MCPProtocolError),
-        (Told(-32001, "timed out"), "timeout", MCPTimeoutError),
-        (Told(408, "timed out"), "timeout", MCPTimeoutError),
+        (FakeMcpError(-32602, "no such tool"), "tool_error", MCPProtocolError),
+        (FakeMcpError(-32001, "timed out"), "timeout", MCPTimeoutError),
+        (FakeMcpError(408, "timed out"), "timeout", MCPTimeoutError),
         (TimeoutError(), "timeout", MCPTimeoutError),
-        (Told(-32000, "Connection closed"), "lost", ToolLostError),
+        (FakeMcpError(-32000, "Connection closed"), "lost", ToolLostError),
         (ConnectionResetError(), "lost", ToolLostError),
         (ClosedResourceError(), "tool_error", MCPConnectionError),
         (RuntimeError("structured content"), "tool_error", MCPProtocolError),
@@ -335,10 +334,10 @@ class ClosedResourceError(Exception):
         (KeyError("a mistake"), "tool_error", KeyError),
     ],
 )
-async def test_errors_of_a_session_are_told_as_ours(
+async def test_errors_of_a_session_become_errors_of_this_library(
     raised: Exception, status: str, kind: type[Exception]
 ) -> None:
-    """Who handles errors of servers need not know how one is reached."""
+    """Error handling does not depend on the kind of connection."""
 
     async def fail(_name: str, _arguments: Any) -> Any:
         raise raised
@@ -352,8 +351,8 @@ async def test_errors_of_a_session_are_told_as_ours(
 
 
 @pytest.mark.requirement("C26")
-async def test_a_session_gives_content_as_ours_does() -> None:
-    """Pictures are pictures; what is no result is an error."""
+async def test_content_of_a_session_is_converted() -> None:
+    """Images stay images; an invalid result is an error."""
     data = {"content": [{"type": "image", "data": "aGk=", "mimeType": "image/png"}]}
 
     async def picture(_name: str, _arguments: Any) -> Any:
@@ -369,8 +368,8 @@ async def test_a_session_gives_content_as_ours_does() -> None:
 
 
 @pytest.mark.requirement("C28")
-def test_a_session_whose_loop_has_ended_says_so() -> None:
-    """Rather than waiting for it."""
+def test_a_session_whose_loop_has_ended_raises_an_error() -> None:
+    """The call must not wait forever."""
 
     async def make() -> MCPTool:
         return named(session(), "read")
@@ -382,7 +381,7 @@ def test_a_session_whose_loop_has_ended_says_so() -> None:
 
 @pytest.mark.requirement("C28")
 def test_a_session_belongs_to_the_loop_of_the_first_call() -> None:
-    """Where it was given outside of any loop."""
+    """This holds if it was created outside of any loop."""
     tool = named(session(), "read")
     assert tool.loop is None
     assert tool.invoke_sync().content == "read {}"

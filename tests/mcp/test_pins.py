@@ -1,4 +1,4 @@
-"""A tool that is not as it was when it was first seen is noticed."""
+"""Pins detect tools that have changed since they were first listed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.mark.requirement("S16")
 def test_s16_the_order_of_keys_does_not_matter() -> None:
-    """Servers build their lists anew each time; that alone changes nothing."""
+    """Servers rebuild their lists each time; that alone changes nothing."""
     wire = tool()
     assert json.dumps(reordered(wire)) != json.dumps(wire)
     assert fingerprint(reordered(wire)) == fingerprint(wire)
@@ -108,10 +108,10 @@ MUTATIONS: list[tuple[dict[str, Any], tuple[str, ...]]] = [
 
 @pytest.mark.requirement("S16")
 @pytest.mark.parametrize(("parts", "fields"), MUTATIONS)
-def test_s16_each_field_trips_the_pin(
+def test_s16_a_change_of_any_field_is_detected(
     path: Path, parts: dict[str, Any], fields: tuple[str, ...]
 ) -> None:
-    """A server may turn on its users by any of them; they are told which."""
+    """A server can use any of them for an attack; the change names the fields."""
     ToolPins(path).check("mail", [tool()])
     (change,) = ToolPins(path).check("mail", [tool(**parts)])
     assert (change.server, change.tool, change.kind) == ("mail", "send", "changed")
@@ -121,7 +121,7 @@ def test_s16_each_field_trips_the_pin(
 
 
 def test_another_name_is_another_tool() -> None:
-    """Renaming must not carry trust along."""
+    """A renamed tool must not keep its approval."""
     pins = ToolPins()
     pins.check("mail", [tool()])
     assert listing(pins.check("mail", [tool("send2")])) == [
@@ -142,7 +142,7 @@ json_values = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(["name", "description", "inputSchema"]), json_values))
 def test_any_tool_has_a_fingerprint(wire: dict[str, Any]) -> None:
-    """Whatever JSON a server sends, in whatever order."""
+    """This holds for any JSON in any order."""
     assert fingerprint(wire) == fingerprint(reordered(wire))
 
 
@@ -151,10 +151,10 @@ def test_any_tool_has_a_fingerprint(wire: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("on_change", ["warn", "ask", "block"])
 @pytest.mark.parametrize("first", [[], [tool(), tool("read")]])
-def test_what_is_seen_first_is_trusted(
+def test_the_first_list_is_trusted(
     on_change: Literal["warn", "ask", "block"], first: list[dict[str, Any]]
 ) -> None:
-    """Trust begins with the first list that has tools."""
+    """The first list that has tools is pinned."""
     pins = ToolPins(on_change=on_change)
     assert pins.check("mail", first) == []
     assert pins.check("mail", [tool(), tool("read")]) == []
@@ -166,8 +166,8 @@ def test_what_is_seen_first_is_trusted(
 
 
 @pytest.mark.requirement("S16")
-def test_a_change_is_told_until_it_is_approved(path: Path) -> None:
-    """A warning that comes once is easily lost; going back to what was trusted ends it too."""
+def test_a_change_is_reported_until_it_is_approved(path: Path) -> None:
+    """A single warning is easily missed; restoring the trusted tool ends it too."""
     pins = ToolPins(path)
     pins.check("mail", [tool()])
     for _ in range(2):
@@ -179,7 +179,7 @@ def test_a_change_is_told_until_it_is_approved(path: Path) -> None:
 
 
 def test_new_tools_are_pinned_at_once_when_changes_only_warn() -> None:
-    """They are told once, and from then on held to what they were."""
+    """They are reported once, and pinned from then on."""
     pins = ToolPins()
     pins.check("mail", [tool()])
     assert listing(pins.check("mail", [tool(), tool("read")])) == [("read", "added", ())]
@@ -190,8 +190,8 @@ def test_new_tools_are_pinned_at_once_when_changes_only_warn() -> None:
 
 
 @pytest.mark.parametrize("on_change", ["ask", "block"])
-def test_new_tools_wait_for_approval_when_changes_do(on_change: Literal["ask", "block"]) -> None:
-    """A tool that was not there when a person looked is as bad as one that has changed."""
+def test_new_tools_need_approval_if_changes_do(on_change: Literal["ask", "block"]) -> None:
+    """A tool that was added after the review is as risky as a changed one."""
     pins = ToolPins(on_change=on_change)
     pins.check("mail", [tool()])
     for _ in range(2):
@@ -201,7 +201,7 @@ def test_new_tools_wait_for_approval_when_changes_do(on_change: Literal["ask", "
 
 
 def test_a_tool_that_comes_back_changed_is_noticed() -> None:
-    """Taking a tool away for a while must not make it new."""
+    """A tool that was removed for a while must not be treated as new."""
     pins = ToolPins()
     pins.check("mail", [tool(), tool("read")])
     assert listing(pins.check("mail", [tool()])) == [("read", "removed", ())]
@@ -211,7 +211,7 @@ def test_a_tool_that_comes_back_changed_is_noticed() -> None:
 
 
 def test_all_tools_are_approved_at_once() -> None:
-    """After an update of a server a person says yes once; what is gone is forgotten."""
+    """After an update of a server a person approves once; pins of removed tools are deleted."""
     pins = ToolPins(on_change="block")
     pins.check("mail", [tool(), tool("read")])
     pins.check("mail", [tool(title="X"), tool("list")])
@@ -221,7 +221,7 @@ def test_all_tools_are_approved_at_once() -> None:
 
 
 def test_one_tool_is_approved_alone() -> None:
-    """The others stay as they were pinned, and one that is gone is forgotten."""
+    """The pins of the others are kept, and those of removed tools are deleted."""
     pins = ToolPins(on_change="block")
     pins.check("mail", [tool(), tool("read"), tool("list")])
     pins.check("mail", [tool(title="X"), tool("read", title="X")])
@@ -234,14 +234,14 @@ def test_one_tool_is_approved_alone() -> None:
 
 
 def test_given_tools_can_be_approved_without_a_connection(path: Path) -> None:
-    """A program may keep its own list."""
+    """A program can manage its own list."""
     ToolPins(path).approve("mail", current=[tool()])
     assert listing(ToolPins(path).check("mail", [tool(title="X")])) == [
         ("send", "changed", ("title",))
     ]
 
 
-def test_what_is_not_known_cannot_be_approved() -> None:
+def test_unknown_tools_cannot_be_approved() -> None:
     """A wrong name must not look like an approval."""
     pins = ToolPins()
     with pytest.raises(UserKeyError) as error:
@@ -257,8 +257,8 @@ def test_what_is_not_known_cannot_be_approved() -> None:
     )
 
 
-def test_a_forgotten_server_is_new(path: Path) -> None:
-    """One call undoes everything, and says whether there was anything to undo."""
+def test_a_server_with_deleted_pins_is_new(path: Path) -> None:
+    """One call deletes all pins, and returns whether there were any."""
     pins = ToolPins(path)
     pins.check("mail", [tool()])
     pins.check("files", [tool()])
@@ -268,14 +268,14 @@ def test_a_forgotten_server_is_new(path: Path) -> None:
     assert pins.pinned("files") == {"send": fingerprint(tool())}
 
 
-def test_of_two_tools_of_one_name_the_first_counts() -> None:
-    """As for the manager, which leaves the second out."""
+def test_of_two_tools_of_one_name_the_first_is_pinned() -> None:
+    """The manager also skips the second one."""
     pins = ToolPins()
     pins.check("mail", [tool(), tool(title="X")])
     assert pins.check("mail", [tool()]) == []
 
 
-def test_an_unknown_policy_is_refused() -> None:
+def test_an_unknown_policy_is_rejected() -> None:
     """A misspelt `block` must not let changes through."""
     with pytest.raises(UserValueError) as error:
         ToolPins(on_change="blcok")  # pyright: ignore[reportArgumentType]
@@ -284,8 +284,8 @@ def test_an_unknown_policy_is_refused() -> None:
     )
 
 
-async def test_who_decides_about_a_change() -> None:
-    """`warn` lets it pass, `block` does not, and with `ask` only a clear yes does."""
+async def test_the_policy_decides_about_a_change() -> None:
+    """`warn` accepts it, `block` does not, and `ask` needs an explicit yes."""
     change = PinChange(server="mail", tool="send", kind="changed", fields=("title",))
 
     async def agree(asked: PinChange) -> bool:
@@ -303,7 +303,7 @@ async def test_who_decides_about_a_change() -> None:
 
 
 def test_the_lock_file_can_be_read_and_reviewed(path: Path) -> None:
-    """It is sorted, holds no time, and says the same whenever it is written."""
+    """It is sorted, has no timestamps, and is the same whenever it is written."""
     wire = {"name": "hören", "description": "Höre\u202e zu: " + "x" * 300, "inputSchema": {}}
     ToolPins(path).check("mail", [tool(), wire])
     text = path.read_text(encoding="utf-8")
@@ -344,8 +344,8 @@ def test_the_lock_file_can_be_read_and_reviewed(path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
-def test_only_its_owner_may_read_the_lock_file(tmp_path: Path) -> None:
-    """Whoever may write it could approve tools; folders on the way are made."""
+def test_only_its_owner_can_read_the_lock_file(tmp_path: Path) -> None:
+    """A user who can write it could approve tools; parent folders are created."""
     path = tmp_path / "deep" / "down" / "pins.json"
     before = os.umask(0)
     try:
@@ -357,7 +357,7 @@ def test_only_its_owner_may_read_the_lock_file(tmp_path: Path) -> None:
 
 
 def test_nothing_is_written_while_nothing_changes(path: Path) -> None:
-    """A lock file kept with the code must not be touched by each run."""
+    """A lock file in version control must not change on each run."""
     pins = ToolPins(path, on_change="block")
     assert not path.exists()
     pins.check("mail", [tool()])
@@ -368,7 +368,7 @@ def test_nothing_is_written_while_nothing_changes(path: Path) -> None:
 
 
 def test_a_failed_write_leaves_the_old_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full disk must not cost what was trusted."""
+    """A full disk must not destroy the pins."""
     pins = ToolPins(path)
     pins.check("mail", [tool()])
     text = path.read_text(encoding="utf-8")
@@ -412,8 +412,8 @@ PIN = {"hash": "0" * 64, "description": "", "parts": {}}
         (b'{"version": 2, "servers": {}}', "expected file version 1, got 2"),
     ],
 )  # fmt: skip
-def test_a_damaged_file_is_named_and_kept(path: Path, content: bytes, reason: str) -> None:
-    """Starting afresh would trust whatever is there now; a person has to decide that."""
+def test_a_damaged_file_is_reported_and_kept(path: Path, content: bytes, reason: str) -> None:
+    """Starting with an empty file would trust the current tools; a person has to decide that."""
     path.write_bytes(content)
     with pytest.raises(UserError) as error:
         ToolPins(path)
@@ -423,7 +423,7 @@ def test_a_damaged_file_is_named_and_kept(path: Path, content: bytes, reason: st
 
 
 def test_a_file_damaged_later_is_noticed(path: Path) -> None:
-    """The message says what to do."""
+    """The message has a remedy."""
     pins = ToolPins(path)
     pins.check("mail", [tool()])
     path.write_text("{", encoding="utf-8")
@@ -438,14 +438,14 @@ def test_a_file_damaged_later_is_noticed(path: Path) -> None:
     assert pins.check("mail", [tool()]) == []
 
 
-def test_a_folder_is_no_lock_file(tmp_path: Path) -> None:
-    """A wrong path is told at once."""
+def test_a_folder_is_rejected_as_a_lock_file(tmp_path: Path) -> None:
+    """A wrong path is reported at once."""
     with pytest.raises(UserError, match="cannot be read: Is a directory"):
         ToolPins(tmp_path)
 
 
-def test_a_pin_without_parts_still_trips(path: Path) -> None:
-    """A file cut down by hand keeps its use."""
+def test_a_pin_without_parts_still_detects_changes(path: Path) -> None:
+    """A manually shortened file still works."""
     content = {"version": 1, "servers": {"mail": {"send": {"hash": fingerprint(tool())}}}}
     path.write_text(json.dumps(content), encoding="utf-8")
     pins = ToolPins(path)
@@ -456,7 +456,7 @@ def test_a_pin_without_parts_still_trips(path: Path) -> None:
 
 
 def test_managers_of_one_process_share_a_file(path: Path) -> None:
-    """None of them writes over what another has pinned."""
+    """None of them overwrites the pins of another."""
     ready = threading.Barrier(8)
 
     def use(number: int) -> None:
@@ -488,10 +488,10 @@ wires = st.fixed_dictionaries(
 
 
 @given(st.dictionaries(names, st.lists(wires, max_size=4), max_size=4))
-def test_what_is_pinned_is_read_back(
+def test_pins_are_read_back_unchanged(
     tmp_path_factory: pytest.TempPathFactory, servers: dict[str, list[dict[str, Any]]]
 ) -> None:
-    """Whatever servers and tools are called, the file keeps it as memory does."""
+    """This holds for any server and tool names."""
     path = tmp_path_factory.mktemp("pins") / "pins.json"
     memory = ToolPins()
     for server, tools in servers.items():

@@ -1,6 +1,6 @@
-"""Clients that others have written, calling our server: over stdio and over HTTP, in both eras.
+"""Third-party clients of our server, over stdio and over HTTP, in both eras.
 
-The server is `served.py`; what the clients are told to do is in the folder `clients`.
+The server is `served.py`; the programs of the clients are in the folder `clients`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tests.mcp.peers import (
     has_ended,
     listening,
     node_environment,
-    ours,
+    own_server_command,
 )
 from tests.mcp.served import PNG
 from tests.waiting import until
@@ -86,7 +86,7 @@ BY_NAME = {
         (*LINE_1.command, *_program("session")),
         "sessions",
         (LINE_1.needed,),
-        cancels=False,  # of a task that is cancelled the first line tells nobody
+        cancels=False,  # SDK version 1 sends no cancellation for a cancelled task
     ),
     "sdk-2-sessions": Client((sys.executable, *_program("session")), "sessions"),
     "sdk-2": Client((sys.executable, *_program("modern")), "modern"),
@@ -107,19 +107,26 @@ class Served:
     sessions: str
 
     def target(self, transport: str) -> str:
-        """Give what a client is told: an address, or the command as JSON."""
-        return json.dumps(ours("stdio")) if transport == "stdio" else getattr(self, transport)
+        """Return the target for a client: an address, or the command as JSON."""
+        return (
+            json.dumps(own_server_command("stdio"))
+            if transport == "stdio"
+            else getattr(self, transport)
+        )
 
 
 @pytest.fixture(scope="module")
 def served() -> Generator[Served]:
-    """Start our servers on addresses of their own."""
-    with listening(ours("http")) as http, listening(ours("sessions")) as sessions:
+    """Start our servers on separate addresses."""
+    with (
+        listening(own_server_command("http")) as http,
+        listening(own_server_command("sessions")) as sessions,
+    ):
         yield Served(http.wait_for("http://").strip(), sessions.wait_for("http://").strip())
 
 
 def run(client: Client, target: str, steps: list[dict[str, Any]]) -> Any:
-    """Run a client and give its report."""
+    """Run a client and return its report."""
     ended = subprocess.run(  # noqa: S603 - our own words
         [*client.command, target, json.dumps(steps)],
         cwd=ROOT,
@@ -134,7 +141,7 @@ def run(client: Client, target: str, steps: list[dict[str, Any]]) -> Any:
 
 
 def each(*transports: str) -> list[Any]:
-    """Give each client over each transport."""
+    """Return each client with each transport."""
     return [
         pytest.param((name, transport), marks=client.marks, id=f"{name}-{transport}")
         for name, client in BY_NAME.items()
@@ -143,10 +150,10 @@ def each(*transports: str) -> list[Any]:
 
 
 def each_that_cancels() -> list[Any]:
-    """Give each client that tells of calls it has given up, over what it can tell it by.
+    """Return each client that reports cancelled calls, with the transports for it.
 
-    Without sessions a message cannot be told to belong to an earlier one; the later era closes the
-    stream of the call instead.
+    Without sessions a message cannot refer to an earlier call; the later era closes the stream of
+    the call instead.
     """
     return [
         pytest.param((name, transport), marks=client.marks, id=f"{name}-{transport}")
@@ -156,11 +163,11 @@ def each_that_cancels() -> list[Any]:
     ]
 
 
-# --- what each client sees of each tool
+# --- the results of each client
 
 
 def the_steps(folder: Path) -> dict[str, dict[str, Any]]:
-    """Give the calls that each client makes, by what they are about."""
+    """Return the calls that each client makes, by topic."""
     orders = [
         {"tea": "grün 👋", "grams": 30, "shelf": {"name": "obere", "boxes": 1}},
         {"tea": "black", "grams": 12},
@@ -202,21 +209,25 @@ class Report:
     answers: dict[str, Answer]
 
     def text(self, about: str) -> str:
-        """Give the text of a result."""
+        """Return the text of a result."""
         (block,) = self.answers[about]["result"]["content"]
         assert block["type"] == "text"
         return block["text"]
 
     def structured(self, about: str) -> Any:
-        """Give the structured value of a result, without what the earlier era wraps it in."""
-        given = self.answers[about]["result"]["structuredContent"]
+        """Return the structured value of a result, without the wrapper of the earlier era."""
+        structured_content = self.answers[about]["result"]["structuredContent"]
         if self.client.era == "modern":
-            return given
-        assert isinstance(given, dict)
-        return given["result"] if set(given) == {"result"} else given
+            return structured_content
+        assert isinstance(structured_content, dict)
+        return (
+            structured_content["result"]
+            if set(structured_content) == {"result"}
+            else structured_content
+        )
 
     def failed(self, about: str) -> str:
-        """Give the text of a result that is an error."""
+        """Return the text of a result that is an error."""
         assert self.answers[about]["result"]["isError"] is True
         return self.text(about)
 
@@ -225,7 +236,7 @@ class Report:
 def report(
     request: pytest.FixtureRequest, served: Served, tmp_path_factory: pytest.TempPathFactory
 ) -> Report:
-    """Let each client make all calls, once over each transport."""
+    """Run all calls of each client, once over each transport."""
     name, transport = request.param
     client, steps = BY_NAME[name], the_steps(tmp_path_factory.mktemp("heard"))
     told = run(client, served.target(transport), list(steps.values()))
@@ -233,7 +244,7 @@ def report(
     return Report(client, told["version"], {one["name"]: one for one in told["tools"]}, answers)
 
 
-def test_each_client_lists_our_tools(report: Report) -> None:
+def test_each_client_lists_the_tools(report: Report) -> None:
     assert list(report.tools) == TOOLS
     add = report.tools["add"]
     assert add["description"] == "Add two numbers."
@@ -247,11 +258,11 @@ def test_each_client_lists_our_tools(report: Report) -> None:
         "additionalProperties": False,
     }
     eras = {"sessions": "2025-11-25", "modern": "2026-07-28"}
-    assert report.version in {eras[report.client.era], ""}  # not all of them say
+    assert report.version in {eras[report.client.era], ""}  # not all of them report it
 
 
-def test_promised_results_are_objects_only_where_they_have_to_be(report: Report) -> None:
-    """In the earlier era a list with any other schema is refused as a whole."""
+def test_output_schemas_are_objects_only_in_the_earlier_era(report: Report) -> None:
+    """In the earlier era, clients reject a list with any other schema completely."""
     promised = report.tools["add"]["outputSchema"]
     if report.client.era == "modern":
         assert promised == {"type": "integer"}
@@ -261,7 +272,7 @@ def test_promised_results_are_objects_only_where_they_have_to_be(report: Report)
     assert report.tools["shelf"]["outputSchema"]["required"] == ["name", "boxes"]
 
 
-def test_each_client_gets_results_as_text_and_as_structure(report: Report) -> None:
+def test_each_client_gets_results_as_text_and_as_structured_content(report: Report) -> None:
     assert report.text("number") == "5"
     assert report.structured("number") == 5
     assert report.structured("default") == 3
@@ -269,23 +280,23 @@ def test_each_client_gets_results_as_text_and_as_structure(report: Report) -> No
     assert json.loads(report.text("record")) == {"name": "tea", "boxes": 3}
 
 
-def test_nested_arguments_arrive_whole_and_prints_of_a_tool_corrupt_nothing(
+def test_nested_arguments_arrive_and_prints_of_a_tool_corrupt_nothing(
     report: Report,
 ) -> None:
     assert report.text("nested") == "42 g for obere (schnell)"
     assert report.structured("after") == 42
 
 
-def test_each_client_hears_progress_while_the_tool_still_works(report: Report) -> None:
-    """Each line is said only after the one before was heard, so none waits for the result."""
+def test_each_client_gets_progress_while_the_tool_is_running(report: Report) -> None:
+    """Each report waits for the receipt of the previous one, so none is delayed until the result."""
     answer = report.answers["progress"]
     assert report.text("progress") == "3 lines"
     told = [[total, message] for _, total, message in answer["progress"]]
     assert told == [[None, "a poem"], [3, "line-1"], [3, "line-2"], [3, "line-3"]]
 
 
-def test_progress_grows_with_each_report(report: Report) -> None:
-    """The protocol wants each number to be greater than the one before."""
+def test_progress_increases_with_each_report(report: Report) -> None:
+    """The protocol requires it."""
     numbers = [number for number, _, _ in report.answers["progress"]["progress"]]
     assert numbers == sorted(set(numbers))
 
@@ -297,42 +308,42 @@ def test_each_client_gets_an_image(report: Report) -> None:
 
 
 def test_each_client_gets_a_file(report: Report) -> None:
-    """Else a client that holds servers to their word refuses a result without its structure."""
+    """Strict clients reject a result that lacks its structured content."""
     text, file = report.answers["mixed"]["result"]["content"]
     assert text == {"type": "text", "text": "a file:"}
     assert file["resource"]["mimeType"] == "application/x-tea"
     assert base64.b64decode(file["resource"]["blob"]) == b"leaves"
 
 
-def test_tools_whose_result_is_content_promise_no_structure(report: Report) -> None:
+def test_tools_that_return_content_have_no_output_schema(report: Report) -> None:
     """Else the bytes of an image are sent twice, and described to a model that never sees them."""
     assert "outputSchema" not in report.tools["mixed"]
     assert "outputSchema" not in report.tools["picture"]
     assert "structuredContent" not in report.answers["image"]["result"]
 
 
-def test_each_client_is_told_of_failures_and_never_of_secrets(report: Report) -> None:
+def test_each_client_gets_errors_without_secrets(report: Report) -> None:
     assert report.failed("told") == "The kettle is empty."
     assert "RuntimeError" in report.failed("crash")
     assert "hunter2" not in json.dumps(report.answers)
 
 
-def test_each_client_is_told_how_to_mend_its_arguments(report: Report) -> None:
+def test_each_client_gets_an_error_that_explains_the_arguments(report: Report) -> None:
     text = report.failed("invalid")
     assert text.startswith("Invalid arguments for tool 'add':")
     assert "- a: expected an integer" in text
     assert "- c: unknown" in text
 
 
-def test_a_tool_that_is_none_is_an_error_of_the_protocol(report: Report) -> None:
+def test_an_unknown_tool_is_a_protocol_error(report: Report) -> None:
     assert "Unknown tool: 'ad'. Did you mean 'add'?" in report.answers["unknown"]["error"]
 
 
-# --- calls that are given up
+# --- cancelled calls
 
 
 @pytest.mark.parametrize("client", each_that_cancels())
-def test_a_call_that_a_client_cancels_is_cancelled_here(
+def test_a_call_cancelled_by_a_client_is_cancelled_on_the_server(
     client: tuple[str, str], served: Served, tmp_path: Path
 ) -> None:
     (name, transport), folder = client, str(tmp_path)
@@ -349,7 +360,7 @@ def test_a_call_that_a_client_cancels_is_cancelled_here(
 def test_a_call_ends_with_the_client_that_made_it(
     client: tuple[str, str], served: Served, tmp_path: Path
 ) -> None:
-    """Nobody can hear of the result any more; with a session a client may come back for it."""
+    """The result has no receiver any more; with a session a client can come back for it."""
     (name, transport), folder = client, str(tmp_path)
     steps = [{"name": "wait", "arguments": {"folder": folder}, "leave": folder}]
     run(BY_NAME[name], served.target(transport), steps)
@@ -378,12 +389,16 @@ def _inspect(target: tuple[str, ...], *options: str) -> subprocess.CompletedProc
 
 @pytest.fixture(params=["stdio", "http", "sessions"])
 def inspected(request: pytest.FixtureRequest, served: Served) -> tuple[str, ...]:
-    """Give how the inspector is told of our server."""
-    return tuple(ours("stdio")) if request.param == "stdio" else (served.target(request.param),)
+    """Return the arguments of the inspector for our server."""
+    return (
+        tuple(own_server_command("stdio"))
+        if request.param == "stdio"
+        else (served.target(request.param),)
+    )
 
 
 @INSPECTOR.needed
-def test_the_inspector_lists_our_tools(inspected: tuple[str, ...]) -> None:
+def test_the_inspector_lists_the_tools(inspected: tuple[str, ...]) -> None:
     shown = _inspect(inspected, "--method", "tools/list")
     assert shown.returncode == 0, shown.stderr
     tools = {tool["name"]: tool for tool in json.loads(shown.stdout)["tools"]}
@@ -392,7 +407,7 @@ def test_the_inspector_lists_our_tools(inspected: tuple[str, ...]) -> None:
 
 
 @INSPECTOR.needed
-def test_the_inspector_calls_our_tools(inspected: tuple[str, ...]) -> None:
+def test_the_inspector_calls_the_tools(inspected: tuple[str, ...]) -> None:
     call = ("--method", "tools/call", "--tool-name", "add")
     shown = _inspect(inspected, *call, "--tool-arg", "a=2", "--tool-arg", "b=3")
     assert shown.returncode == 0, shown.stderr
@@ -402,7 +417,7 @@ def test_the_inspector_calls_our_tools(inspected: tuple[str, ...]) -> None:
 
 
 @INSPECTOR.needed
-def test_the_inspector_shows_our_errors(inspected: tuple[str, ...]) -> None:
+def test_the_inspector_shows_errors(inspected: tuple[str, ...]) -> None:
     call = ("--method", "tools/call", "--tool-name", "fail")
     result = json.loads(_inspect(inspected, *call, "--tool-arg", "how=told").stdout)
     assert result["isError"] is True
@@ -414,9 +429,9 @@ def test_the_inspector_shows_our_errors(inspected: tuple[str, ...]) -> None:
 
 @pytest.fixture(params=["stdio", "http", "sessions"])
 def foreign(request: pytest.FixtureRequest, served: Served) -> Any:
-    """Give our server as that SDK knows servers."""
+    """Yield our server as an MCP server object of that SDK."""
     if request.param == "stdio":
-        command, *args = ours("stdio")
+        command, *args = own_server_command("stdio")
         return MCPServerStdio(
             {"command": command, "args": args}, client_session_timeout_seconds=BOUND
         )
@@ -424,7 +439,7 @@ def foreign(request: pytest.FixtureRequest, served: Served) -> Any:
     return MCPServerStreamableHttp({"url": url}, client_session_timeout_seconds=BOUND)
 
 
-async def test_openai_agents_lists_and_calls_our_tools(foreign: Any) -> None:
+async def test_openai_agents_lists_and_calls_the_tools(foreign: Any) -> None:
     async with asyncio.timeout(BOUND), foreign:
         assert [tool.name for tool in await foreign.list_tools()] == TOOLS
         five = await foreign.call_tool("add", {"a": 2, "b": 3})
@@ -435,7 +450,7 @@ async def test_openai_agents_lists_and_calls_our_tools(foreign: Any) -> None:
         assert base64.b64decode(image.content[0].data) == PNG
 
 
-async def test_an_agent_of_openai_agents_works_with_our_tools(foreign: Any) -> None:
+async def test_an_agent_of_openai_agents_works_with_the_tools(foreign: Any) -> None:
     orders = [{"tea": "green", "grams": 42, "shelf": None}]
     model = ForeignScriptedModel(
         [

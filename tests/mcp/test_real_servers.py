@@ -1,4 +1,4 @@
-"""Servers that others have written, reached through the manager: eight of them, in both eras.
+"""Eight third-party servers in both eras, reached through the manager.
 
 They are installed by `python -m tests.conformance.mcp.install` and `python -m tests.mcp.install`.
 """
@@ -71,7 +71,7 @@ UNDERSTOOD = {"ok", "tool_error", "invalid_args"}
 async def connected(
     connection: Connection, options: Mapping[str, Any] | None = None, **more: Any
 ) -> AsyncGenerator[tuple[MCPToolManager, Tools]]:
-    """Give a manager with one server, `peer`, and its tools by their names there."""
+    """Yield a manager with one server, `peer`, and its tools by their names on the server."""
     async with asyncio.timeout(BOUND), MCPToolManager(**{**more, **(options or {})}) as manager:
         await manager.add_server("peer", **connection, connect_timeout=BOUND)
         yield manager, tools_of(manager)
@@ -82,12 +82,12 @@ def tools_of(manager: MCPToolManager, server: str = "peer") -> Tools:
 
 
 async def call(tool: Tool, **arguments: Any) -> ToolCall:
-    """Call a tool as an agent does, with the laws of events checked."""
+    """Call a tool as an agent does and check the event invariants."""
     return await call_tool(tool, arguments)
 
 
 async def ok(tool: Tool, **arguments: Any) -> Any:
-    """Give the result of a call that has to succeed."""
+    """Return the result of a call that has to succeed."""
     called = await call(tool, **arguments)
     assert called.status == "ok", called.outcome
     return called.value
@@ -98,7 +98,7 @@ async def ok(tool: Tool, **arguments: Any) -> Any:
 
 @contextlib.contextmanager
 def over(transport: str) -> Generator[tuple[Connection, list[str]]]:
-    """Give how `everything` is reached, and the lines it writes where the test has started it."""
+    """Yield the connection to `everything` and, where the test has started it, its output lines."""
     if transport == "stdio":
         yield EVERYTHING.server(), []
         return
@@ -114,7 +114,7 @@ def over(transport: str) -> Generator[tuple[Connection, list[str]]]:
 
 @pytest.fixture(params=["stdio", "http", "sse"])
 def everything(request: pytest.FixtureRequest) -> Generator[Connection]:
-    """Give how a server with something of everything is reached, over each transport."""
+    """Yield the connection to a server that has every feature, over each transport."""
     with over(request.param) as (connection, _):
         yield connection
 
@@ -124,7 +124,7 @@ def everything(request: pytest.FixtureRequest) -> Generator[Connection]:
 async def test_a_real_server_is_listed_and_called_over_each_transport(
     everything: Connection,
 ) -> None:
-    """A server that others wrote works as the ones of these tests."""
+    """Third-party servers work like the servers of these tests."""
     async with connected(everything) as (manager, tools):
         assert {"echo", "get-sum", "get-tiny-image", "get-structured-content"} <= set(tools)
         assert tools["echo"].name == "peer_echo"
@@ -139,7 +139,7 @@ async def test_a_real_server_is_listed_and_called_over_each_transport(
 
 
 @EVERYTHING.needed
-async def test_structured_results_are_kept_beside_what_the_model_reads(
+async def test_structured_results_are_kept_in_addition_to_the_model_output(
     everything: Connection,
 ) -> None:
     async with connected(everything) as (_, tools):
@@ -150,7 +150,7 @@ async def test_structured_results_are_kept_beside_what_the_model_reads(
 
 
 @EVERYTHING.needed
-async def test_progress_of_a_real_server_reaches_whoever_watches(everything: Connection) -> None:
+async def test_progress_of_a_real_server_reaches_subscribers(everything: Connection) -> None:
     async with connected(everything) as (_, tools):
         operation = tools["trigger-long-running-operation"]
         async with operation.stream(duration=0.4, steps=4) as stream:
@@ -225,7 +225,7 @@ async def test_bad_arguments_never_reach_the_server() -> None:
 
 
 @EVERYTHING.needed
-async def test_bad_arguments_are_refused_by_the_server_where_they_are_not_checked_here() -> None:
+async def test_bad_arguments_are_rejected_by_the_server_without_client_validation() -> None:
     async with connected(EVERYTHING.server(validate_arguments=False)) as (_, tools):
         called = await call(tools["get-sum"], a=1, b="two")
         assert called.status == "tool_error"
@@ -233,7 +233,7 @@ async def test_bad_arguments_are_refused_by_the_server_where_they_are_not_checke
 
 
 @EVERYTHING.needed
-async def test_an_error_of_a_tool_is_what_the_server_said() -> None:
+async def test_a_tool_error_has_the_text_of_the_server() -> None:
     async with connected(EVERYTHING.server()) as (_, tools):
         called = await call(tools["get-resource-reference"], resourceId=0.5)
         assert called.status == "tool_error"
@@ -244,7 +244,7 @@ async def test_an_error_of_a_tool_is_what_the_server_said() -> None:
 
 @pytest.mark.requirement("B39")
 @EVERYTHING.needed
-async def test_a_silent_call_times_out_and_the_server_stays_of_use() -> None:
+async def test_a_silent_call_times_out_and_the_server_stays_usable() -> None:
     """One call that hangs must not cost the connection."""
     async with connected(EVERYTHING.server(timeout=0.5)) as (manager, tools):
         called = await call(tools["trigger-long-running-operation"], duration=50, steps=1)
@@ -265,7 +265,7 @@ async def test_progress_keeps_a_call_alive_beyond_its_timeout() -> None:
 
 
 @EVERYTHING.needed
-async def test_images_stand_where_they_stood_between_texts() -> None:
+async def test_images_keep_their_position_between_texts() -> None:
     async with connected(EVERYTHING.server()) as (_, tools):
         before, image, after = (await ok(tools["get-tiny-image"])).content
         assert isinstance(before, ToolOutputText)
@@ -289,7 +289,7 @@ async def test_annotations_of_content_are_kept_for_the_application() -> None:
 
 
 @EVERYTHING.needed
-async def test_links_to_resources_are_text_for_the_model_and_whole_for_the_application() -> None:
+async def test_resource_links_are_text_for_the_model_and_objects_for_the_application() -> None:
     async with connected(EVERYTHING.server()) as (manager, tools):
         result = await ok(tools["get-resource-links"], count=2)
         assert "[Blob Resource 1](demo://resource/dynamic/blob/1) (text/plain)" in result.content
@@ -319,11 +319,11 @@ async def test_embedded_text_is_text_and_embedded_bytes_are_a_file() -> None:
         assert blob.metadata["blocks"][1]["uri"] == "demo://resource/dynamic/blob/2"
 
 
-# --- everything: what is listed
+# --- everything: the list of tools
 
 
 @dataclass(frozen=True, slots=True)
-class Tapped:
+class RecordedServer:
     """A server on stdin and stdout whose messages, both ways, are copied into files.
 
     Attributes:
@@ -334,16 +334,16 @@ class Tapped:
     connection: Connection
     folder: Path
 
-    def sent(self, method: str) -> list[dict[str, Any]]:
-        """Give what the client has sent with this method."""
+    def client_messages(self, method: str) -> list[dict[str, Any]]:
+        """Return what the client has sent with this method."""
         return [one for one in self._read("in") if one.get("method") == method]
 
-    def got(self, method: str) -> list[dict[str, Any]]:
-        """Give what the server has sent with this method."""
+    def server_messages(self, method: str) -> list[dict[str, Any]]:
+        """Return what the server has sent with this method."""
         return [one for one in self._read("out") if one.get("method") == method]
 
-    def answered(self, request: Mapping[str, Any]) -> bool:
-        """Whether the server has answered a request."""
+    def has_answered(self, request: Mapping[str, Any]) -> bool:
+        """Return whether the server has answered a request."""
         id_ = request["id"]
         return any(one.get("id") == id_ and "method" not in one for one in self._read("out"))
 
@@ -353,11 +353,13 @@ class Tapped:
         return [json.loads(line) for line in whole.splitlines()]
 
 
-def tapped(peer: Peer, folder: Path, *args: str) -> Tapped:
-    """Give a server of which the test sees every message."""
+def recorded_server(peer: Peer, folder: Path, *args: str) -> RecordedServer:
+    """Yield a server whose messages are recorded in both directions."""
     into, out = shlex.quote(str(folder / "in")), shlex.quote(str(folder / "out"))
     script = f'tee {into} | "$@" | tee {out}'
-    return Tapped({"command": "sh", "args": ["-c", script, "sh", *peer.command, *args]}, folder)
+    return RecordedServer(
+        {"command": "sh", "args": ["-c", script, "sh", *peer.command, *args]}, folder
+    )
 
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="messages are copied by tee")
@@ -366,20 +368,20 @@ posix_only = pytest.mark.skipif(sys.platform == "win32", reason="messages are co
 @pytest.mark.requirement("F31")
 @posix_only
 @EVERYTHING.needed
-async def test_a_burst_of_news_about_the_list_is_one_new_list(tmp_path: Path) -> None:
-    """The server tells of each of its tools that comes after the start, without malice."""
-    server = tapped(EVERYTHING, tmp_path)
+async def test_a_burst_of_list_changes_is_read_as_one_list(tmp_path: Path) -> None:
+    """After the start the server announces each of its tools separately, as ordinary servers do."""
+    server = recorded_server(EVERYTHING, tmp_path)
     options: dict[str, Any] = {
         "ask": lambda _: None,
         "sample": lambda *_: None,
         "roots": [tmp_path],
     }
     async with connected(server.connection, options) as (manager, _):
-        await comes(lambda: len(server.sent("tools/list")) > 1)
-        await comes(lambda: server.answered(server.sent("tools/list")[-1]))
+        await comes(lambda: len(server.client_messages("tools/list")) > 1)
+        await comes(lambda: server.has_answered(server.client_messages("tools/list")[-1]))
         await manager.ping("peer")
-        assert len(server.got("notifications/tools/list_changed")) > 2
-        assert len(server.sent("tools/list")) == 2
+        assert len(server.server_messages("notifications/tools/list_changed")) > 2
+        assert len(server.client_messages("tools/list")) == 2
         late = {"trigger-sampling-request", "trigger-elicitation-request", "get-roots-list"}
         await comes(lambda: late <= set(tools_of(manager)))
         roots = await ok(tools_of(manager)["get-roots-list"])
@@ -388,27 +390,27 @@ async def test_a_burst_of_news_about_the_list_is_one_new_list(tmp_path: Path) ->
 
 @posix_only
 @EVERYTHING.needed
-async def test_a_list_that_is_as_before_is_no_change(tmp_path: Path) -> None:
+async def test_an_unchanged_list_is_not_reported(tmp_path: Path) -> None:
     changes: list[ToolListChange] = []
-    server = tapped(EVERYTHING, tmp_path)
+    server = recorded_server(EVERYTHING, tmp_path)
     async with connected(server.connection, on_change=changes.append) as (manager, tools):
-        await comes(lambda: len(server.sent("tools/list")) > 1)
-        await comes(lambda: server.answered(server.sent("tools/list")[-1]))
-        await manager.ping("peer")  # answered after the list, so the list has been read
+        await comes(lambda: len(server.client_messages("tools/list")) > 1)
+        await comes(lambda: server.has_answered(server.client_messages("tools/list")[-1]))
+        await manager.ping("peer")  # its answer follows the list, so the list has been read
         assert not any(change.changed or change.removed for change in changes)
         assert tools_of(manager)["echo"] is tools["echo"]
 
 
 @EVERYTHING.needed
-async def test_a_tool_that_needs_tasks_is_skipped_and_told() -> None:
+async def test_a_tool_that_requires_tasks_is_skipped_and_reported() -> None:
     async with connected(EVERYTHING.server()) as (manager, tools):
         assert "simulate-research-query" not in tools
         assert "tasks" in manager.skipped["peer"]["simulate-research-query"]
 
 
 @EVERYTHING.needed
-async def test_what_the_client_has_no_answer_for_is_not_offered_to_the_server() -> None:
-    """A server that can tell lists no tool that asks a model when there is none."""
+async def test_the_client_announces_only_capabilities_with_a_handler() -> None:
+    """Servers that check capabilities list no sampling tool when the client has no sampling."""
     async with connected(EVERYTHING.server()) as (_, tools):
         assert "trigger-sampling-request" not in tools
         assert "get-roots-list" not in tools
@@ -433,7 +435,7 @@ async def test_resources_and_prompts_of_a_real_server() -> None:
 
 
 @EVERYTHING.needed
-async def test_a_real_server_sees_no_variables_but_those_it_is_given(
+async def test_a_real_server_sees_only_the_configured_variables(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("AGENTS_TOOLS_SECRET", "hunter2")
@@ -447,18 +449,18 @@ async def test_a_real_server_sees_no_variables_but_those_it_is_given(
         assert seen["AGENTS_TOOLS_SHARED"] == "inherited"
 
 
-# --- everything: questions
+# --- everything: elicitation
 
 
 @EVERYTHING.needed
-async def test_a_question_that_nobody_takes_is_declined() -> None:
+async def test_a_question_without_a_handler_is_declined() -> None:
     async with connected(EVERYTHING.server()) as (_, tools):
         result = await ok(tools["trigger-elicitation-request"])
         assert '"action": "decline"' in result.content
 
 
 @EVERYTHING.needed
-async def test_an_answer_that_does_not_fit_is_not_given() -> None:
+async def test_an_answer_that_does_not_match_the_schema_is_not_sent() -> None:
     async with connected(EVERYTHING.server(), ask=lambda _: {"integer": "many"}) as (_, tools):
         result = await ok(tools["trigger-elicitation-request"])
         assert '"action": "cancel"' in result.content
@@ -466,8 +468,8 @@ async def test_an_answer_that_does_not_fit_is_not_given() -> None:
 
 @pytest.mark.requirement("S6")
 @EVERYTHING.needed
-async def test_a_page_to_open_is_shown_with_its_address_and_only_if_it_is_safe() -> None:
-    """A person sees where a link leads, and never one that starts something."""
+async def test_a_page_to_open_is_shown_with_its_address_if_it_is_safe() -> None:
+    """The user sees where a link leads; unsafe addresses are never shown."""
     asked: list[str] = []
 
     def ask(question: Question) -> bool:
@@ -505,17 +507,17 @@ async def test_the_questions_of_a_server_go_to_the_run_that_calls_it() -> None:
 @posix_only
 @EVERYTHING.needed
 async def test_a_call_that_is_cancelled_is_cancelled_on_the_server(tmp_path: Path) -> None:
-    server = tapped(EVERYTHING, tmp_path)
+    server = recorded_server(EVERYTHING, tmp_path)
     async with connected(server.connection) as (_, tools):
         operation = tools["trigger-long-running-operation"]
         task = asyncio.create_task(call(operation, duration=50, steps=50))
-        await comes(lambda: server.sent("tools/call"))
+        await comes(lambda: server.client_messages("tools/call"))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await comes(lambda: server.sent("notifications/cancelled"))
-        (told,) = server.sent("notifications/cancelled")
-        assert told["params"]["requestId"] == server.sent("tools/call")[0]["id"]
+        await comes(lambda: server.client_messages("notifications/cancelled"))
+        (notification,) = server.client_messages("notifications/cancelled")
+        assert notification["params"]["requestId"] == server.client_messages("tools/call")[0]["id"]
         await ok(tools["echo"], message="next")
 
 
@@ -541,7 +543,7 @@ async def test_filesystem_writes_and_reads_files(tmp_path: Path) -> None:
 
 
 @FILESYSTEM.needed
-async def test_filesystem_gives_an_image_as_an_image(tmp_path: Path) -> None:
+async def test_filesystem_returns_an_image_as_an_image(tmp_path: Path) -> None:
     (tmp_path / "dot.png").write_bytes(PNG)
     async with connected(FILESYSTEM.server(str(tmp_path))) as (_, tools):
         result = await ok(tools["read_media_file"], path=str(tmp_path / "dot.png"))
@@ -550,7 +552,7 @@ async def test_filesystem_gives_an_image_as_an_image(tmp_path: Path) -> None:
 
 
 @FILESYSTEM.needed
-async def test_filesystem_says_why_it_does_not_read(tmp_path: Path) -> None:
+async def test_filesystem_reports_why_a_file_cannot_be_read(tmp_path: Path) -> None:
     async with connected(FILESYSTEM.server(str(tmp_path))) as (_, tools):
         missing = await call(tools["read_text_file"], path=str(tmp_path / "none"))
         assert missing.status == "tool_error"
@@ -562,8 +564,8 @@ async def test_filesystem_says_why_it_does_not_read(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("B47")
 @FILESYSTEM.needed
-async def test_hints_of_a_server_are_the_annotations_of_its_tools(tmp_path: Path) -> None:
-    """Policies decide by them."""
+async def test_server_hints_become_tool_annotations(tmp_path: Path) -> None:
+    """Policies use them."""
     async with connected(FILESYSTEM.server(str(tmp_path))) as (_, tools):
         read, write = tools["read_text_file"].annotations, tools["write_file"].annotations
         assert read is not None
@@ -574,7 +576,7 @@ async def test_hints_of_a_server_are_the_annotations_of_its_tools(tmp_path: Path
 
 
 @FILESYSTEM.needed
-async def test_only_allowed_tools_of_a_real_server_are_taken(tmp_path: Path) -> None:
+async def test_only_allowed_tools_of_a_real_server_are_listed(tmp_path: Path) -> None:
     given = FILESYSTEM.server(
         str(tmp_path), allow=["read_*", "list_*"], deny=["*_sizes"], prefix=None
     )
@@ -590,7 +592,7 @@ async def test_only_allowed_tools_of_a_real_server_are_taken(tmp_path: Path) -> 
 
 
 @MEMORY.needed
-async def test_memory_keeps_what_it_is_told_beyond_its_process(tmp_path: Path) -> None:
+async def test_memory_persists_entities_across_restarts(tmp_path: Path) -> None:
     server = MEMORY.server(env={"MEMORY_FILE_PATH": str(tmp_path / "memory.json")})
     ada = {"name": "Ada", "entityType": "person", "observations": ["wrote a program"]}
     async with connected(server) as (manager, tools):
@@ -601,12 +603,13 @@ async def test_memory_keeps_what_it_is_told_beyond_its_process(tmp_path: Path) -
         assert manager.get_server_info("peer")["pid"] != first
         graph = await ok(tools_of(manager)["read_graph"])
         assert graph.structured == {"entities": [ada], "relations": []}
-        again = await ok(tools["search_nodes"], query="program")  # the tool of before still works
+        # the tool from before the reload still works
+        again = await ok(tools["search_nodes"], query="program")
         assert again.structured["entities"] == [ada]
 
 
 @MEMORY.needed
-async def test_memory_says_what_it_does_not_know(tmp_path: Path) -> None:
+async def test_memory_reports_an_unknown_entity(tmp_path: Path) -> None:
     server = MEMORY.server(env={"MEMORY_FILE_PATH": str(tmp_path / "memory.json")})
     async with connected(server) as (_, tools):
         observations = [{"entityName": "Bob", "contents": ["tall"]}]
@@ -654,7 +657,7 @@ class _Pages(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def site() -> Generator[str]:
-    """Give the address of a web site on this machine."""
+    """Yield the address of a web site on this machine."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Pages) as server:
         thread = threading.Thread(target=server.serve_forever, name="site")
         thread.start()
@@ -673,7 +676,7 @@ async def test_fetch_refuses_addresses_of_this_machine(site: str) -> None:
 
 
 @FETCH.needed
-async def test_fetch_gives_pages_where_it_may(site: str) -> None:
+async def test_fetch_returns_pages_where_it_is_allowed(site: str) -> None:
     async with connected(FETCH.server("--allow-private-ips")) as (_, tools):
         result = await ok(tools["fetch"], url=f"{site}/tea")
         assert "Green and **black**." in result.content
@@ -687,7 +690,7 @@ async def test_fetch_gives_pages_where_it_may(site: str) -> None:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """Give an empty repository with one new file."""
+    """Return an empty repository with one new file."""
     folder = tmp_path / "repository"
     git = ["git", "-C", str(folder)]
     subprocess.run(["git", "init", "-q", "-b", "main", str(folder)], check=True)  # noqa: S603, S607
@@ -734,11 +737,11 @@ async def test_time_is_converted() -> None:
         assert await manager.ping("peer") > 0
 
 
-# --- sqlite: a server of the first line of the SDK
+# --- sqlite: a server that uses SDK version 1
 
 
 @SQLITE.needed
-async def test_sqlite_reads_what_it_wrote(tmp_path: Path) -> None:
+async def test_sqlite_reads_the_rows_it_wrote(tmp_path: Path) -> None:
     database = tmp_path / "tea.db"
     async with connected(SQLITE.server("--db-path", str(database))) as (manager, tools):
         assert manager.get_server_info("peer")["protocol_version"] == "2025-11-25"
@@ -758,7 +761,7 @@ async def test_sqlite_reads_what_it_wrote(tmp_path: Path) -> None:
 
 
 def all_servers(folder: Path) -> dict[str, dict[str, Any]]:
-    """Give the `mcpServers` of all eight, and of one that does not exist."""
+    """Return the `mcpServers` of all eight, and of one that does not exist."""
     return {
         "everything": EVERYTHING.server(),
         "files": FILESYSTEM.server(str(folder)),
@@ -795,8 +798,8 @@ EXPECTED = dict.fromkeys(CALLS, "ok") | {
 
 @pytest.mark.requirement("F27")
 @all_needed(*SERVERS)
-async def test_eight_servers_work_at_once_beside_one_that_is_dead(tmp_path: Path) -> None:
-    """A server that ends at its start is told with its exit code and its last words."""
+async def test_eight_servers_work_at_once_while_another_fails_to_start(tmp_path: Path) -> None:
+    """A server that exits at startup is reported with its exit code and its last output."""
     config = {"mcpServers": all_servers(tmp_path)}
     async with asyncio.timeout(2 * BOUND):
         async with MCPToolManager.from_config(config, connect_timeout=BOUND) as manager:
@@ -823,8 +826,8 @@ async def test_eight_servers_work_at_once_beside_one_that_is_dead(tmp_path: Path
 
 
 @all_needed(*SERVERS)
-async def test_every_tool_of_every_server_is_one_that_a_model_can_be_given(tmp_path: Path) -> None:
-    """Names that all providers take, and an answer to the call with nothing that is understood."""
+async def test_every_tool_of_every_server_can_be_sent_to_a_model(tmp_path: Path) -> None:
+    """All providers accept the names, and a call with empty arguments gets a clear error."""
     async with asyncio.timeout(2 * BOUND):
         config = {"mcpServers": all_servers(tmp_path)}
         async with MCPToolManager.from_config(config, connect_timeout=BOUND) as manager:
@@ -858,7 +861,7 @@ def test_a_program_without_a_loop_calls_real_servers(tmp_path: Path) -> None:
 @pytest.mark.requirement("F25")
 @MEMORY.needed
 async def test_a_killed_real_server_is_started_again_by_the_next_call(tmp_path: Path) -> None:
-    """With a server that knows nothing of it."""
+    """The server itself needs no support for this."""
     server = MEMORY.server(env={"MEMORY_FILE_PATH": str(tmp_path / "memory.json")})
     async with connected(server) as (manager, tools):
         ada = {"name": "Ada", "entityType": "person", "observations": []}

@@ -1,4 +1,4 @@
-"""A backend over MCP and its worker, both in this process: what travels, and what does not."""
+"""A remote backend and its worker in this process: the data that is sent between them."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ TOOLS = [echo, work, fail, look, once]
 
 @contextlib.asynccontextmanager
 async def served(tools: Any = TOOLS, **options: Any) -> AsyncGenerator[str]:
-    """Serve tools over HTTP, and give the address."""
+    """Serve tools over HTTP, and yield the address."""
     app = mcp_server(tools, **options)
     async with listening(app) as address:
         try:
@@ -103,7 +103,7 @@ async def served(tools: Any = TOOLS, **options: Any) -> AsyncGenerator[str]:
 
 @contextlib.asynccontextmanager
 async def backend_of(tools: Any = TOOLS, **options: Any) -> AsyncGenerator[MCPBackend]:
-    """Serve tools, and give a backend for them."""
+    """Serve tools, and yield a backend for them."""
     async with served(tools, **options) as url, MCPBackend(url) as backend:
         yield backend
 
@@ -123,36 +123,36 @@ async def all_of(backend: ToolBackend, call: CallEnvelope) -> list[CallEvent]:
         return [event async for event in backend.submit(call)]
 
 
-# --- what comes back
+# --- results and events
 
 
-async def test_it_is_a_backend() -> None:
-    """What takes backends takes this one."""
+async def test_it_implements_the_backend_protocol() -> None:
+    """Functions that accept backends accept this one."""
     assert isinstance(MCPBackend("http://127.0.0.1:1/mcp"), ToolBackend)
 
 
 async def test_the_events_of_a_call_are_those_of_the_tool() -> None:
-    """Each has the form in which events are kept and sent everywhere."""
+    """Each has the form in which events are stored and sent elsewhere."""
     async with backend_of() as backend:
         call = envelope("work")
         events = await all_of(backend, call)
-    said = [event_from_dict(one.payload) for one in events if one.kind == "event"]
-    assert [one.type for one in said] == ["tool_progress_event", "notify_stream_event"]
-    assert {one.path for one in said} == {(call.call_id,)}
-    assert {one.tool_name for one in said} == {"work"}
+    event_list = [event_from_dict(one.payload) for one in events if one.kind == "event"]
+    assert [one.type for one in event_list] == ["tool_progress_event", "notify_stream_event"]
+    assert {one.path for one in event_list} == {(call.call_id,)}
+    assert {one.tool_name for one in event_list} == {"work"}
     assert events[-1].payload["output"] == "done"
 
 
-async def test_what_is_hidden_in_the_texts_of_a_worker_is_taken_out() -> None:
-    """A worker is somebody else's text: no terminal sequences, nothing that turns letters round."""
+async def test_hidden_text_of_a_worker_is_removed() -> None:
+    """Texts of a worker are untrusted: terminal sequences and bidirectional controls are removed."""
     async with backend_of() as backend:
         events = await all_of(backend, envelope("work"))
     (text,) = [one.payload["data"] for one in events if "data" in one.payload]
     assert text == "okgnp.exe"
 
 
-async def test_outside_backends_hear_of_the_work_and_own_ones_hear_all() -> None:
-    """What agents inside a tool say is for the application that they belong to."""
+async def test_external_backends_get_work_events_and_own_ones_all_events() -> None:
+    """Events of agents inside a tool are for their own application only."""
     found: list[list[str]] = []
     for worker in (False, True):
         async with backend_of(worker=worker) as backend:
@@ -163,8 +163,10 @@ async def test_outside_backends_hear_of_the_work_and_own_ones_hear_all() -> None
     assert found == [work, [work[0], "message_event", work[1]]]
 
 
-async def test_outsiders_are_not_told_what_went_wrong(caplog: pytest.LogCaptureFixture) -> None:
-    """As for any client: the type and a number that stands in the log, unless `errors` says so."""
+async def test_internal_errors_are_hidden_from_external_clients(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """They get the type and a number from the log, unless `errors` is set."""
     with caplog.at_level(logging.CRITICAL, "agents_tools.mcp"):
         async with backend_of() as backend:
             (*_, crash) = await all_of(backend, envelope("fail", {"how": "crash"}))
@@ -179,17 +181,17 @@ async def test_outsiders_are_not_told_what_went_wrong(caplog: pytest.LogCaptureF
 
 
 async def test_other_clients_see_ordinary_mcp() -> None:
-    """A worker is an MCP server as any other."""
-    heard: list[Event] = []
+    """A worker is an MCP server like any other."""
+    received: list[Event] = []
     async with served(worker=True) as url, MCPToolManager() as manager:
         tools = {tool.origin.wire_name: tool for tool in await manager.add_server("w", url=url)}
-        outcome = await tools["work"].call(ToolContext(emit=heard.append), "{}")
+        outcome = await tools["work"].call(ToolContext(emit=received.append), "{}")
     assert outcome.output == "done"
-    assert {"tool_progress_event", "notify_stream_event"} <= {one.type for one in heard}
+    assert {"tool_progress_event", "notify_stream_event"} <= {one.type for one in received}
 
 
-async def test_a_worker_with_plain_answers_tells_its_events_at_the_end() -> None:
-    """`json_response` leaves no way for events before the result, and none of them is lost."""
+async def test_a_worker_without_streaming_sends_its_events_with_the_result() -> None:
+    """With `json_response`, events cannot be sent before the result, and none is lost."""
     async with backend_of(json_response=True) as backend:
         events = await all_of(backend, envelope("work"))
     assert [one.kind for one in events] == ["accepted", "started", "event", "event", "result"]
@@ -199,7 +201,7 @@ async def test_a_worker_with_plain_answers_tells_its_events_at_the_end() -> None
 async def test_policies_of_the_worker_apply_unless_the_backend_has_applied_them(
     *, worker: bool
 ) -> None:
-    """Whoever is not the application itself cannot leave out a policy."""
+    """A caller other than the application itself cannot skip a policy."""
     guarded = policies.needs_approval(once)
     calls.clear()
     async with backend_of([guarded], worker=worker) as backend:
@@ -208,8 +210,8 @@ async def test_policies_of_the_worker_apply_unless_the_backend_has_applied_them(
     assert len(calls) == int(worker)
 
 
-async def test_a_tool_that_differs_is_refused() -> None:
-    """The caller's tool and the worker's are the same, or nothing is run."""
+async def test_a_tool_that_differs_is_rejected() -> None:
+    """The tool runs only if the definitions of the caller and the worker are equal."""
     async with backend_of() as backend:
         (*_, same) = await all_of(
             backend, envelope("echo", {"value": None}, definition=pin_of(echo))
@@ -220,12 +222,12 @@ async def test_a_tool_that_differs_is_refused() -> None:
     assert "Nothing was run" in other.payload["output"]
 
 
-# --- whose call it is
+# --- authentication
 
 
 @pytest.mark.requirement("S20")
-async def test_strangers_do_not_get_each_others_answers() -> None:
-    """The id of a call is no key to what it answered."""
+async def test_callers_do_not_get_the_answers_of_others() -> None:
+    """The id of a call does not give access to its result."""
 
     class Tokens:
         def verify_token(self, token: str) -> Any:
@@ -244,7 +246,7 @@ async def test_strangers_do_not_get_each_others_answers() -> None:
 
 @pytest.mark.requirement("S23")
 async def test_a_tool_sees_no_credentials() -> None:
-    """Tokens end at the door, whatever their header is called."""
+    """Tokens are not forwarded to tools, whatever their header is called."""
     headers = {"X-Access-Token": SECRET, "X-Team": "tea", "Api-Key": SECRET, "X-Auth": SECRET}
     async with (
         served(auth=SECRET) as url,
@@ -256,7 +258,7 @@ async def test_a_tool_sees_no_credentials() -> None:
 
 
 async def test_each_worker_gets_its_own_token() -> None:
-    """A token is for one server, and no other one sees it."""
+    """A token is sent only to the server that it is for."""
     tokens = {}
     async with contextlib.AsyncExitStack() as stack:
         for secret in ("the-token-of-the-first", "the-token-of-the-second"):
@@ -285,26 +287,26 @@ async def test_each_worker_gets_its_own_token() -> None:
         (7, {}, "address of a worker"),
     ],
 )
-async def test_what_cannot_work_is_refused(urls: Any, options: dict[str, Any], text: str) -> None:
-    """A mistake is told where it is made, and never shows a token."""
+async def test_invalid_options_are_rejected(urls: Any, options: dict[str, Any], text: str) -> None:
+    """The error is raised early, and never shows a token."""
     with pytest.raises(UserError, match=text) as caught:
         MCPBackend(urls, **options)
     assert SECRET not in str(caught.value)
 
 
-async def test_a_closed_backend_says_so() -> None:
-    """Calls that come too late are a mistake of the program."""
+async def test_a_closed_backend_rejects_calls() -> None:
+    """A call after the end is an error of the program."""
     backend = MCPBackend("http://127.0.0.1:1/mcp")
     await backend.aclose()
     with pytest.raises(UserError, match="closed"):
         await all_of(backend, envelope("echo"))
 
 
-# --- servers of others
+# --- third-party servers
 
 
-async def test_any_mcp_server_is_a_worker_with_what_the_protocol_has() -> None:
-    """Its progress becomes events; the rest it does not know of."""
+async def test_any_mcp_server_can_be_a_worker() -> None:
+    """Its progress becomes events; other features are not available."""
     async with over_http(Small()) as url, MCPBackend(url) as backend:
         events = await all_of(backend, envelope("steps", {"n": 2}))
         (*_, failed) = await all_of(backend, envelope("fail"))
@@ -323,7 +325,7 @@ async def test_any_mcp_server_is_a_worker_with_what_the_protocol_has() -> None:
 
 @pytest.mark.requirement("S33")
 async def test_a_flood_of_events_is_bounded() -> None:
-    """A reader who is slow misses events of the middle and is told how many."""
+    """A slow consumer misses some events and gets their number."""
 
     @streaming_tool
     async def flood(count: int) -> AsyncGenerator[Any]:
@@ -339,11 +341,11 @@ async def test_a_flood_of_events_is_bounded() -> None:
             await _until_there_is_no_more(backend)
             rest = [event async for event in stream]
     assert first.kind == "accepted"
-    said = [one.payload for one in rest if one.kind == "event"]
-    dropped = sum(one.get("dropped", 0) for one in said)
-    heard = [one for one in said if "data" in one]
-    assert len(heard) < 10_000
-    assert dropped + len(heard) == count
+    event_list = [one.payload for one in rest if one.kind == "event"]
+    dropped = sum(one.get("dropped", 0) for one in event_list)
+    received = [one for one in event_list if "data" in one]
+    assert len(received) < 10_000
+    assert dropped + len(received) == count
     assert rest[-1].payload["output"] == "done"
 
 
@@ -353,11 +355,11 @@ async def _until_there_is_no_more(backend: MCPBackend) -> None:
             await asyncio.sleep(0.01)
 
 
-# --- the wire
+# --- message format
 
 
-def test_an_envelope_arrives_as_it_was_sent() -> None:
-    """All but the clock: of a deadline travels how long it is from now."""
+def test_an_envelope_is_preserved() -> None:
+    """Only the deadline changes: it is sent as the remaining time."""
     sent = envelope(
         "echo",
         {"value": None},
@@ -390,16 +392,16 @@ def test_an_envelope_arrives_as_it_was_sent() -> None:
         None,
     ],
 )
-def test_a_call_that_makes_no_sense_is_refused(told: Any) -> None:
-    """A client of another release is told so; nothing is guessed."""
+def test_an_invalid_call_is_rejected(told: Any) -> None:
+    """A client of another release gets an error; the worker does not guess."""
     with pytest.raises(UserError):
         order_in({CALL_KEY: told}, "echo", {})
 
 
 @pytest.mark.requirement("S33")
 @given(JSON)
-def test_nothing_that_a_worker_sends_breaks_its_caller(sent: Any) -> None:
-    """What makes no sense is passed over."""
+def test_invalid_worker_messages_do_not_break_the_caller(sent: Any) -> None:
+    """Invalid messages are ignored."""
     call = CallEnvelope(call_id="a", tool="echo")
     for told in events_in({EVENTS_KEY: [sent, [0, "event", 1.5, sent]]}, call) or ():
         assert isinstance(told.payload, dict)

@@ -1,4 +1,4 @@
-"""Workers and callers that mean harm, or break: what a backend over MCP makes of them."""
+"""Remote workers and callers that are hostile or fail: the handling in the MCP backend."""
 
 from __future__ import annotations
 
@@ -59,21 +59,21 @@ async def all_of(backend: ToolBackend, call: CallEnvelope) -> list[CallEvent]:
 
 
 async def end_of(backend: ToolBackend, call: CallEnvelope) -> tuple[str, str]:
-    """Make a call, and give its status and what the model gets."""
+    """Make a call, and return its status and the model's output."""
     payload = (await all_of(backend, call))[-1].payload
     return str(payload["status"]), str(payload["output"])
 
 
 @contextlib.asynccontextmanager
 async def hostile(**options: Any) -> AsyncGenerator[tuple[HostileHTTP, MCPBackend]]:
-    """Give a server that fails as it is told, and a backend that takes it for a worker."""
+    """Yield a server that fails on request, and a backend that uses it as a worker."""
     async with HostileHTTP(modern=NEW) as server, MCPBackend(server.url, **options) as backend:
         yield server, backend
 
 
 @contextlib.asynccontextmanager
 async def worker_of(*tools: Any, **options: Any) -> AsyncGenerator[str]:
-    """Serve tools over HTTP, and give the address."""
+    """Serve tools over HTTP, and yield the address."""
     app = mcp_server(list(tools), **options)
     async with listening(app) as address:
         try:
@@ -83,7 +83,7 @@ async def worker_of(*tools: Any, **options: Any) -> AsyncGenerator[str]:
 
 
 def report(*records: Any, **more: Any) -> Callable[[Request], bytes]:
-    """Give a report of progress with events in it."""
+    """Return a fault that sends a progress report with events."""
 
     def make(request: Request) -> bytes:
         token = request.message["params"]["_meta"]["progressToken"]
@@ -95,18 +95,18 @@ def report(*records: Any, **more: Any) -> Callable[[Request], bytes]:
 
 
 def answer(**result: Any) -> Callable[[Request], bytes]:
-    """Give the answer to a call."""
+    """Return the response to a call."""
     given: dict[str, Any] = {"content": [], "resultType": "complete", **result}
     return lambda request: event({"jsonrpc": "2.0", "id": request.id, "result": given})
 
 
 def outcome(seq: Any = 9, **payload: Any) -> Callable[[Request], bytes]:
-    """Give the answer to a call, as a worker of ours would."""
+    """Return the response to a call in the form of a worker of this library."""
     told = {"seq": seq, "time": 1.0, "payload": {"status": "ok", "output": "fine", **payload}}
     return answer(_meta={OUTCOME_KEY: told})
 
 
-# --- a worker that sends nonsense
+# --- a worker that sends invalid messages
 
 
 @pytest.mark.requirement("S33")
@@ -121,8 +121,8 @@ def outcome(seq: Any = 9, **payload: Any) -> Callable[[Request], bytes]:
     ],
     ids=["time", "payload", "place", "progress", "total"],
 )
-async def test_numbers_that_no_float_holds_cost_nobody_his_connection(told: Any) -> None:
-    """A call beside it goes on, over the same connection."""
+async def test_numbers_beyond_a_float_do_not_break_the_connection(told: Any) -> None:
+    """A concurrent call continues over the same connection."""
     async with hostile() as (server, backend):
         server.next("tools/call", silence(server), sse(told, outcome(HUGE)))
         other = asyncio.create_task(end_of(backend, envelope("echo")))
@@ -145,8 +145,8 @@ async def test_numbers_that_no_float_holds_cost_nobody_his_connection(told: Any)
         {"status": "splendid"},
     ],
 )
-async def test_a_result_that_is_none_is_no_foreign_exception(payload: dict[str, Any]) -> None:
-    """What is not in the form of a result is read as that of any server."""
+async def test_an_invalid_result_raises_no_foreign_exception(payload: dict[str, Any]) -> None:
+    """A result without the worker's format is read as that of any MCP server."""
     async with hostile() as (server, backend):
         server.next("tools/call", sse(outcome(**payload)))
 
@@ -163,15 +163,14 @@ async def test_a_result_that_is_none_is_no_foreign_exception(payload: dict[str, 
 @pytest.mark.requirement("S33")
 @given(JSON)
 def test_any_result_of_a_server_can_be_read(sent: Any) -> None:
-    """A result is read whatever stands in it."""
     call = CallEnvelope(call_id="a", tool="echo")
     for raw in ({"content": sent}, {"structuredContent": sent}, {"isError": True, "content": sent}):
         assert result_in(raw).kind == "result"
     outcome_in({"_meta": {OUTCOME_KEY: {"seq": sent, "payload": {"status": "ok"}}}}, call)
 
 
-async def test_a_server_that_wants_to_ask_first_has_not_answered() -> None:
-    """A question is no result: it must not look like a call that went well."""
+async def test_an_input_request_is_not_a_result() -> None:
+    """A question must not look like a successful call."""
     asked = answer(resultType="input_required", inputRequests={"q": {}}, requestState="s")
     async with hostile() as (server, backend):
         server.next("tools/call", sse(asked))
@@ -181,8 +180,8 @@ async def test_a_server_that_wants_to_ask_first_has_not_answered() -> None:
 
 
 @pytest.mark.parametrize("code", [500, 520, 524])
-async def test_a_server_that_broke_may_have_run_the_call(code: int) -> None:
-    """Gateways have statuses of their own for a worker that they have lost."""
+async def test_a_gateway_error_means_that_the_call_may_have_run(code: int) -> None:
+    """Gateways have specific status codes for a lost worker."""
     async with hostile() as (server, backend):
         server.next("tools/call", status(code, b"<h1>oh</h1>"))
         ended, text = await end_of(backend, envelope("echo"))
@@ -192,8 +191,8 @@ async def test_a_server_that_broke_may_have_run_the_call(code: int) -> None:
 
 
 @pytest.mark.requirement("S23", "S14")
-async def test_a_redirect_takes_no_token_along() -> None:
-    """Another place gets nothing, whoever sends us there."""
+async def test_a_redirect_does_not_forward_the_token() -> None:
+    """Another host gets no token from a redirect."""
     async with (
         HostileHTTP(modern=NEW) as thief,
         hostile(token="a-token-of-the-worker") as (  # noqa: S106
@@ -207,11 +206,11 @@ async def test_a_redirect_takes_no_token_along() -> None:
         assert "a-token-of-the-worker" not in text
 
 
-# --- much of it
+# --- large amounts of data
 
 
 async def flight_of(reports: list[Any]) -> tuple[RemoteCall, WorkerCall]:
-    """Give an attempt that has heard some reports, and that nobody has read yet."""
+    """Return an attempt with some received reports that have not been read."""
 
     async def send(flight: RemoteCall) -> dict[str, Any]:
         for one in reports:
@@ -227,7 +226,7 @@ async def flight_of(reports: list[Any]) -> tuple[RemoteCall, WorkerCall]:
 @pytest.mark.requirement("S33")
 @pytest.mark.parametrize("kind", ["event", "heartbeat", "accepted", "started"])
 async def test_a_flood_of_any_kind_is_bounded(kind: str) -> None:
-    """A worker cannot fill the memory with signs of life either."""
+    """Keep-alive messages cannot fill the memory either."""
     flight, _ = await flight_of([[[n, kind, 1.0]] for n in range(20_000)])
     assert len(flight._told) <= 5_000
     read = [one async for one in flight]
@@ -235,8 +234,8 @@ async def test_a_flood_of_any_kind_is_bounded(kind: str) -> None:
 
 
 @pytest.mark.requirement("S33")
-async def test_large_events_that_nobody_reads_are_bounded() -> None:
-    """So are few of them that are large, however deep the text stands."""
+async def test_large_unread_events_are_bounded() -> None:
+    """A few large events are bounded too, however deep the text is nested."""
     opening = [[0, "accepted", 1.0], [1, "started", 1.0]]
     large = [[[n, "event", 1.0, {"a": {"b": ["x" * 1_000_000]}}]] for n in range(2, 150)]
     flight, _ = await flight_of([opening, *large])
@@ -248,8 +247,8 @@ async def test_large_events_that_nobody_reads_are_bounded() -> None:
 
 @pytest.mark.requirement("S33")
 @pytest.mark.parametrize("packed", [False, True])
-async def test_a_line_without_an_end_is_bounded(*, packed: bool) -> None:
-    """Neither a long event nor a small one that unpacks to a large one gets in."""
+async def test_an_endless_line_is_bounded(*, packed: bool) -> None:
+    """Neither a long event nor a small one that decompresses to a large one is accepted."""
     line = b'data: {"a": "' + b"x" * (3 << 20) + b'"}\n\n'
     headers = {"content-encoding": "gzip"} if packed else {}
     async with hostile(max_message=1 << 20) as (server, backend):
@@ -260,8 +259,8 @@ async def test_a_line_without_an_end_is_bounded(*, packed: bool) -> None:
 
 
 @pytest.mark.requirement("S33")
-async def test_an_error_page_without_an_end_is_bounded() -> None:
-    """Of a page beside a refusal a little is read."""
+async def test_an_endless_error_page_is_bounded() -> None:
+    """Only the beginning of an error page is read."""
 
     async def endless(request: Request, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 403 No\r\ncontent-type: text/plain\r\n\r\n")
@@ -277,8 +276,8 @@ async def test_an_error_page_without_an_end_is_bounded() -> None:
     assert len(text) < 2_000
 
 
-async def test_many_large_events_do_not_become_a_message_that_is_too_large() -> None:
-    """What is sent together stays small, however fast it is said."""
+async def test_many_large_events_are_split_into_small_messages() -> None:
+    """Batches stay small, however fast events are emitted."""
 
     @streaming_tool
     async def many() -> AsyncGenerator[Any]:
@@ -294,7 +293,7 @@ async def test_many_large_events_do_not_become_a_message_that_is_too_large() -> 
 
 @pytest.mark.requirement("S33")
 async def test_events_that_wait_for_the_result_are_bounded_at_the_worker() -> None:
-    """Without a way for events the latest are told with the result, and how many are not."""
+    """Without a stream, the latest events are sent with the result, and the rest is counted."""
 
     @streaming_tool
     async def many() -> AsyncGenerator[Any]:
@@ -314,19 +313,19 @@ async def test_events_that_wait_for_the_result_are_bounded_at_the_worker() -> No
     assert gaps + sum(one.type == "notify_stream_event" for one in heard) == 20_000
 
 
-# --- where and when
+# --- connections and loops
 
 
-async def test_a_worker_that_does_not_answer_keeps_one_call_waiting_and_not_the_others(
+async def test_an_unreachable_worker_delays_one_call_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """While one call looks whether it is there again, the others go to those that are."""
+    """While one call probes that worker, the others use the available ones."""
     monkeypatch.setattr(backend_module, "_DOWN", 0.0)
     async with HostileHTTP(modern=NEW) as dead, HostileHTTP(modern=NEW) as alive:
         urls = [dead.url, alive.url]
         await dead.stop()
         async with MCPBackend(urls, connect_timeout=15) as backend:
-            for _ in range(2):  # whichever of them comes first
+            for _ in range(2):  # either of them can come first
                 assert (await end_of(backend, envelope("echo")))[0] == "ok"
             dead.next("server/discover" if NEW else "initialize", silence(dead))
             await dead.start()
@@ -338,8 +337,8 @@ async def test_a_worker_that_does_not_answer_keeps_one_call_waiting_and_not_the_
             assert {ended for ended, _ in await asyncio.gather(*calls)} == {"ok"}
 
 
-async def test_health_sees_at_once_that_a_worker_is_back() -> None:
-    """Whoever only asks for health does not wait for a call to look."""
+async def test_a_health_check_notices_at_once_that_a_worker_is_back() -> None:
+    """It does not wait for a call to probe the worker."""
     async with HostileHTTP(modern=NEW) as server, MCPBackend(server.url) as backend:
         await server.stop()
         for _ in range(7):
@@ -348,8 +347,8 @@ async def test_health_sees_at_once_that_a_worker_is_back() -> None:
         assert (await backend.health()).ok
 
 
-async def test_a_call_that_is_cancelled_before_it_is_sent_again_is_not() -> None:
-    """`cancel` said that there was such a call, so it must not run once more."""
+async def test_a_call_cancelled_before_its_retry_is_not_sent_again() -> None:
+    """`cancel` reported that the call existed, so it must not run once more."""
     async with hostile() as (server, backend):
         server.next("tools/call", status(502))
         call = envelope("echo", idempotent=True)
@@ -370,8 +369,8 @@ async def test_a_call_that_is_cancelled_before_it_is_sent_again_is_not() -> None
 
 
 @pytest.mark.requirement("F44")
-async def test_news_for_a_loop_that_is_gone_harm_nobody() -> None:
-    """The connection belongs to another loop, whose calls go on."""
+async def test_events_for_a_closed_loop_do_not_affect_other_calls() -> None:
+    """The connection belongs to another loop, whose calls continue."""
 
     def elsewhere() -> RemoteCall:
         async def make() -> RemoteCall:
@@ -384,8 +383,8 @@ async def test_news_for_a_loop_that_is_gone_harm_nobody() -> None:
     flight.cancel()
 
 
-async def test_a_call_that_is_cancelled_at_any_moment_leaves_nothing() -> None:
-    """Wherever its caller stops waiting, the worker stops, and nothing is kept of it."""
+async def test_a_call_cancelled_at_any_moment_leaves_nothing_behind() -> None:
+    """Wherever its caller stops waiting, the worker stops and no state remains."""
     running = 0
 
     @streaming_tool
@@ -416,7 +415,7 @@ async def test_a_call_that_is_cancelled_at_any_moment_leaves_nothing() -> None:
 
 
 async def test_a_backend_that_is_closed_ends_its_calls() -> None:
-    """Those that run, and those that are about to be sent again."""
+    """This covers running calls and calls that are about to be sent again."""
     async with hostile() as (server, backend):
         server.next("tools/call", status(502), silence(server), silence(server), silence(server))
         calls = [
@@ -430,8 +429,8 @@ async def test_a_backend_that_is_closed_ends_its_calls() -> None:
     assert all("closed" in text for _, text in found)
 
 
-async def test_clocks_that_differ_change_no_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker whose clock is an hour ahead gives a call the time that it has."""
+async def test_different_clocks_do_not_change_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker whose clock is an hour ahead gives a call its full remaining time."""
     call = envelope("echo", deadline=time.time() + 30)
     meta = json.loads(json.dumps(meta_of(call, restart=0, heartbeat=1)))
     ahead = time.time() + 3_600
@@ -442,7 +441,7 @@ async def test_clocks_that_differ_change_no_deadline(monkeypatch: pytest.MonkeyP
 
 
 async def test_a_worker_knows_when_a_call_without_a_deadline_ends() -> None:
-    """A proxy between may never tell it that nobody waits any more."""
+    """A proxy in between may never report that the caller has left."""
     meta = meta_of(envelope("echo"), restart=0, heartbeat=1, most=60)
     order = order_in(meta, "echo", {})
     assert order is not None
@@ -455,19 +454,19 @@ async def test_a_worker_knows_when_a_call_without_a_deadline_ends() -> None:
     "told",
     [{"left": HUGE}, {"heartbeat": HUGE}, {"restart": 10**4_000}, {"restart": -5}, {"left": -1e9}],
 )
-def test_an_order_with_strange_numbers_is_read(told: dict[str, Any]) -> None:
-    """A client harms nobody with numbers."""
+def test_an_envelope_with_strange_numbers_is_read(told: dict[str, Any]) -> None:
+    """Numbers of a client must not break the worker."""
     order = order_in({CALL_KEY: {"v": 1, "call_id": "a", "attempt": 1, **told}}, "echo", {})
     assert order is not None
     assert order.restart == 0
 
 
-# --- whose it is
+# --- separation of callers
 
 
 @pytest.mark.requirement("S20")
-async def test_one_caller_that_acts_for_several_gets_each_one_its_own_answer() -> None:
-    """With one token, the same id for somebody else is another call."""
+async def test_calls_of_different_principals_with_one_token_are_separate() -> None:
+    """With one token, the same id for another principal is another call."""
     ran: list[str] = []
 
     @function_tool
@@ -486,8 +485,8 @@ async def test_one_caller_that_acts_for_several_gets_each_one_its_own_answer() -
     assert answers == ["1", "2", "1"]
 
 
-async def test_headers_are_made_from_the_context_of_the_call() -> None:
-    """`header_provider` sees whose call it is."""
+async def test_headers_are_created_from_the_context_of_the_call() -> None:
+    """`header_provider` gets the context of each call."""
     seen: list[Any] = []
 
     def headers(context: ToolContext[Any] | None) -> dict[str, str]:
@@ -506,8 +505,11 @@ async def test_headers_are_made_from_the_context_of_the_call() -> None:
     assert asked.headers["x-who"] == "ada"
 
 
-async def test_errors_of_calls_at_once_are_told_apart() -> None:
-    """Each caller reads the number of its own failure; what a tool catches stays unsaid."""
+async def test_errors_of_concurrent_calls_are_distinguished() -> None:
+    """Each caller gets the number of its own error.
+
+    Exceptions that a tool catches are not reported.
+    """
 
     @function_tool
     async def fail(text: str) -> str:
@@ -532,8 +534,8 @@ async def test_errors_of_calls_at_once_are_told_apart() -> None:
     assert {one["type"] for one in found} == {"RuntimeError"}
 
 
-async def test_a_worker_makes_what_it_needs_of_a_tool_once() -> None:
-    """The way of a call is short, and what is kept is bounded by the names of tools."""
+async def test_a_worker_prepares_each_tool_once() -> None:
+    """Later calls are fast, and the cache is bounded by the number of tools."""
 
     @function_tool
     def echo() -> str:
@@ -548,8 +550,8 @@ async def test_a_worker_makes_what_it_needs_of_a_tool_once() -> None:
     assert len(worker._hidden) == 1
 
 
-async def test_a_text_that_is_no_json_is_no_answer() -> None:
-    """A page that says "log in" was no worker: nothing was run, or nobody knows."""
+async def test_a_text_that_is_not_json_is_not_an_answer() -> None:
+    """For a login page the call was not run, or its outcome is unknown."""
     async with hostile() as (server, backend):
         server.next("tools/call", typed("text/html", b"<html>log in</html>"))
         assert (await end_of(backend, envelope("echo")))[0] in {"tool_error", "lost"}

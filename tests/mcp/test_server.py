@@ -1,4 +1,4 @@
-"""Our tools as a server, seen by clients of the SDK and by clients that keep to nothing."""
+"""The MCP server of this library, with SDK clients and with clients that break the protocol."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from agents_tools import (
 from agents_tools.errors import UserError
 from agents_tools.mcp import mcp_server, serve, serve_async
 from agents_tools.mcp.server import MCPApp, MCPRequest
-from tests.mcp.peers import listening as program_listening, ours
+from tests.mcp.peers import listening as program_listening, own_server_command
 from tests.mcp.served import wait as wait_in
 from tests.mcp.small import LINE, listening
 from tests.scale import IS_FULL
@@ -51,7 +51,7 @@ httpx: Any = importlib.import_module("httpx" if LINE == 1 else "httpx2")
 SdkError: type[Exception] = mcp.McpError if LINE == 1 else mcp.MCPError
 
 BOUND = 45.0
-"""Seconds for what takes none: a test that waits longer has found a wait without an end."""
+"""Seconds after which a wait counts as endless."""
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 NEEDS_TWO = pytest.mark.skipif(LINE < 2, reason="line 1 of the SDK knows no other era")
 ERAS = pytest.mark.parametrize("era", [LEGACY, pytest.param(MODERN, marks=NEEDS_TWO)])
@@ -242,13 +242,13 @@ async def reached(how: str, era: str, tools: Any = None, **options: Any) -> Asyn
 HOWS = pytest.mark.parametrize("how", ["memory", "http", "sessions"])
 
 
-# --- what is offered
+# --- tool lists and calls
 
 
 @HOWS
 @ERAS
 async def test_tools_are_listed_and_called(how: str, era: str) -> None:
-    """In both eras, with sessions and without, the same tools do the same."""
+    """The tools behave the same in both eras, with and without sessions."""
     async with reached(how, era) as one:
         assert one.version == era
         assert [tool["name"] for tool in (await one.list())["tools"]] == [t.name for t in TOOLS]
@@ -260,14 +260,14 @@ async def test_tools_are_listed_and_called(how: str, era: str) -> None:
 
 @ERAS
 async def test_a_program_serves_tools_on_stdin_and_stdout(era: str) -> None:
-    async with asyncio.timeout(BOUND), client(ours("stdio"), era) as one:
+    async with asyncio.timeout(BOUND), client(own_server_command("stdio"), era) as one:
         assert "add" in {tool["name"] for tool in (await one.list())["tools"]}
         assert await one.text("add", a=1, b=2) == "3"
 
 
 @ERAS
 async def test_lists_have_pages(era: str) -> None:
-    """In the order of names; a cursor says nothing, and one that is none is refused."""
+    """Tools are in the order of names; cursors are opaque, and an invalid cursor is rejected."""
     async with reached("http", era, page_size=3) as one:
         names: list[str] = []
         cursors: list[str] = []
@@ -293,7 +293,7 @@ async def test_lists_have_pages(era: str) -> None:
 
 @HOWS
 @ERAS
-async def test_a_tool_that_is_none_is_an_error_with_the_nearest_name(how: str, era: str) -> None:
+async def test_an_unknown_tool_is_an_error_with_the_nearest_name(how: str, era: str) -> None:
     async with reached(how, era) as one:
         texts: list[str] = []
         for wrong in ("wrods", "xyz", "", "w" * 500):
@@ -312,8 +312,8 @@ async def test_a_tool_that_is_none_is_an_error_with_the_nearest_name(how: str, e
 
 @HOWS
 @ERAS
-async def test_bad_arguments_are_a_result_that_says_how_to_mend_them(how: str, era: str) -> None:
-    """A model reads it; an error of the protocol it would never see."""
+async def test_bad_arguments_are_a_result_that_explains_the_fix(how: str, era: str) -> None:
+    """The model reads results; it would never see a protocol error."""
     async with reached(how, era) as one:
         result = await one.call("add", {"a": "many", "b": 1})
         assert result["isError"] is True
@@ -332,10 +332,10 @@ Invalid arguments for tool 'add':
 
 @HOWS
 @ERAS
-async def test_what_is_nobodys_business_is_hidden(
+async def test_internal_errors_are_hidden(
     how: str, era: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The client gets a number, and whoever has the log finds by it what has happened."""
+    """The client gets an error number that is also in the log."""
     caplog.set_level(logging.ERROR, "agents_tools.mcp")
     async with reached(how, era) as one:
         result = await one.call("fail")
@@ -352,14 +352,14 @@ async def test_what_is_nobodys_business_is_hidden(
 
 
 @ERAS
-async def test_failures_are_shown_where_that_is_wanted(era: str) -> None:
+async def test_error_texts_are_shown_if_enabled(era: str) -> None:
     async with reached("memory", era, errors="show") as one:
         result = await one.call("fail")
         assert CANARY in result["content"][0]["text"]
 
 
-async def test_a_failure_can_have_words_of_its_own() -> None:
-    """Those of the tool itself come before what is usual."""
+async def test_a_tool_can_set_its_own_error_text() -> None:
+    """The text of the tool itself takes precedence over the default."""
 
     @function_tool(failure_error_function=lambda _ctx, _error: "Try tomorrow.")
     def later() -> str:
@@ -375,8 +375,8 @@ async def test_a_failure_can_have_words_of_its_own() -> None:
 
 @HOWS
 @ERAS
-async def test_results_have_the_structure_that_was_promised(how: str, era: str) -> None:
-    """An object as it is; anything else within one, where the era wants objects only."""
+async def test_results_match_the_output_schema(how: str, era: str) -> None:
+    """An object is sent unchanged; other values are wrapped where the era requires objects."""
     async with reached(how, era) as one:
         listed = {tool["name"]: tool for tool in (await one.list())["tools"]}
         whole = (await one.call("shelf", {"name": "tea"}))["structuredContent"]
@@ -392,7 +392,7 @@ async def test_results_have_the_structure_that_was_promised(how: str, era: str) 
 
 @HOWS
 @ERAS
-async def test_each_kind_of_content_is_written_as_the_protocol_has_it(how: str, era: str) -> None:
+async def test_each_kind_of_content_is_serialized_for_the_protocol(how: str, era: str) -> None:
     async with reached(how, era) as one:
         result = await one.call("pieces")
     assert result["content"] == snapshot(
@@ -429,7 +429,7 @@ async def test_each_kind_of_content_is_written_as_the_protocol_has_it(how: str, 
 
 @HOWS
 @ERAS
-async def test_progress_grows_and_is_all_there_before_the_result(how: str, era: str) -> None:
+async def test_progress_increases_and_arrives_before_the_result(how: str, era: str) -> None:
     heard: list[tuple[float, float | None, str | None]] = []
 
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:
@@ -449,13 +449,13 @@ async def test_progress_grows_and_is_all_there_before_the_result(how: str, era: 
     assert at_result == len(heard), "nothing came after the result"
 
 
-async def test_without_a_wish_for_progress_there_is_none() -> None:
+async def test_progress_is_sent_only_on_request() -> None:
     async with reached("http", LEGACY) as one:
         assert await one.text("steps", n=3) == "3 steps"
 
 
 async def test_plain_json_instead_of_a_stream() -> None:
-    """`json_response=True`: there is no progress, and everything else is there."""
+    """With `json_response=True` there is no progress; everything else works."""
     async with serving(json_response=True) as url, httpx.AsyncClient() as http:
         response = await http.post(
             url, json=request("tools/call", name="add", arguments={"a": 1}), headers=HEADERS
@@ -470,8 +470,8 @@ async def test_plain_json_instead_of_a_stream() -> None:
 @pytest.mark.skipif(LINE < 2, reason="of a task that is cancelled line 1 of the SDK tells nobody")
 @HOWS
 @ERAS
-async def test_a_call_that_its_client_gives_up_is_cancelled(how: str, era: str) -> None:
-    """What the tool has to put in order is put in order."""
+async def test_a_call_cancelled_by_its_client_is_cancelled(how: str, era: str) -> None:
+    """The cleanup of the tool runs."""
     began, ended = asyncio.Event(), asyncio.Event()
 
     @function_tool
@@ -495,8 +495,8 @@ async def test_a_call_that_its_client_gives_up_is_cancelled(how: str, era: str) 
         assert await one.text("words") == "hello"
 
 
-async def test_a_client_that_hangs_up_ends_its_call() -> None:
-    """Over HTTP without sessions that is all the server gets to know."""
+async def test_a_disconnect_of_the_client_cancels_its_call() -> None:
+    """Over HTTP without sessions this is the only signal that the server gets."""
     began, ended = asyncio.Event(), asyncio.Event()
 
     @function_tool
@@ -522,7 +522,7 @@ async def test_a_client_that_hangs_up_ends_its_call() -> None:
 
 
 class Shop:
-    """Something whose tools change."""
+    """A provider whose tools change."""
 
     def __init__(self, *tools: Tool) -> None:
         self.tools = list(tools)
@@ -531,8 +531,8 @@ class Shop:
         return self.tools
 
 
-async def test_clients_of_a_session_are_told_of_changes() -> None:
-    """Up to 2025-11-25."""
+async def test_clients_with_a_session_are_notified_of_changes() -> None:
+    """This is the protocol up to 2025-11-25."""
     told = asyncio.Event()
 
     async def on_message(message: Any) -> None:
@@ -545,7 +545,7 @@ async def test_clients_of_a_session_are_told_of_changes() -> None:
         async with client(f"{address}/mcp", LEGACY, message_handler=on_message) as one:
             assert [tool["name"] for tool in (await one.list())["tools"]] == ["add"]
             shop.tools.append(words)
-            while not told.is_set():  # the stream of news may not be there yet
+            while not told.is_set():  # the notification stream may not be open yet
                 await app.tools_changed()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(0.3):
@@ -555,8 +555,8 @@ async def test_clients_of_a_session_are_told_of_changes() -> None:
 
 @NEEDS_TWO
 @pytest.mark.parametrize("how", ["memory", "http"])
-async def test_clients_that_listen_are_told_of_changes(how: str) -> None:
-    """From 2026-07-28 on."""
+async def test_clients_that_subscribe_are_notified_of_changes(how: str) -> None:
+    """This is the protocol from 2026-07-28."""
     shop = Shop(add)
     app = mcp_server(shop)
     async with asyncio.timeout(BOUND), contextlib.AsyncExitStack() as stack:
@@ -573,7 +573,7 @@ async def test_clients_that_listen_are_told_of_changes(how: str) -> None:
         assert [tool.name for tool in listed.tools] == ["words"]
 
 
-async def test_tools_that_are_gone_are_not_called() -> None:
+async def test_removed_tools_cannot_be_called() -> None:
     shop = Shop(add, words)
     async with reached("memory", LEGACY, shop) as one:
         assert await one.text("words") == "hello"
@@ -582,8 +582,8 @@ async def test_tools_that_are_gone_are_not_called() -> None:
             await one.call("words")
 
 
-def test_two_tools_of_a_name_are_refused() -> None:
-    """Which of them a client would get nobody could say."""
+def test_two_tools_of_one_name_are_rejected() -> None:
+    """A call by that name would be ambiguous."""
     with pytest.raises(UserError) as caught:
         mcp_server([add, function_tool(lambda: 1, name_override="add")])
     assert str(caught.value) == snapshot(
@@ -605,13 +605,13 @@ def test_two_tools_of_a_name_are_refused() -> None:
         {"authorization_servers": ["https://there.example"]},
     ],
 )
-def test_what_cannot_work_is_refused_before_anything_listens(wrong: dict[str, Any]) -> None:
+def test_invalid_options_are_rejected_before_the_server_listens(wrong: dict[str, Any]) -> None:
     options: dict[str, Any] = {"tools": TOOLS, **wrong}
     with pytest.raises(UserError):
         mcp_server(**options)
 
 
-# --- who calls
+# --- authentication and context
 
 
 @function_tool
@@ -650,8 +650,8 @@ async def test_tools_see_their_request_without_credentials(era: str) -> None:
 
 
 @ERAS
-async def test_an_application_gives_its_tools_what_they_need(era: str) -> None:
-    """`context=`: made of the request, for each call."""
+async def test_an_application_creates_the_context_of_its_tools(era: str) -> None:
+    """`context=` is called with the request of each call."""
 
     @function_tool
     def user(ctx: ToolContext[str]) -> str:
@@ -672,7 +672,7 @@ GOOD = "a-token-of-sixteen-characters"
 
 
 class Verifier:
-    """A verifier as the SDK has them."""
+    """A verifier with the interface of the SDK."""
 
     async def verify_token(self, token: str) -> Any:
         from mcp.server.auth.provider import AccessToken
@@ -683,8 +683,8 @@ class Verifier:
 
 
 @pytest.mark.parametrize("auth", [GOOD, Verifier()])
-async def test_only_who_has_a_token_gets_in(auth: Any) -> None:
-    """Each method is refused without one, and the answer says how to come back."""
+async def test_a_token_is_required(auth: Any) -> None:
+    """Each method is rejected without one, and the response describes the authentication."""
     async with serving([whoami], auth=auth) as url, httpx.AsyncClient() as http:
         for headers in (
             {},
@@ -736,7 +736,7 @@ INITIALIZE: dict[str, Any] = {
 
 
 async def test_any_of_several_servers_answers_any_request() -> None:
-    """Stateless: what begins with one goes on with the other, as behind a load balancer."""
+    """Requests are stateless: a client can switch servers, as behind a load balancer."""
     async with (
         asyncio.timeout(BOUND),
         serving(json_response=True) as first,
@@ -764,8 +764,8 @@ CLIENTS = 200 if IS_FULL else 40
 @pytest.mark.requirement("S24")
 @pytest.mark.parametrize("json_response", [True, False])
 @pytest.mark.timeout(120)
-async def test_s24_clients_never_get_what_is_for_another(*, json_response: bool) -> None:
-    """Many clients at once, all with the same ids, each with payloads of its own."""
+async def test_s24_clients_never_get_the_data_of_another_client(*, json_response: bool) -> None:
+    """Many clients call at once with the same ids and different payloads."""
     async with (
         serving([echo], json_response=json_response, max_concurrency=1_000) as url,
         httpx.AsyncClient(
@@ -791,8 +791,8 @@ async def test_s24_clients_never_get_what_is_for_another(*, json_response: bool)
 @pytest.mark.requirement("S24")
 @HOWS
 @ERAS
-async def test_s24_calls_of_many_clients_of_the_sdk_are_kept_apart(how: str, era: str) -> None:
-    """Each of them counts its requests from the same number on."""
+async def test_s24_calls_of_many_sdk_clients_are_separate(how: str, era: str) -> None:
+    """All of them start with the same request number."""
     async with asyncio.timeout(BOUND), contextlib.AsyncExitStack() as stack:
         app = mcp_server([echo], stateless=how != "sessions", max_concurrency=1_000)
         target: Any = app
@@ -809,17 +809,17 @@ async def test_s24_calls_of_many_clients_of_the_sdk_are_kept_apart(how: str, era
         await asyncio.gather(*(one() for _ in range(20)))
 
 
-# --- the end
+# --- shutdown
 
 
 @pytest.mark.parametrize("signal_name", ["SIGTERM", "SIGINT"])
 @pytest.mark.parametrize("transport", ["http", "sessions"])
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.timeout(120)
-async def test_a_signal_ends_the_program_in_order(
+async def test_a_signal_shuts_the_program_down(
     tmp_path: Path, transport: str, signal_name: str
 ) -> None:
-    """With a call in flight: the tool puts in order what it has to."""
+    """During a call, the cleanup of the tool runs."""
     with program_listening([sys.executable, "-m", "tests.mcp.test_server", transport]) as program:
         url = (await asyncio.to_thread(program.wait_for, "http")).strip()
         async with httpx.AsyncClient(headers=HEADERS, timeout=60) as http:
@@ -842,7 +842,7 @@ async def test_a_signal_ends_the_program_in_order(
 
 
 async def test_a_server_of_this_loop_ends_when_it_is_cancelled() -> None:
-    """With a call in flight; its port is free again."""
+    """A call is running; its port is free again afterwards."""
     began, ended = asyncio.Event(), asyncio.Event()
 
     @function_tool
@@ -880,8 +880,8 @@ async def test_a_server_of_this_loop_ends_when_it_is_cancelled() -> None:
 # --- stdin and stdout
 
 
-class Pipe:
-    """Our server as a program, with nothing between its lines and the test."""
+class PipedServer:
+    """The server as a program, with direct access to its lines."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
@@ -893,7 +893,7 @@ class Pipe:
         await self.process.stdin.drain()
 
     async def answer(self) -> Answer:
-        """Give the next line, which is a message or the test fails."""
+        """Return the next line, which must be a message."""
         assert self.process.stdout is not None
         line = await self.process.stdout.readline()
         assert line, "the server has ended"
@@ -904,16 +904,16 @@ class Pipe:
         return await self.answer()
 
     async def works(self) -> None:
-        """Show that the next request is answered."""
+        """Check that the next request is answered."""
         number = secrets.token_hex(4)
         answer = await self.ask("tools/call", number, name="add", arguments={"a": 1, "b": 2})
         assert (answer["id"], answer["result"]["content"][0]["text"]) == (number, "3")
 
 
 @contextlib.asynccontextmanager
-async def piped() -> AsyncGenerator[Pipe]:
-    """Start our server as a program, and begin a session."""
-    program, *args = ours("stdio")
+async def piped() -> AsyncGenerator[PipedServer]:
+    """Start the server as a program, and initialize a session."""
+    program, *args = own_server_command("stdio")
     process = await asyncio.create_subprocess_exec(
         program, *args,
         stdin=asyncio.subprocess.PIPE,
@@ -923,7 +923,7 @@ async def piped() -> AsyncGenerator[Pipe]:
     )  # fmt: skip
     try:
         async with asyncio.timeout(BOUND):
-            pipe = Pipe(process)
+            pipe = PipedServer(process)
             answer = await pipe.ask("initialize", **INITIALIZE)
             assert answer["result"]["protocolVersion"] == LEGACY
             await pipe.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
@@ -978,8 +978,8 @@ GARBAGE: dict[str, tuple[bytes, int | None]] = {
 
 
 @pytest.mark.requirement("S25")
-async def test_s25_a_line_of_garbage_costs_only_itself() -> None:
-    """It is answered, so that nobody waits, and the next request works."""
+async def test_s25_an_invalid_line_does_not_affect_other_requests() -> None:
+    """It gets an error response, and the next request works."""
     async with piped() as pipe:
         for kind, (line, code) in GARBAGE.items():
             await pipe.send(line)
@@ -992,8 +992,8 @@ async def test_s25_a_line_of_garbage_costs_only_itself() -> None:
 
 
 @pytest.mark.requirement("S25")
-async def test_s25_a_thousand_lines_of_garbage_cost_only_themselves() -> None:
-    """One bad message must not end the service of the others."""
+async def test_s25_a_thousand_invalid_lines_do_not_affect_other_requests() -> None:
+    """Bad messages must not end the service for other requests."""
     async with piped() as pipe:
         for _ in range(1_000):
             await pipe.send(secrets.token_bytes(20).replace(b"\n", b"").strip() + b"!")
@@ -1003,7 +1003,7 @@ async def test_s25_a_thousand_lines_of_garbage_cost_only_themselves() -> None:
 
 
 def _damaged(frame: bytes, chance: random.Random) -> bytes:
-    """Give a frame in which a few bytes are changed, left out or doubled."""
+    """Return a frame in which a few bytes are changed, removed or doubled."""
     data = bytearray(frame)
     for _ in range(chance.randrange(1, 4)):
         at = chance.randrange(len(data))
@@ -1015,7 +1015,7 @@ def _damaged(frame: bytes, chance: random.Random) -> bytes:
 
 @pytest.mark.requirement("S25")
 async def test_s25_after_each_of_many_damaged_frames_the_server_answers() -> None:
-    """Frames that are nearly right go further in than noise does."""
+    """Frames that are almost valid reach deeper code than noise does."""
     chance = random.Random(25)  # noqa: S311 - the same frames each time
     call = request("tools/call", 7, name="add", arguments={"a": 1, "b": 2})
     frames = [json.dumps(one).encode() for one in (call, request("ping", 7), request("tools/list"))]
@@ -1025,11 +1025,11 @@ async def test_s25_after_each_of_many_damaged_frames_the_server_answers() -> Non
             ping = f"ping {number}"
             await pipe.send(request("ping", ping))
             while (await pipe.answer()).get("id") != ping:
-                pass  # what the damaged frame was answered with, if it was
+                pass  # the response to the damaged frame, if any
         await pipe.works()
 
 
-async def test_empty_lines_and_windows_line_ends_are_nothing() -> None:
+async def test_empty_lines_and_windows_line_ends_are_accepted() -> None:
     async with piped() as pipe:
         for line in (b"", b"  ", b"\r"):
             await pipe.send(line)
@@ -1038,8 +1038,8 @@ async def test_empty_lines_and_windows_line_ends_are_nothing() -> None:
         assert (await pipe.answer())["id"] == 9
 
 
-async def test_requests_before_the_session_are_refused_and_cost_nothing() -> None:
-    """A client that forgets to begin gets an error, and can begin after it."""
+async def test_requests_before_initialize_are_rejected() -> None:
+    """A client that skips `initialize` gets an error, and can initialize after it."""
     async with piped() as pipe:
         again = await pipe.ask("initialize", 2, **INITIALIZE)
         assert again["id"] == 2
@@ -1047,8 +1047,8 @@ async def test_requests_before_the_session_are_refused_and_cost_nothing() -> Non
 
 
 @ERAS
-async def test_what_tools_print_is_not_on_the_wire(era: str, tmp_path: Path) -> None:
-    """Prints, and what a child of the tool writes to descriptor 1."""
+async def test_output_of_tools_is_not_on_the_protocol_stream(era: str, tmp_path: Path) -> None:
+    """This covers prints, and the output of child processes to descriptor 1."""
     script = tmp_path / "noisy.py"
     root = Path(__file__).parents[2]
     script.write_text(
@@ -1066,7 +1066,7 @@ async def test_what_tools_print_is_not_on_the_wire(era: str, tmp_path: Path) -> 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize("signal_name", ["SIGTERM", "SIGINT"])
 async def test_a_program_on_a_pipe_ends_by_a_signal(tmp_path: Path, signal_name: str) -> None:
-    """With a call in flight, and without waiting for its client."""
+    """This holds during a call, and without waiting for its client."""
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(contextlib.suppress(AssertionError))
         pipe = await stack.enter_async_context(piped())

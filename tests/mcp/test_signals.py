@@ -46,7 +46,7 @@ async def answers(address: str) -> bool:
 
 @pytest.mark.parametrize("first", [0, 1])
 async def test_servers_that_end_in_any_order_leave_the_signals_as_they_were(first: int) -> None:
-    """A handler that is left behind would make the process deaf to SIGTERM."""
+    """A leftover handler would make the process ignore SIGTERM."""
     before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
     async with asyncio.timeout(BOUND), asyncio.TaskGroup() as group:
         servers = [await started(group), await started(group)]
@@ -74,8 +74,8 @@ async def test_one_signal_ends_all_servers_and_reaches_the_program_once() -> Non
         signal.signal(signal.SIGTERM, before)
 
 
-async def test_a_server_after_a_signal_streams_as_the_first_did() -> None:
-    """A program that was interrupted may serve again."""
+async def test_a_server_started_after_a_signal_can_stream() -> None:
+    """A program can serve again after an interrupt."""
     heard: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _frame: heard.append(number))
     try:
@@ -90,8 +90,8 @@ async def test_a_server_after_a_signal_streams_as_the_first_did() -> None:
         signal.signal(signal.SIGTERM, before)
 
 
-async def test_a_signal_to_our_server_does_not_end_the_streams_of_an_app_served_later() -> None:
-    """What the SDK streams with would go on telling every stream of the process to end."""
+async def test_a_signal_does_not_end_the_streams_of_a_later_app() -> None:
+    """Otherwise the SDK's stream library would keep ending every stream of the process."""
     heard: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _frame: heard.append(number))
     try:

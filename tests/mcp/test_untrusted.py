@@ -1,4 +1,4 @@
-"""What a server says about a tool is made harmless before a model or a person sees it."""
+"""Texts of a server about its tools are sanitized before a model or a person sees them."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def assert_clean(value: Any) -> None:
 @pytest.mark.parametrize("poison", POISON.values(), ids=POISON)
 @pytest.mark.parametrize("place", CLEANED.values(), ids=CLEANED)
 def test_s15_a_poisoned_text_is_cleaned(place: Poisoned, poison: str) -> None:
-    """A model must not read what a person who looks at the tool cannot see."""
+    """The model must not read text that is invisible to a person."""
     wire = place(f"Ignore{poison} what was said")
     before = copy.deepcopy(wire)
     clean = clean_tool(wire)
@@ -147,18 +147,16 @@ def test_s15_a_poisoned_text_is_cleaned(place: Poisoned, poison: str) -> None:
 @pytest.mark.requirement("S15")
 @pytest.mark.parametrize("poison", POISON.values(), ids=POISON)
 @pytest.mark.parametrize("place", REFUSED.values(), ids=REFUSED)
-def test_s15_poison_in_what_cannot_be_changed_refuses_the_tool(
-    place: Poisoned, poison: str
-) -> None:
-    """Cleaned, it would ask for other arguments than the server takes."""
+def test_s15_poison_in_a_fixed_field_rejects_the_tool(place: Poisoned, poison: str) -> None:
+    """A cleaned name would differ from the argument that the server accepts."""
     with pytest.raises(UnusableTool) as refused:
         clean_tool(place(f"a{poison}b"))
     assert_clean(str(refused.value))
 
 
 @pytest.mark.parametrize("place", [*CLEANED.values(), *REFUSED.values()], ids=[*CLEANED, *REFUSED])
-def test_texts_without_poison_stay_as_they_are(place: Poisoned) -> None:
-    """Other languages, emoji and line breaks are no attack."""
+def test_texts_without_poison_are_unchanged(place: Poisoned) -> None:
+    """Other languages, emoji and line breaks are not attacks."""
     text = "Prüfe 東京 ☀️ 1️⃣ №\tשלמה\nشكر ©️"
     clean = clean_tool(place(text))
     assert not [one for one in clean.findings if "removed" in one or "holds" in one]
@@ -192,15 +190,15 @@ def test_texts_without_poison_stay_as_they_are(place: Poisoned) -> None:
         ("1️⃣ 1\ufe0f", "1️⃣ 1", ["removed invisible characters: 1 U+FE0F"]),
     ],
 )  # fmt: skip
-def test_what_cannot_be_seen_is_removed_and_named(
+def test_invisible_characters_are_removed_and_reported(
     text: str, cleaned: str, findings: list[str]
 ) -> None:
-    """Whoever reads the log learns what a server tried."""
+    """The log shows what the server tried."""
     assert clean_text(text, 100) == (cleaned, findings)
 
 
 def test_a_long_text_is_cut_with_a_note() -> None:
-    """A model sees that there was more."""
+    """The model sees that the text was longer."""
     text, findings = clean_text("x" * 5_000, 4_096)
     assert text == "x" * 4_096 + " … [cut: 904 characters]"
     assert findings == ["cut 904 of 5,000 characters"]
@@ -221,8 +219,8 @@ def test_nothing_that_is_unsafe_to_show_counts_as_visible() -> None:
 
 
 @given(st.lists(st.sampled_from([*POISON.values(), "❤", "1", "\u20e3", "\r", "\x1b]"]) | st.text()))
-def test_clean_text_is_clean(pieces: list[str]) -> None:
-    """No combination builds what has just been removed, and cleaning twice changes nothing."""
+def test_sanitizing_is_idempotent(pieces: list[str]) -> None:
+    """No combination recreates what has been removed."""
     text, _ = clean_text("".join(pieces), 10_000)
     assert not has_hidden(text)
     assert clean_text(text, 10_000) == (text, [])
@@ -232,7 +230,7 @@ def test_clean_text_is_clean(pieces: list[str]) -> None:
 
 
 def test_only_texts_for_people_are_cleaned() -> None:
-    """A property may be named as a keyword is, and data may look like a schema."""
+    """A property can have the name of a keyword, and data can look like a schema."""
     schema: dict[str, Any] = {
         "type": "object",
         "properties": {
@@ -261,7 +259,7 @@ def test_only_texts_for_people_are_cleaned() -> None:
 
 
 def test_a_schema_without_a_type_describes_an_object() -> None:
-    """Arguments are always an object; model providers want to read it."""
+    """Arguments are always an object, and model providers require the type."""
     clean, findings = clean_schema({"properties": {}, "description": None})
     assert clean == {"type": "object", "properties": {}}
     assert findings == ["description: dropped, it is not a string", "type: added, it was missing"]
@@ -303,14 +301,14 @@ LOOP["not"] = LOOP
         ({"properties": {"a\u202e": {}}}, "in properties the name 'a<U+202E>' contains controls of the writing direction"),
     ],
 )  # fmt: skip
-def test_a_schema_that_cannot_be_used_is_refused(schema: object, reason: str) -> None:
-    """The reason is what an application shows of a tool that is left out."""
+def test_an_unusable_schema_is_rejected(schema: object, reason: str) -> None:
+    """An application shows the reason for the skipped tool."""
     with pytest.raises(UnusableTool, match=re.escape(reason)):
         clean_schema(schema)
 
 
-def test_a_schema_at_the_limits_is_taken() -> None:
-    """The limits are what is allowed, not what is refused."""
+def test_a_schema_at_the_limits_is_accepted() -> None:
+    """The limits are inclusive."""
     assert clean_schema(nested(32))[0] == nested(32)
     assert clean_schema({"type": "object", "enum": [0] * 19_997})[1] == []
     size = len(json.dumps({"type": "object", "pattern": ""}))
@@ -318,7 +316,7 @@ def test_a_schema_at_the_limits_is_taken() -> None:
 
 
 def test_local_references_are_kept() -> None:
-    """What leads to a place in the same schema is how recursive schemas are written."""
+    """Recursive schemas use references within the same schema."""
     schema = {"type": "object", "$ref": "#/$defs/a", "$defs": {"a": {"not": {"$ref": "#"}}}}
     assert clean_schema(schema) == (schema, [])
 
@@ -335,8 +333,8 @@ json_values = st.recursive(
 
 
 @given(json_values)
-def test_any_schema_is_cleaned_or_refused(schema: Any) -> None:
-    """Whatever a server sends, nothing else is raised, and the second time changes nothing."""
+def test_any_schema_is_cleaned_or_rejected(schema: Any) -> None:
+    """No other exception is raised, and cleaning again changes nothing."""
     before = copy.deepcopy(schema)
     try:
         clean, _ = clean_schema(schema)
@@ -371,8 +369,8 @@ def test_any_schema_is_cleaned_or_refused(schema: Any) -> None:
         ),
     ],
 )
-def test_a_tool_that_cannot_be_used_is_refused(wire: object, reason: str) -> None:
-    """One bad tool must be left out with a reason, not the whole server."""
+def test_an_unusable_tool_is_rejected(wire: object, reason: str) -> None:
+    """One bad tool is skipped with a reason, not the whole server."""
     with pytest.raises(UnusableTool, match=f"^{re.escape(reason)}$"):
         clean_tool(wire)
 
@@ -410,10 +408,10 @@ def test_a_tool_that_cannot_be_used_is_refused(wire: object, reason: str) -> Non
         ({"inputschema": {}}, {}, ["'inputschema': dropped, it is not part of the protocol"]),
     ],
 )
-def test_odd_parts_are_dropped(
+def test_invalid_optional_fields_are_dropped(
     parts: dict[str, Any], kept: dict[str, Any], findings: list[str]
 ) -> None:
-    """What a tool can be without never makes it unusable."""
+    """An optional field never makes a tool unusable."""
     clean = clean_tool(tool(**parts))
     assert clean.wire == tool(**kept)
     assert list(clean.findings) == findings
@@ -421,7 +419,7 @@ def test_odd_parts_are_dropped(
 
 @pytest.mark.requirement("S15")
 def test_texts_of_a_tool_are_cut_at_their_own_limits() -> None:
-    """A tool may say more than a parameter; both limits can be set."""
+    """A tool description can be longer than that of a parameter; both limits can be set."""
     long = "x" * 5_000
     wire = with_city(description=long) | {"description": long, "title": long}
     clean = clean_tool(wire).wire
@@ -435,7 +433,7 @@ def test_texts_of_a_tool_are_cut_at_their_own_limits() -> None:
     assert city["description"] == "x" * 5 + " … [cut: 4995 characters]"
 
 
-def test_findings_are_few() -> None:
+def test_the_number_of_findings_is_bounded() -> None:
     """A server cannot flood the log."""
     properties = {f"p{number}": {"description": "\u200b"} for number in range(1_000)}
     findings = clean_tool(with_schema({"properties": properties})).findings
@@ -446,8 +444,8 @@ def test_findings_are_few() -> None:
 # --- names
 
 
-def test_names_are_prefixed_and_made_plain() -> None:
-    """Every provider takes them, and two servers never share one by chance."""
+def test_names_are_prefixed_and_normalized() -> None:
+    """Every provider accepts them, and two servers never share one by chance."""
     assert public_names("s", ["get.user", "list-all", "東京"], prefix="my srv") == {
         "get.user": "my_srv_get_user",
         "list-all": "my_srv_list-all",
@@ -456,8 +454,8 @@ def test_names_are_prefixed_and_made_plain() -> None:
     assert public_names("s", ["get/user"], prefix=None) == {"get/user": "get_user"}
 
 
-def test_of_names_that_become_the_same_the_plain_one_stays() -> None:
-    """A tool cannot take the name of another by being listed first."""
+def test_of_colliding_names_the_unmodified_one_is_kept() -> None:
+    """A tool cannot take the name of another one by being listed first."""
     names = public_names("s", ["a.b", "a/b", "a_b"], prefix="s")
     assert names["a_b"] == "s_a_b"
     assert all(re.fullmatch(r"s_a_b_[0-9a-f]{8}", names[name]) for name in ("a.b", "a/b"))
@@ -465,7 +463,7 @@ def test_of_names_that_become_the_same_the_plain_one_stays() -> None:
 
 
 def test_a_long_name_is_cut_and_marked() -> None:
-    """Of a long prefix less is kept, so that a model can still read what the tool does."""
+    """A long prefix is shortened further, so that the model can still read the tool name."""
     name = public_names("s", ["search_all_documents"], prefix="p" * 60)["search_all_documents"]
     assert re.fullmatch(r"p{34}_search_all_documents_[0-9a-f]{8}", name)
     name = public_names("s", ["x" * 200], prefix="p" * 60)["x" * 200]
@@ -473,8 +471,8 @@ def test_a_long_name_is_cut_and_marked() -> None:
     assert public_names("s", ["x" * 64], prefix=None) == {"x" * 64: "x" * 64}
 
 
-def test_a_name_made_to_look_marked_takes_nothing() -> None:
-    """Even a server that knows how marks are made cannot shadow one of its tools."""
+def test_a_name_that_imitates_a_suffix_shadows_nothing() -> None:
+    """Even a server that knows the suffix algorithm cannot shadow one of its tools."""
     marked = public_names("s", ["a.b", "a/b"], prefix="s")["a.b"]
     names = public_names("s", ["a.b", "a/b", marked.removeprefix("s_")], prefix="s")
     assert len(set(names.values())) == 3
@@ -494,7 +492,7 @@ wire_names = st.text(st.sampled_from("ab_-./ é"), min_size=1, max_size=4) | st.
 def test_names_are_valid_unique_and_stable(
     names: list[str], prefix: str | None, order: random.Random
 ) -> None:
-    """A model's cache and a person's approvals depend on names that stay."""
+    """The cache of a model and approvals of a person depend on stable names."""
     made = public_names("server", names, prefix=prefix)
     assert made.keys() == set(names)
     assert len(set(made.values())) == len(made)

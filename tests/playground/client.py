@@ -1,4 +1,4 @@
-"""Talks to the playground the way its page does, without a network between."""
+"""A client of the playground that sends the requests of its page, without a network."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BOUND = 45.0
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What the server answered."""
+    """The response of the server."""
 
     status: int
     headers: dict[str, str]
@@ -31,7 +31,7 @@ class Answer:
 
     @property
     def json(self) -> Any:
-        """Give the body as JSON."""
+        """Return the body as JSON."""
         return json.loads(self.body)
 
 
@@ -51,7 +51,7 @@ class Client:
     async def ask(
         self, method: str, target: str, body: Any = None, headers: Sequence[tuple[str, str]] = ()
     ) -> Answer:
-        """Send a request and wait for the whole answer."""
+        """Send a request and wait for the complete response."""
         parts: list[Any] = []
 
         async def send(message: Any) -> None:
@@ -64,7 +64,7 @@ class Client:
         return Answer(status=parts[0]["status"], headers=_named(parts[0]), body=content)
 
     async def get(self, target: str) -> Any:
-        """Ask for something that is there."""
+        """Request a resource that must exist."""
         answer = await self.ask("GET", target)
         assert answer.status == 200, answer.body
         return answer.json
@@ -77,7 +77,7 @@ class Client:
 
     @contextlib.asynccontextmanager
     async def stream(self, target: str) -> AsyncGenerator[AsyncGenerator[dict[str, Any]]]:
-        """Follow a stream of events; leaving means that the connection is cut."""
+        """Follow a stream of events; leaving the block cuts the connection."""
         pieces: asyncio.Queue[Any] = asyncio.Queue()
         scope, messages = self._request("GET", target, None, ())
         task = asyncio.create_task(self.app(scope, _receive(messages), pieces.put))
@@ -89,12 +89,12 @@ class Client:
             await asyncio.wait({task})
 
     async def run(self, body: Any) -> dict[str, Any]:
-        """Start a run and wait until it has come to its end, or waits."""
+        """Start a run and wait until it has ended or waits."""
         started = await self.post("/api/runs", body, 202)
         return await self.ended(started["run_id"])
 
     async def ended(self, run_id: str) -> dict[str, Any]:
-        """Wait until a run has come to its end, or waits, and give what is known of it."""
+        """Wait until a run has ended or waits, and return its details."""
         async with self.stream(f"/api/runs/{run_id}/events?after=-1") as frames:
             async for _ in frames:
                 pass
@@ -125,7 +125,7 @@ class Client:
 
 @contextlib.asynccontextmanager
 async def playing(*tools: Any, agents: Any = None, **options: Any) -> AsyncGenerator[Client]:
-    """Give a client of a playground with some tools."""
+    """Yield a client of a playground with some tools."""
     loaded = LoadedTarget(target="tools.py", tools=tools, agents=agents or {}, place="tools.py")
     options = {"token": TOKEN, "target": "tools.py", **options}
     async with serving(app(lambda: loaded, **options)) as client:
@@ -134,7 +134,7 @@ async def playing(*tools: Any, agents: Any = None, **options: Any) -> AsyncGener
 
 @contextlib.asynccontextmanager
 async def serving(made: PlaygroundApp) -> AsyncGenerator[Client]:
-    """Give a client of a playground while it is on."""
+    """Yield a client of a running playground."""
     await made.start()
     try:
         yield Client(app=made)

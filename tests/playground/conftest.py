@@ -1,4 +1,4 @@
-"""Leaves what targets import out of the other tests."""
+"""Keeps the imports of targets out of the other tests."""
 
 from __future__ import annotations
 

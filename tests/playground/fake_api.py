@@ -1,4 +1,4 @@
-"""A small stand-in for the playground's server: the page as it is, and runs that follow a script."""
+"""A fake of the playground's server: the real page, and runs that follow a script."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ NONE: Json = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
 def tool(name: str, description: str, schema: Json, **more: Any) -> Json:
-    """Give the entry of a tool in the list."""
+    """Return the entry of a tool in the list."""
     return {
         "name": name,
         "description": description,
@@ -127,7 +127,7 @@ AGENTS: list[Json] = [
 
 
 class Run:
-    """A run and what it has said so far."""
+    """A run and its events so far."""
 
     def __init__(self, run_id: str, kind: str, name: str, given: Json) -> None:
         self.told: Json = {
@@ -186,7 +186,7 @@ class Run:
 
 
 class FakeApi:
-    """The server, and what a test can make happen in it."""
+    """The fake server, with methods that trigger events in it."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
@@ -203,11 +203,11 @@ class FakeApi:
 
     @property
     def url(self) -> str:
-        """Where the page is, with its token."""
+        """Return the address of the page with its token."""
         return f"http://127.0.0.1:{self.server.server_port}/#token={TOKEN}"
 
     def reset(self) -> None:
-        """Begin anew, as a new server would."""
+        """Reset the state, as a new server would have it."""
         with self.changed:
             self.runs: list[Run] = []
             self.posted: list[tuple[str, Any]] = []
@@ -219,7 +219,7 @@ class FakeApi:
             self.changed.notify_all()
 
     def close(self) -> None:
-        """End it, with all that is open."""
+        """Stop the server and close all connections."""
         self.reset()
         self.server.shutdown()
         self.server.server_close()
@@ -227,7 +227,7 @@ class FakeApi:
 
     @contextmanager
     def going(self) -> Generator[Run]:
-        """Let the newest run go on: say what it says next."""
+        """Let the newest run continue with the next part of its script."""
         with self.changed:
             yield self.runs[-1]
             self.changed.notify_all()
@@ -247,7 +247,7 @@ class FakeApi:
             self.changed.notify_all()
 
     def start(self, kind: str, name: str, given: Json) -> Run:
-        """Start a run and let it say what its script begins with."""
+        """Start a run and send the first part of its script."""
         run = Run(f"run{len(self.runs) + 1}", kind, name, given)
         self.runs.append(run)
         run.say("run_started_event", run_id=run.told["id"], agent=name)
@@ -403,7 +403,7 @@ class _Server(ThreadingHTTPServer):
         ).start()
 
     def handle_error(self, request: socket.socket | Any, client_address: Any) -> None:
-        """Say nothing: a page that goes away breaks its connections."""
+        """Ignore the error when a page disconnects."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -515,7 +515,7 @@ class _Handler(BaseHTTPRequestHandler):
             run.end(text="denied")
 
     def _stream(self, run: Run | None, after: int) -> None:
-        """Send what there is and what comes, until the run has ended or the connection has."""
+        """Send the available and the following events, until the run or the connection has ended."""
         api = self.api
         era = api.era
         if run is not None and run.told["status"] != "running" and after >= len(run.events) - 1:

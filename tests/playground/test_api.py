@@ -1,4 +1,4 @@
-"""What the page asks the playground for, and what it gets."""
+"""The HTTP API of the playground."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def send(letter: str) -> str:
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], EventStore]:
-    """Give what opens one place again and again."""
+def store_factory(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], EventStore]:
+    """Return a function that opens the same store on each call."""
     if request.param == "sqlite":
         return lambda: SQLiteEventStore(tmp_path / "history.sqlite")
     memory, numbers = MemoryEventStore(), itertools.count()
@@ -107,7 +107,7 @@ def tool_run(tool: Any, **arguments: Any) -> dict[str, Any]:
 
 
 def gate() -> tuple[Any, asyncio.Event, list[str]]:
-    """Give a tool that goes on until it is let, with what lets it and what it noted."""
+    """Return a waiting tool, the event that releases it, and the list of its notes."""
     opened, notes = asyncio.Event(), list[str]()
 
     @streaming_tool
@@ -127,16 +127,16 @@ def gate() -> tuple[Any, asyncio.Event, list[str]]:
 # --- the target
 
 
-async def test_the_page_learns_what_there_is() -> None:
-    """Tools with their facts, agents with theirs, and what kind of server it talks to."""
+async def test_the_target_endpoint_lists_tools_and_agents() -> None:
+    """It lists tools, agents with their details, and the kind of server."""
     helper = Agent(name="Helper", instructions="Help. " * 100, tools=[add], model="local/rules")
     async with playing(add, burn, send, agents={"helper": helper}) as client:
         info = await client.get("/api/info")
         assert info["target"] == "tools.py"
         assert (info["name"], info["generation"], info["problems"]) == ("agents-tools", 1, [])
         assert (info["history"], info["read_only"]) == (False, False)
-        told = await client.get("/api/tools")
-    first, second, third = told["tools"]
+        response = await client.get("/api/tools")
+    first, second, third = response["tools"]
     assert (first["name"], first["kind"], first["description"]) == (
         "add",
         "function",
@@ -152,13 +152,13 @@ async def test_the_page_learns_what_there_is() -> None:
     )
     assert (second["destructive"], second["annotations"]["title"]) == (True, "Burn")
     assert third["needs_approval"] is True
-    (agent,) = told["agents"]
+    (agent,) = response["agents"]
     assert (agent["name"], agent["tools"], agent["model"]) == ("Helper", ["add"], "local/rules")
     assert len(agent["instructions"]) <= 200
 
 
-async def test_tools_of_all_kinds_are_told_apart() -> None:
-    """The page shows what kind a tool is."""
+async def test_tools_of_all_kinds_are_distinguished() -> None:
+    """The page shows the kind of a tool."""
 
     @streaming_tool
     async def count() -> AsyncIterator[str]:
@@ -186,7 +186,7 @@ async def test_tools_of_all_kinds_are_told_apart() -> None:
 
 
 async def test_a_schema_with_examples_gives_an_example_of_a_call() -> None:
-    """The page can fill the form with it."""
+    """The page can fill the form with the example."""
 
     @function_tool
     def greet(
@@ -202,8 +202,8 @@ async def test_a_schema_with_examples_gives_an_example_of_a_call() -> None:
     assert second["example"] is None
 
 
-async def test_two_tools_of_one_name_are_a_problem_and_not_the_end() -> None:
-    """A model could not tell them apart, and a request neither."""
+async def test_two_tools_of_one_name_are_reported_and_the_server_works() -> None:
+    """Neither a model nor a request could distinguish them."""
     other = send.with_(name="add")
     async with playing(add, other) as client:
         assert [tool["name"] for tool in (await client.get("/api/tools"))["tools"]] == ["add"]
@@ -211,8 +211,8 @@ async def test_two_tools_of_one_name_are_a_problem_and_not_the_end() -> None:
     assert "Another tool is called 'add'" in problem["message"]
 
 
-async def test_the_page_sees_what_each_model_is_told() -> None:
-    """With the tokens that it takes, and why a strict mode is not possible."""
+async def test_the_page_gets_the_schema_for_each_provider() -> None:
+    """It includes the token count, and the reason if strict mode is not possible."""
 
     @function_tool
     def free(data: dict[str, Any]) -> str:
@@ -239,30 +239,30 @@ async def test_the_page_sees_what_each_model_is_told() -> None:
     assert "strict" in loose[0]["note"]
 
 
-async def test_arguments_are_checked_with_a_fault_for_each_place() -> None:
+async def test_argument_errors_are_reported_per_field() -> None:
     """The texts are those that the model would get, at the paths of the fields."""
     async with playing(look_up) as client:
-        told = await client.post(
+        response = await client.post(
             "/api/tools/look_up/check",
             {"arguments": {"place": {"lat": 91}, "near": [{"lat": 1}, {"lat": "x"}], "depht": 1}},
         )
         good = await client.post("/api/tools/look_up/check", {"arguments": {"place": {"lat": 9}}})
     assert good == {"ok": True}
-    assert told["ok"] is False
-    faults = {tuple(fault["path"]): fault for fault in told["faults"]}
+    assert response["ok"] is False
+    faults = {tuple(fault["path"]): fault for fault in response["faults"]}
     assert set(faults) == {("place", "lat"), ("near", 1, "lat"), ("depht",)}
-    for fault in told["faults"]:
-        assert fault["message"] in told["message"]
+    for fault in response["faults"]:
+        assert fault["message"] in response["message"]
     assert faults["place", "lat"]["got"] == "91"
     assert faults["near", 1, "lat"]["expected"]
 
 
-async def test_arguments_are_checked_by_the_schema_that_policies_have_changed() -> None:
-    """What is hidden cannot be given, and what is published is enforced."""
+async def test_arguments_are_validated_against_the_schema_changed_by_policies() -> None:
+    """Hidden parameters are rejected, and arguments are validated against the published schema."""
     hidden = policies.hide(b=5)(add)
     async with playing(hidden) as client:
-        told = await client.post("/api/tools/add/check", {"arguments": {"a": "x"}})
-        assert [fault["path"] for fault in told["faults"]] == [["a"]]
+        response = await client.post("/api/tools/add/check", {"arguments": {"a": "x"}})
+        assert [fault["path"] for fault in response["faults"]] == [["a"]]
         run = await client.run(tool_run(add, a=1))
     assert run["result"]["model"] == [{"type": "text", "text": "6"}]
 
@@ -270,8 +270,8 @@ async def test_arguments_are_checked_by_the_schema_that_policies_have_changed() 
 # --- runs
 
 
-async def test_a_tool_runs_and_its_result_is_shown_as_the_model_gets_it() -> None:
-    """As content blocks, as a value, and as one line."""
+async def test_the_result_of_a_run_is_shown_as_the_model_gets_it() -> None:
+    """The result is shown as content blocks, as a value, and as one line."""
     async with playing(add, look_up, picture) as client:
         run = await client.run(tool_run(add, a=1, b=2))
         assert (run["status"], run["kind"], run["name"]) == ("ok", "tool", "add")
@@ -292,10 +292,10 @@ async def test_a_tool_runs_and_its_result_is_shown_as_the_model_gets_it() -> Non
     ("tool", "arguments", "message"),
     [(fail, {"text": "no tea"}, "no tea"), (crash, {}, "the wheel came off")],
 )
-async def test_a_tool_that_fails_shows_what_the_model_reads(
+async def test_a_failed_tool_shows_the_error_for_the_model(
     tool: Any, arguments: dict[str, Any], message: str
 ) -> None:
-    """Its author wants to see the message, unlike the visitors of a server."""
+    """The author needs the message, unlike the clients of a production server."""
     async with playing(tool) as client:
         run = await client.run(tool_run(tool, **arguments))
     assert run["status"] == "error"
@@ -303,29 +303,29 @@ async def test_a_tool_that_fails_shows_what_the_model_reads(
     assert message in run["summary"]
 
 
-async def test_arguments_that_are_not_taken_start_nothing() -> None:
-    """The answer has the faults, as the check has."""
+async def test_rejected_arguments_start_no_run() -> None:
+    """The response has the same errors as the check."""
     async with playing(add) as client:
-        told = await client.post("/api/runs", tool_run(add, a="x"), 422)
-        assert told["error"]["code"] == "arguments"
-        assert [fault["path"] for fault in told["error"]["faults"]] == [["a"]]
+        response = await client.post("/api/runs", tool_run(add, a="x"), 422)
+        assert response["error"]["code"] == "arguments"
+        assert [fault["path"] for fault in response["error"]["faults"]] == [["a"]]
         assert (await client.get("/api/runs"))["runs"] == []
 
 
-async def test_a_destructive_tool_asks_first() -> None:
-    """The second request says that a person has confirmed it; so does running it again."""
+async def test_a_destructive_tool_needs_confirmation() -> None:
+    """The second request carries the confirmation of a person; so does a repeated run."""
     async with playing(burn) as client:
-        told = await client.post("/api/runs", tool_run(burn, book="it"), 409)
-        assert told["error"]["code"] == "confirm"
+        response = await client.post("/api/runs", tool_run(burn, book="it"), 409)
+        assert response["error"]["code"] == "confirm"
         run = await client.run({**tool_run(burn, book="it"), "confirmed": True})
         assert run["status"] == "ok"
-        told = await client.post(f"/api/runs/{run['id']}/rerun", {}, 409)
-        assert told["error"]["code"] == "confirm"
+        response = await client.post(f"/api/runs/{run['id']}/rerun", {}, 409)
+        assert response["error"]["code"] == "confirm"
         await client.post(f"/api/runs/{run['id']}/rerun", {"confirmed": True}, 202)
 
 
 async def test_events_come_while_the_tool_works_and_resume_by_id() -> None:
-    """Progress is seen before the end, and nothing comes twice."""
+    """Progress arrives before the end, and no event is sent twice."""
     wait, opened, _ = gate()
     async with playing(wait) as client:
         run_id = (await client.post("/api/runs", tool_run(wait), 202))["run_id"]
@@ -344,8 +344,8 @@ async def test_events_come_while_the_tool_works_and_resume_by_id() -> None:
         assert (await client.ask("GET", f"/api/runs/{run_id}/events?after={end}")).status == 204
 
 
-async def test_a_run_goes_on_when_nobody_watches_and_can_be_cancelled() -> None:
-    """A page that is closed by mistake costs nothing; Cancel reaches the tool."""
+async def test_a_run_without_a_subscriber_continues_and_can_be_cancelled() -> None:
+    """A page that is closed by mistake does not stop the run; Cancel reaches the tool."""
     wait, _, notes = gate()
     async with playing(wait) as client:
         run_id = (await client.post("/api/runs", tool_run(wait), 202))["run_id"]
@@ -361,7 +361,7 @@ async def test_a_run_goes_on_when_nobody_watches_and_can_be_cancelled() -> None:
 
 @pytest.mark.parametrize("approve", [True, False])
 async def test_a_call_that_needs_approval_waits_for_a_decision(*, approve: bool) -> None:
-    """The run ends as waiting, and goes on in the same stream."""
+    """The run ends as waiting, and resumes in the same stream."""
     async with playing(send) as client:
         run = await client.run(tool_run(send, letter="hi"))
         assert run["status"] == "interrupted"
@@ -381,8 +381,8 @@ async def test_a_call_that_needs_approval_waits_for_a_decision(*, approve: bool)
         assert "waits for no approvals" in again["error"]["message"]
 
 
-async def test_what_a_person_changes_is_what_is_exported() -> None:
-    """The test is of the call that was made, not of the one that was asked for."""
+async def test_the_export_has_the_arguments_edited_in_the_approval() -> None:
+    """The exported test covers the call that was made, not the requested one."""
     async with playing(send) as client:
         run = await client.run(tool_run(send, letter="hi"))
         (item,) = run["approvals"]
@@ -398,7 +398,7 @@ async def test_what_a_person_changes_is_what_is_exported() -> None:
 
 
 async def test_an_agent_runs_with_its_calls_in_the_same_stream() -> None:
-    """The page shows the tree of them."""
+    """The page shows the calls as a tree."""
     model = ScriptedModel([tool_call("add", a=1, b=2), "It is 3."])
     helper = Agent(name="Helper", instructions="Help.", tools=[add], model=model)
     async with playing(agents={"helper": helper}) as client:
@@ -415,8 +415,8 @@ async def test_an_agent_runs_with_its_calls_in_the_same_stream() -> None:
 # --- the history
 
 
-async def test_runs_are_listed_newest_first_and_by_pages() -> None:
-    """A page of the list names the run that the next one begins after."""
+async def test_runs_are_listed_newest_first_in_pages() -> None:
+    """The next page starts after the run that the current page names."""
     async with playing(add) as client:
         for number in range(5):
             await client.run(tool_run(add, a=number))
@@ -428,13 +428,15 @@ async def test_runs_are_listed_newest_first_and_by_pages() -> None:
     assert rest["more"] is False
 
 
-async def test_the_history_outlives_the_server(stores: Callable[[], EventStore]) -> None:
-    """Runs are listed, replayed, run again and exported by the next one."""
-    async with playing(add, store=stores()) as client:
+async def test_the_history_is_available_after_a_restart(
+    store_factory: Callable[[], EventStore],
+) -> None:
+    """The next server lists, replays, reruns and exports the runs."""
+    async with playing(add, store=store_factory()) as client:
         run = await client.run(tool_run(add, a=1))
         async with client.stream(f"/api/runs/{run['id']}/events") as frames:
             before = [frame async for frame in frames]
-    async with playing(add, store=stores()) as client:
+    async with playing(add, store=store_factory()) as client:
         assert (await client.get("/api/info"))["history"] is True
         (listed,) = (await client.get("/api/runs"))["runs"]
         assert (listed["id"], listed["status"], listed["summary"]) == (run["id"], "ok", "2")
@@ -449,11 +451,11 @@ async def test_the_history_outlives_the_server(stores: Callable[[], EventStore])
     assert export["text"] == '{\n  "tool": "add",\n  "arguments": {\n    "a": 1\n  }\n}\n'
 
 
-async def test_runs_are_deleted_with_all_that_was_stored_of_them(
-    stores: Callable[[], EventStore],
+async def test_deleting_runs_deletes_all_their_data(
+    store_factory: Callable[[], EventStore],
 ) -> None:
-    """One of them, or all; a run that goes on is not, and what others keep there is not."""
-    store = stores()
+    """One run or all can be deleted, except running ones and the data of other programs."""
+    store = store_factory()
     await store.session("somebody-else").append([NullEvent()])
     wait, opened, _ = gate()
     async with playing(add, wait, store=store) as client:
@@ -472,9 +474,9 @@ async def test_runs_are_deleted_with_all_that_was_stored_of_them(
     assert sorted(names) == sorted(["somebody-else", going, f"about.{going}"])
 
 
-async def test_the_history_is_bounded(stores: Callable[[], EventStore]) -> None:
-    """The oldest runs go, with their events."""
-    store = stores()
+async def test_the_history_is_bounded(store_factory: Callable[[], EventStore]) -> None:
+    """The oldest runs are deleted with their events."""
+    store = store_factory()
     async with playing(add, store=store, keep_runs=3) as client:
         for number in range(5):
             await client.run(tool_run(add, a=number))
@@ -485,16 +487,16 @@ async def test_the_history_is_bounded(stores: Callable[[], EventStore]) -> None:
 
 
 async def test_the_history_is_bounded_by_its_size_as_well(
-    stores: Callable[[], EventStore],
+    store_factory: Callable[[], EventStore],
 ) -> None:
-    """A few runs with large results may take more than many others."""
+    """A few runs with large results can take more space than many others."""
 
     @function_tool
     def much(size: int) -> str:
         """Give much."""
         return "x" * size
 
-    async with playing(much, store=stores(), keep_bytes=300_000) as client:
+    async with playing(much, store=store_factory(), keep_bytes=300_000) as client:
         for size in (10, 100_000, 100_001, 100_002):
             run = await client.run(tool_run(much, size=size))
         runs = (await client.get("/api/runs"))["runs"]
@@ -503,8 +505,8 @@ async def test_the_history_is_bounded_by_its_size_as_well(
 
 
 @pytest.mark.requirement("S29")
-async def test_a_value_that_is_too_long_for_a_page_is_left_out() -> None:
-    """The model gets the beginning and the end of it; so does the page."""
+async def test_a_value_that_is_too_long_for_the_page_is_shortened() -> None:
+    """The page shows its beginning and its end, as for the model."""
 
     @function_tool
     def much() -> str:
@@ -518,7 +520,7 @@ async def test_a_value_that_is_too_long_for_a_page_is_left_out() -> None:
 
 
 class FullStore(MemoryEventStore):
-    """A disk that is full."""
+    """A store whose disk is full."""
 
     def append(self, events: Any, /, **options: Any) -> PendingFuture[int]:
         return PendingFuture.failed(EventStoreFullError("The disk is full.", store="here"))
@@ -527,8 +529,8 @@ class FullStore(MemoryEventStore):
         return FullStore(sid)
 
 
-async def test_a_history_that_cannot_be_written_does_not_stop_the_tools() -> None:
-    """What runs has its end, and the page learns of it."""
+async def test_a_history_write_error_does_not_stop_the_tools() -> None:
+    """Runs still get their end, and the page shows the problem."""
     async with playing(add, store=FullStore()) as client:
         run_id = (await client.post("/api/runs", tool_run(add, a=1), 202))["run_id"]
         run = await client.ended(run_id)
@@ -537,10 +539,10 @@ async def test_a_history_that_cannot_be_written_does_not_stop_the_tools() -> Non
 
 
 @pytest.mark.requirement("S20")
-async def test_what_is_stored_is_masked(stores: Callable[[], EventStore]) -> None:
-    """Secrets reach the tool, and neither the file nor the next server."""
+async def test_stored_runs_are_masked(store_factory: Callable[[], EventStore]) -> None:
+    """Secrets reach the tool, but neither the file nor the next server."""
     register_secret("open-sesame-31337")
-    store = stores()
+    store = store_factory()
     try:
         async with playing(add, fail, store=store) as client:
             given = {"text": "the word is open-sesame-31337"}
@@ -550,16 +552,16 @@ async def test_what_is_stored_is_masked(stores: Callable[[], EventStore]) -> Non
             stored = [event.to_dict() for log in logs for event in await log.read()]
             again = await client.post(f"/api/runs/{run['id']}/rerun", {}, 202)
             await client.ended(again["run_id"])
-        async with playing(fail, store=stores()) as client:
-            told = await client.post(f"/api/runs/{run['id']}/rerun", {}, 422)
+        async with playing(fail, store=store_factory()) as client:
+            response = await client.post(f"/api/runs/{run['id']}/rerun", {}, 422)
     finally:
         forget_secret("open-sesame-31337")
     assert "open-sesame" not in str(stored)
-    assert told["error"]["code"] == "masked"
+    assert response["error"]["code"] == "masked"
 
 
-async def test_a_run_that_an_earlier_server_left_behind_is_lost() -> None:
-    """Nobody can say what came of it."""
+async def test_an_unfinished_run_of_an_earlier_server_is_lost() -> None:
+    """Its outcome is unknown."""
     store = MemoryEventStore()
     started = asyncio.Event()
 
@@ -583,33 +585,33 @@ async def test_a_run_that_an_earlier_server_left_behind_is_lost() -> None:
     assert (listed["id"], listed["status"]) == (run_id, "lost")
 
 
-async def test_a_run_that_waits_is_decided_about_by_the_next_server(
-    stores: Callable[[], EventStore],
+async def test_a_waiting_run_is_decided_on_the_next_server(
+    store_factory: Callable[[], EventStore],
 ) -> None:
-    """A person may be at lunch when the server is started anew."""
-    async with playing(send, store=stores()) as client:
+    """The server can be restarted before a person decides."""
+    async with playing(send, store=store_factory()) as client:
         run = await client.run(tool_run(send, letter="hi"))
         assert run["status"] == "interrupted"
-    async with playing(add, store=stores()) as client:  # the tool is gone for a while
+    async with playing(add, store=store_factory()) as client:  # the tool is unavailable for a while
         again = await client.get(f"/api/runs/{run['id']}")
         decision = {"call_id": again["approvals"][0]["call_id"], "approve": True}
         target, body = f"/api/runs/{run['id']}/approvals", {"decisions": [decision]}
         assert "not here" in (await client.post(target, body, 409))["error"]["message"]
-    async with playing(send, store=stores()) as client:
+    async with playing(send, store=store_factory()) as client:
         (listed,) = (await client.get("/api/runs"))["runs"]
         assert listed["status"] == "interrupted"
         await client.post(target, body)
         run = await client.ended(run["id"])
         assert (run["status"], run["summary"]) == ("ok", "sent: hi")
-    async with playing(send, store=stores()) as client:
+    async with playing(send, store=store_factory()) as client:
         (listed,) = (await client.get("/api/runs"))["runs"]
         assert (listed["status"], listed["summary"]) == ("ok", "sent: hi")
 
 
-async def test_a_run_that_waits_long_is_decided_about_as_well(
+async def test_a_run_that_waits_for_long_can_be_decided(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It is in the store when it is not in memory any more."""
+    """It is read from the store when it is no longer in memory."""
     monkeypatch.setattr("agents_tools.playground.run_manager._IN_MEMORY", 1)
     async with playing(send, add) as client:
         run = await client.run(tool_run(send, letter="hi"))
@@ -621,19 +623,19 @@ async def test_a_run_that_waits_long_is_decided_about_as_well(
         assert (await client.ended(run["id"]))["summary"] == "sent: hi"
 
 
-async def test_a_run_that_waits_is_cancelled_by_the_next_server() -> None:
-    """Nobody may want it any more."""
+async def test_a_waiting_run_is_cancelled_on_the_next_server() -> None:
+    """The user may no longer need it."""
     memory = MemoryEventStore()
     async with playing(send, store=memory.session("a")) as client:
         run = await client.run(tool_run(send, letter="hi"))
     async with playing(send, store=memory.session("b")) as client:
-        told = await client.post(f"/api/runs/{run['id']}/cancel", {})
-        assert told == {"cancelled": True}
+        response = await client.post(f"/api/runs/{run['id']}/cancel", {})
+        assert response == {"cancelled": True}
         assert (await client.get(f"/api/runs/{run['id']}"))["status"] == "cancelled"
 
 
-async def test_what_was_not_stored_of_a_waiting_run_is_not_made_up() -> None:
-    """The tool would get the mask in the place of the secret."""
+async def test_a_waiting_run_does_not_resume_with_a_masked_secret() -> None:
+    """The tool would get the mask instead of the secret."""
     memory = MemoryEventStore()
     register_secret("open-sesame-31337")
     try:
@@ -642,14 +644,14 @@ async def test_what_was_not_stored_of_a_waiting_run_is_not_made_up() -> None:
         async with playing(send, store=memory.session("b")) as client:
             decision = {"call_id": run["approvals"][0]["call_id"], "approve": True}
             target = f"/api/runs/{run['id']}/approvals"
-            told = await client.post(target, {"decisions": [decision]}, 409)
+            response = await client.post(target, {"decisions": [decision]}, 409)
     finally:
         forget_secret("open-sesame-31337")
-    assert told["error"]["code"] == "masked"
+    assert response["error"]["code"] == "masked"
 
 
-async def test_the_runs_of_another_server_are_shown_as_they_are() -> None:
-    """Two servers on one history: each sees the runs of the other, and leaves them alone."""
+async def test_the_runs_of_another_server_are_shown_and_not_changed() -> None:
+    """Two servers that share a history see each other's runs and do not change them."""
     memory = MemoryEventStore()
     wait, opened, _ = gate()
     async with playing(wait, send, store=memory.session("a")) as one:
@@ -662,8 +664,8 @@ async def test_the_runs_of_another_server_are_shown_as_they_are() -> None:
             assert (await other.ask("DELETE", f"/api/runs/{run_id}")).status == 409
             decision = {"call_id": asked["approvals"][0]["call_id"], "approve": True}
             body = {"decisions": [decision]}
-            told = await other.post(f"/api/runs/{asked['id']}/approvals", body, 409)
-            assert "Another server" in told["error"]["message"]
+            response = await other.post(f"/api/runs/{asked['id']}/approvals", body, 409)
+            assert "Another server" in response["error"]["message"]
             opened.set()
             await one.ended(run_id)
             await other.ended(run_id)
@@ -674,8 +676,8 @@ async def test_the_runs_of_another_server_are_shown_as_they_are() -> None:
             assert (await other.get(f"/api/runs/{asked['id']}"))["summary"] == "sent: hi"
 
 
-async def test_a_log_that_makes_no_sense_costs_itself_only() -> None:
-    """What another program, or another version, has left does not stop the server."""
+async def test_an_invalid_log_does_not_affect_the_others() -> None:
+    """Data of another program or version does not stop the server."""
     store = MemoryEventStore()
     odd = "play_" + "0" * 32
     action = {"kind": "tool", "name": "add", "given": {}, "generation": "many"}
@@ -690,8 +692,8 @@ async def test_a_log_that_makes_no_sense_costs_itself_only() -> None:
     assert names == [f"about.{odd}", "about.somebody-else", "somebody-else"]
 
 
-async def test_a_log_that_another_server_has_just_begun_is_left_alone() -> None:
-    """Only what nobody can have noted any more is deleted."""
+async def test_a_new_log_of_another_server_is_not_deleted() -> None:
+    """Only logs that no server can still be registering are deleted."""
     store = MemoryEventStore()
     old, new = f"play_{'1' * 32}", f"play_{'2' * 32}"
     await store.session(old).append([NullEvent().replace(timestamp=1.0)])
@@ -702,10 +704,10 @@ async def test_a_log_that_another_server_has_just_begun_is_left_alone() -> None:
 
 
 @pytest.mark.requirement("S29")
-async def test_a_result_that_is_too_large_is_cut_in_the_history(
-    stores: Callable[[], EventStore],
+async def test_a_result_that_is_too_large_is_truncated_in_the_history(
+    store_factory: Callable[[], EventStore],
 ) -> None:
-    """What nobody can look at fills neither the disk nor the memory, and says so."""
+    """A huge result fills neither the disk nor the memory, and the cut is marked."""
 
     @streaming_tool
     async def much(size: int) -> AsyncIterator[Any]:
@@ -713,7 +715,7 @@ async def test_a_result_that_is_too_large_is_cut_in_the_history(
         yield ToolArtifactEvent("all.png", b"x" * size, mime_type="image/png")
         yield "x" * size
 
-    store = stores()
+    store = store_factory()
     async with playing(much, store=store) as client:
         run = await client.run(tool_run(much, size=20_000_000))
         async with client.stream(f"/api/runs/{run['id']}/events") as frames:
@@ -728,8 +730,8 @@ async def test_a_result_that_is_too_large_is_cut_in_the_history(
     assert sum(sizes) < 30_000_000
 
 
-class StuckStore(MemoryEventStore):
-    """A disk that tells nothing of what it has, when it is asked for the second time."""
+class FailingListStore(MemoryEventStore):
+    """A store that fails the second time its sessions are listed."""
 
     asked = 0
 
@@ -740,27 +742,27 @@ class StuckStore(MemoryEventStore):
         return super().sessions()
 
 
-async def test_old_runs_that_cannot_be_deleted_do_not_stop_the_new_ones(
+async def test_a_failed_deletion_of_old_runs_does_not_stop_new_runs(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """What runs has its end all the same."""
-    async with playing(add, store=StuckStore()) as client:
+    """New runs still get their end."""
+    async with playing(add, store=FailingListStore()) as client:
         assert (await client.run(tool_run(add, a=1)))["status"] == "ok"
     assert "Old runs cannot be deleted: The disk is full." in caplog.text
     assert "has failed" not in caplog.text
 
 
-# --- what is exported
+# --- export
 
 
-async def test_a_run_that_tells_nothing_becomes_no_test() -> None:
-    """The next one would end in another way."""
+async def test_a_run_without_a_reproducible_result_is_not_exported_as_a_test() -> None:
+    """Another run would end differently."""
     wait, _, _ = gate()
     async with playing(wait, send) as client:
         run_id = (await client.post("/api/runs", tool_run(wait), 202))["run_id"]
         target = f"/api/runs/{run_id}/export"
-        told = (await client.ask("GET", f"{target}?as=pytest")).json
-        assert "has not ended yet" in told["error"]["message"]
+        response = (await client.ask("GET", f"{target}?as=pytest")).json
+        assert "has not ended yet" in response["error"]["message"]
         await client.post(f"/api/runs/{run_id}/cancel", {})
         await client.ended(run_id)
         answer = await client.ask("GET", f"{target}?as=pytest")
@@ -768,8 +770,8 @@ async def test_a_run_that_tells_nothing_becomes_no_test() -> None:
         assert "'cancelled'" in answer.json["error"]["message"]
         assert "invoke_sync({})" in (await client.get(f"{target}?as=python"))["text"]
         run = await client.run(tool_run(send, letter="hi"))
-        told = (await client.ask("GET", f"/api/runs/{run['id']}/export?as=pytest")).json
-        assert "waits for approval" in told["error"]["message"]
+        response = (await client.ask("GET", f"/api/runs/{run['id']}/export?as=pytest")).json
+        assert "waits for approval" in response["error"]["message"]
         decision = {"call_id": run["approvals"][0]["call_id"], "approve": False, "message": "No!"}
         await client.post(f"/api/runs/{run['id']}/approvals", {"decisions": [decision]})
         await client.ended(run["id"])
@@ -778,7 +780,7 @@ async def test_a_run_that_tells_nothing_becomes_no_test() -> None:
     assert "assert call.status == 'denied'" in source
 
 
-# --- requests that are wrong
+# --- invalid requests
 
 
 @pytest.mark.parametrize(
@@ -803,10 +805,10 @@ async def test_a_run_that_tells_nothing_becomes_no_test() -> None:
         ("POST", "/api/runs", b'{"kind":"tool","name":"add","arguments":{"a":NaN}}', 400),
     ],
 )
-async def test_a_request_that_is_wrong_is_told_why(
+async def test_an_invalid_request_is_rejected_with_the_reason(
     method: str, target: str, body: Any, status: int
 ) -> None:
-    """In the form that all errors have."""
+    """The error has the common form."""
     async with playing(add, fail) as client:
         answer = await client.ask(method, target, body)
     assert answer.status == status, answer.body

@@ -1,4 +1,4 @@
-"""A run as code: what is generated is run, in a process of its own."""
+"""Runs exported as code: the generated code runs in a separate process."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ helper = Agent(name="Helper", instructions="Help.", tools=[add, _listed.with_(na
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a folder with a target, which is the current one."""
+    """Return a folder with a target; it is the working directory."""
     (tmp_path / "sample_shop.py").write_text(SAMPLE)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -128,7 +128,7 @@ def text(words: str) -> list[dict[str, str]]:
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a program in a folder, which Python does not look into by itself."""
+    """Run a program in a folder that is not on Python's import path."""
     return subprocess.run(  # noqa: S603 - what was generated
         [sys.executable, *words],
         cwd=folder,
@@ -163,10 +163,10 @@ CALLS: list[tuple[str, str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("target", "name", "arguments", "expected"), CALLS)
-def test_python_that_is_exported_prints_the_result(
+def test_exported_python_prints_the_result(
     folder: Path, target: str, name: str, arguments: dict[str, Any], expected: str
 ) -> None:
-    """Whatever way the target names the tool, the program gets at it."""
+    """The program can import the tool for every form of target."""
     file, source = exported(target, name, "python", arguments=arguments)
     (folder / file).write_text(source)
     done = run(folder, file)
@@ -174,10 +174,8 @@ def test_python_that_is_exported_prints_the_result(
     assert done.stdout == f"{expected or arguments['text']}\n"
 
 
-def test_a_file_whose_name_is_no_word_is_imported_all_the_same(
-    folder: Path, tmp_path: Path
-) -> None:
-    """Scripts are called `my-tools.py`, and they lie in folders."""
+def test_a_file_whose_name_is_not_an_identifier_is_imported(folder: Path, tmp_path: Path) -> None:
+    """Scripts have names such as `my-tools.py`, and are in folders."""
     (tmp_path / "deep er").mkdir()
     (tmp_path / "deep er" / "my-tools.py").write_text(SAMPLE)
     file, source = exported("deep er/my-tools.py", "add", "python", arguments={"a": 1})
@@ -223,8 +221,8 @@ TESTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-def test_tests_that_are_exported_pass(folder: Path) -> None:
-    """JSON is compared as JSON, a failure is expected to fail, what is masked is left out."""
+def test_exported_tests_pass(folder: Path) -> None:
+    """JSON is compared as JSON, a failure is expected to fail, masked values are left out."""
     for number, (name, arguments, facts) in enumerate(TESTS):
         file, source = exported("sample_shop.py", name, "pytest", arguments=arguments, **facts)
         (folder / file.replace("test_", f"test_{number}_")).write_text(source)
@@ -233,8 +231,8 @@ def test_tests_that_are_exported_pass(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["python", "pytest"])
-def test_what_is_masked_is_to_be_filled_in(folder: Path, form: Form) -> None:
-    """What was given is not known any more."""
+def test_masked_arguments_become_placeholders(folder: Path, form: Form) -> None:
+    """The original value is not stored."""
     del folder
     facts: dict[str, Any] = {"arguments": {"text": "***"}, "blocks": text("gone")}
     _, source = exported("sample_shop.py", "odd-name", form, **facts)
@@ -242,23 +240,25 @@ def test_what_is_masked_is_to_be_filled_in(folder: Path, form: Form) -> None:
 
 
 @pytest.mark.parametrize("status", ["timeout", "lost", "cancelled", "overloaded"])
-def test_a_call_that_tells_nothing_becomes_no_test(folder: Path, status: str) -> None:
-    """The next one may well end in another way."""
+def test_a_call_without_a_reproducible_result_is_not_exported_as_a_test(
+    folder: Path, status: str
+) -> None:
+    """Another call can end differently."""
     del folder
     with pytest.raises(UserError, match=f"'{status}', which does not predict"):
         exported("sample_shop.py", "add", "pytest", arguments={"a": 1}, status=status)
 
 
-def test_a_result_that_was_cut_is_not_asserted(folder: Path) -> None:
-    """A fresh call gives all of it."""
+def test_a_truncated_result_is_not_asserted(folder: Path) -> None:
+    """A new call returns the complete result."""
     del folder
     blocks = text(f"(7 bytes {LEFT_OUT})")
     _, source = exported("sample_shop.py", "add", "pytest", arguments={"a": 1}, blocks=blocks)
     assert "assert call.output ==" not in source
 
 
-def test_a_tool_without_a_name_in_its_module_is_told(folder: Path) -> None:
-    """No code leads to it."""
+def test_a_tool_without_a_name_in_its_module_is_reported(folder: Path) -> None:
+    """Code cannot import it."""
     del folder
     catalog = TargetCatalog.of(
         LoadedTarget(target="sample_shop.py", tools=(echo.with_(name="no-name"),))
@@ -267,18 +267,18 @@ def test_a_tool_without_a_name_in_its_module_is_told(folder: Path) -> None:
         export(ToolCallRequest(kind="tool", name="no-name", arguments={}), "python", catalog)
 
 
-def test_a_test_that_is_exported_fails_when_the_tool_gives_something_else(folder: Path) -> None:
-    """A test that cannot fail would be none."""
+def test_an_exported_test_fails_when_the_result_changes(folder: Path) -> None:
+    """The exported test must be able to fail."""
     file, source = exported("sample_shop.py", "add", "pytest", arguments={"a": 2}, blocks=text("4"))
     (folder / file).write_text(source)
     assert "1 failed" in run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider").stdout
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs sh")
-def test_a_command_that_is_exported_runs_in_a_shell(folder: Path) -> None:
-    """Nothing in the arguments means anything to the shell."""
-    said = 'it\'s "all" $(touch owned) `touch owned` ; touch owned\n| é'
-    _, source = exported("sample_shop.py", "odd-name", "cli", arguments={"text": said})
+def test_an_exported_command_runs_in_a_shell(folder: Path) -> None:
+    """The arguments are quoted for the shell."""
+    text_argument = 'it\'s "all" $(touch owned) `touch owned` ; touch owned\n| é'
+    _, source = exported("sample_shop.py", "odd-name", "cli", arguments={"text": text_argument})
     command = f"{sys.executable} -m {source}".replace("agents-tools", "agents_tools", 1)
     done = subprocess.run(  # noqa: S603 - what was generated
         ["/bin/sh", "-c", command],
@@ -289,12 +289,12 @@ def test_a_command_that_is_exported_runs_in_a_shell(folder: Path) -> None:
         timeout=60,
         check=False,
     )
-    assert done.stdout.rstrip("\n") == said
+    assert done.stdout.rstrip("\n") == text_argument
     assert not (folder / "owned").exists()
 
 
 def test_an_agent_is_exported_too(folder: Path) -> None:
-    """As a program, as a command, as a test, and as JSON."""
+    """It is exported as a program, a command, a test and JSON."""
     file, source = exported("sample_shop.py", "Helper", "python", input="add 2 and 3")
     (folder / file).write_text(source)
     answer = run(folder, file).stdout.rstrip("\n")
@@ -330,10 +330,10 @@ JSON = st.recursive(
 
 
 @given(arguments=st.dictionaries(st.text(max_size=8), JSON, max_size=4), output=st.text())
-def test_any_arguments_and_any_result_survive_the_way_into_code(
+def test_any_arguments_and_results_survive_the_export(
     arguments: dict[str, Any], output: str
 ) -> None:
-    """Quotes, line ends, controls and depth: what is written is read as the same."""
+    """Quotes, line ends, control characters and depth are read back unchanged."""
     loaded = LoadedTarget(
         target="my tools.py", tools=(echo,), place="my tools.py", attribute="echo", value=echo
     )
@@ -366,15 +366,15 @@ def _parsed(text: str) -> Any:
         return None
 
 
-def test_json_that_is_exported_is_the_call(folder: Path) -> None:
-    """It is what other programs take."""
+def test_exported_json_is_the_call(folder: Path) -> None:
+    """Other programs can read it."""
     del folder
     name, source = exported("sample_shop.py", "add", "json", arguments={"a": 1})
     assert (name, json.loads(source)) == ("add.json", {"tool": "add", "arguments": {"a": 1}})
 
 
 def test_built_in_tools_are_exported(folder: Path) -> None:
-    """They have no file to be imported from."""
+    """They have no file to import from."""
     (folder / "note.txt").write_text("a note")
     names = [tool.name for tool in load_for_page("builtin").tools]
     assert "glob" in names

@@ -1,4 +1,4 @@
-"""The page of the playground in a real browser, with a small stand-in for its server."""
+"""The page of the playground in a real browser, with a fake server."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ RULES = {
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Start one browser for all tests here; it holds a loop, so it ends with the module."""
+    """Start one browser for all tests here.
+
+    It owns an event loop, so it is closed with the module.
+    """
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
@@ -54,14 +57,14 @@ def server() -> Iterator[FakeApi]:
 
 @pytest.fixture
 def api(server: FakeApi) -> FakeApi:
-    """Give the server as if it had just been started."""
+    """Return the fake server in its initial state."""
     server.reset()
     return server
 
 
 @pytest.fixture
 def page(browser: Browser, api: FakeApi, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """Open the page; whatever goes wrong in it fails the test."""
+    """Open the page; any error in it fails the test."""
     options: dict[str, Any] = {"viewport": DESKTOP, **getattr(request, "param", {})}
     context = browser.new_context(**options)
     context.set_default_timeout(8_000)
@@ -92,20 +95,20 @@ def run(page: Page, name: str, url: str | None = "https://cats.example") -> None
 
 
 def arguments(page: Page) -> Any:
-    """Give what the JSON editor holds."""
+    """Return the content of the JSON editor."""
     return json.loads(page.locator("#json-editor").input_value())
 
 
 def violations(page: Page, rules: Any = RULES) -> list[str]:
-    """Give what axe finds wrong with the page as it is."""
+    """Return the violations that axe finds in the current page."""
     if page.evaluate("typeof axe") == "undefined":
         page.evaluate(axe.AXE_SCRIPT)
     found = page.evaluate("async (options) => (await axe.run(options)).violations", rules)
     return [f"{one['id']}: {node['html'][:160]}" for one in found for node in one["nodes"]]
 
 
-def test_faults_are_shown_at_their_fields_until_they_are_mended(page: Page, api: FakeApi) -> None:
-    """What the server finds wrong stands where it is, and the first such place has the focus."""
+def test_errors_are_shown_at_their_fields_until_they_are_fixed(page: Page, api: FakeApi) -> None:
+    """An error of the server is shown at its field, and the first such field has the focus."""
     choose(page, "search")
     page.get_by_role("button", name="Run").click()
 
@@ -126,7 +129,10 @@ def test_faults_are_shown_at_their_fields_until_they_are_mended(page: Page, api:
 
 
 def test_run_shows_its_progress_and_is_cancelled(page: Page, api: FakeApi) -> None:
-    """A long call is never a dark screen, and it can be ended; its text is text, not markup."""
+    """A long call always shows its state and can be cancelled.
+
+    Its text is not rendered as markup.
+    """
     run(page, "crawl")
 
     bar = page.get_by_role("progressbar", name="Progress of crawl")
@@ -144,8 +150,8 @@ def test_run_shows_its_progress_and_is_cancelled(page: Page, api: FakeApi) -> No
     expect(page.get_by_text("The run was cancelled.")).to_be_visible()
 
 
-def test_what_destroys_is_asked_for_first(page: Page, api: FakeApi) -> None:
-    """One wrong key must not delete anything; Esc is a no."""
+def test_a_destructive_tool_asks_for_confirmation(page: Page, api: FakeApi) -> None:
+    """A wrong key must not delete anything; Esc means no."""
     run(page, "delete_file", "/data")
     dialog = page.get_by_role("dialog", name="Run delete_file?")
     expect(dialog).to_contain_text("/data")
@@ -160,8 +166,8 @@ def test_what_destroys_is_asked_for_first(page: Page, api: FakeApi) -> None:
     assert api.posted[-1][1]["confirmed"] is True
 
 
-def test_approval_goes_on_with_the_arguments_as_edited(page: Page, api: FakeApi) -> None:
-    """A person may change what a call does before letting it run."""
+def test_approval_resumes_with_the_edited_arguments(page: Page, api: FakeApi) -> None:
+    """A person can change the arguments before approving."""
     run(page, "deploy")
     dialog = page.get_by_role("dialog", name="Approve deploy?")
     dialog.get_by_role("textbox", name="Arguments").fill('{"url": "v2"')
@@ -174,8 +180,8 @@ def test_approval_goes_on_with_the_arguments_as_edited(page: Page, api: FakeApi)
     assert decision == {"call_id": "c1", "path": [], "approve": True, "arguments": '{"url": "v2"}'}
 
 
-def test_approval_can_wait_and_be_refused_with_a_reason(page: Page, api: FakeApi) -> None:
-    """Closing the dialog decides nothing; the run says that it waits."""
+def test_approval_can_wait_and_be_denied_with_a_reason(page: Page, api: FakeApi) -> None:
+    """Closing the dialog decides nothing; the run is shown as waiting."""
     run(page, "deploy")
     dialog = page.get_by_role("dialog")
     expect(dialog).to_be_visible()
@@ -189,8 +195,8 @@ def test_approval_can_wait_and_be_refused_with_a_reason(page: Page, api: FakeApi
     assert api.posted[-1][1]["decisions"][0]["message"] == "not on Friday"
 
 
-def test_form_and_json_say_the_same(page: Page) -> None:
-    """Either side may be written; a text that is not JSON is kept, with its place, and not run."""
+def test_form_and_json_have_the_same_value(page: Page) -> None:
+    """Both can be edited; invalid JSON is kept with its error position and not run."""
     choose(page, "search")
     page.get_by_role("textbox", name="query").fill("cats")
     assert arguments(page)["query"] == "cats"
@@ -211,7 +217,7 @@ def test_form_and_json_say_the_same(page: Page) -> None:
 
 
 def test_every_kind_of_field_writes_its_value(page: Page) -> None:
-    """No field of a common schema falls back to JSON, and none changes what was written."""
+    """No field of a common schema falls back to JSON, and none changes the input."""
     choose(page, "search")
 
     def box(name: str) -> Any:
@@ -274,7 +280,7 @@ def test_every_kind_of_field_writes_its_value(page: Page) -> None:
 
 
 def test_json_box_keeps_what_is_not_json(page: Page, api: FakeApi) -> None:
-    """A tool is not run with something else than what stands in the form."""
+    """A tool must not run with arguments that differ from the form."""
     choose(page, "search")
     page.get_by_role("button", name="Use example").click()
     extra = page.get_by_role("textbox", name="extra")
@@ -289,7 +295,7 @@ def test_json_box_keeps_what_is_not_json(page: Page, api: FakeApi) -> None:
 
 
 def test_past_runs_are_opened_edited_run_again_and_exported(page: Page, api: FakeApi) -> None:
-    """Nothing has to be typed twice, and a call that was tried becomes a test."""
+    """A call does not have to be typed twice, and can be exported as a test."""
     run(page, "crawl")
     page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("button", name="Run again")).to_be_visible()
@@ -316,7 +322,7 @@ def test_past_runs_are_opened_edited_run_again_and_exported(page: Page, api: Fak
 
 
 def test_agent_run_is_a_conversation_with_its_calls_in_place(page: Page) -> None:
-    """Calls of an agent within an agent stand under it though all of them are called `c1`."""
+    """Calls of a nested agent are shown below it even if all of them are called `c1`."""
     choose(page, "researcher")
     page.get_by_label("Message").fill("How many cats?")
     page.keyboard.press("Control+Enter")
@@ -339,7 +345,7 @@ def test_agent_run_is_a_conversation_with_its_calls_in_place(page: Page) -> None
 
 
 @pytest.mark.requirement("F23")
-def test_lost_connection_is_said_and_caught_up_with(page: Page, api: FakeApi) -> None:
+def test_a_lost_connection_is_shown_and_the_stream_resumes(page: Page, api: FakeApi) -> None:
     """Events resume by id, so that none is missing and none is shown twice."""
     run(page, "crawl")
     call = page.get_by_role("treeitem", name="crawl")
@@ -359,7 +365,7 @@ def test_lost_connection_is_said_and_caught_up_with(page: Page, api: FakeApi) ->
 
 
 def test_changed_file_shows_its_tools_or_its_problems(page: Page, api: FakeApi) -> None:
-    """While a file is broken, its last good version stays usable; what is written is kept."""
+    """While a file is broken, its last good version stays usable and the input is kept."""
     choose(page, "crawl")
     page.get_by_role("textbox", name="url").fill("https://kept.example")
     api.change([*TOOLS, tool("fresh", "New.", {"type": "object"})], [])
@@ -373,7 +379,7 @@ def test_changed_file_shows_its_tools_or_its_problems(page: Page, api: FakeApi) 
 
 
 def test_ten_thousand_deltas_are_shown_without_a_pause(page: Page) -> None:
-    """What is drawn is bounded, whatever a tool says; the page still answers."""
+    """The drawn output is bounded, and the page stays responsive."""
     run(page, "flood", None)
 
     call = page.get_by_role("treeitem", name="flood")
@@ -385,7 +391,7 @@ def test_ten_thousand_deltas_are_shown_without_a_pause(page: Page) -> None:
 
 
 def test_pictures_are_shown_and_saved(page: Page) -> None:
-    """An artifact is looked at where it appears."""
+    """An artifact is shown where it appears."""
     run(page, "picture", None)
     picture = page.get_by_role("img", name="plot.png")
     expect(picture).to_be_visible()
@@ -395,8 +401,8 @@ def test_pictures_are_shown_and_saved(page: Page) -> None:
     assert saved.value.suggested_filename == "plot.png"
 
 
-def test_keyboard_is_enough(page: Page) -> None:
-    """Lists, tabs and the tree answer to the keys that their patterns promise."""
+def test_the_page_works_with_the_keyboard_alone(page: Page) -> None:
+    """Lists, tabs and the tree follow the ARIA keyboard patterns."""
     page.keyboard.press("/")
     search = page.get_by_role("searchbox")
     expect(search).to_be_focused()
@@ -428,8 +434,8 @@ def test_keyboard_is_enough(page: Page) -> None:
     expect(page.get_by_role("tab", name="Timeline")).to_have_attribute("aria-selected", "true")
 
 
-def test_page_without_its_token_says_how_to_get_in(page: Page, api: FakeApi) -> None:
-    """A token in the address is taken out of it; a wrong one does not end in an empty page."""
+def test_page_without_its_token_shows_how_to_get_access(page: Page, api: FakeApi) -> None:
+    """A token is removed from the address; a wrong one must not end in an empty page."""
     assert "token" not in page.url
     page.evaluate("sessionStorage.clear()")
     page.reload()
@@ -442,7 +448,7 @@ def test_page_without_its_token_says_how_to_get_in(page: Page, api: FakeApi) -> 
 
 @pytest.mark.parametrize("page", [{"viewport": PHONE, "has_touch": True}], indirect=True)
 def test_phone_shows_one_pane_at_a_time(page: Page) -> None:
-    """The way of a run leads through the panes by itself, and nothing is wider than the screen."""
+    """The panes switch with the steps of a run, and nothing is wider than the screen."""
     choose(page, "crawl")
     page.get_by_role("textbox", name="url").fill("https://cats.example")
     page.get_by_role("button", name="Run").click()
@@ -465,7 +471,7 @@ def test_phone_shows_one_pane_at_a_time(page: Page) -> None:
     ids=["wide light", "wide dark", "phone light"],
 )
 def test_axe_finds_nothing(page: Page) -> None:
-    """Names, roles, contrast and order hold in each state, theme and width."""
+    """This covers names, roles, contrast and order in each state, theme and width."""
     found: dict[str, list[str]] = {}
     dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
     rules = {"runOnly": ["color-contrast"]} if dark else RULES  # the theme changes only colours
@@ -509,15 +515,15 @@ def test_axe_finds_nothing(page: Page) -> None:
 
 
 def ask(page: Page, name: str) -> Any:
-    """Choose an agent, send it something and give the tree of its run."""
+    """Choose an agent, send it a message and return the tree of its run."""
     choose(page, name)
     page.get_by_label("Message").fill("go")
     page.keyboard.press("Control+Enter")
     return page.get_by_role("tree")
 
 
-def test_streamed_answer_is_replaced_by_the_whole_and_forgotten_on_retry(page: Page) -> None:
-    """A second attempt starts from nothing; a model that does not stream shows as much."""
+def test_streamed_answer_is_replaced_by_the_item_and_dropped_on_retry(page: Page) -> None:
+    """A retry starts with an empty answer; a model that does not stream shows the same text."""
     tree = ask(page, "stumbler")
 
     expect(tree.locator(".said")).to_have_text(["right.", "whole"])
@@ -531,7 +537,7 @@ def test_streamed_answer_is_replaced_by_the_whole_and_forgotten_on_retry(page: P
 
 
 def test_thousand_calls_are_drawn_in_parts(page: Page) -> None:
-    """The newest calls and artifacts are drawn, the others are asked for."""
+    """The newest calls and artifacts are drawn, the others on request."""
     tree = ask(page, "crowd")
 
     calls = tree.get_by_role("treeitem")
@@ -551,7 +557,7 @@ def test_thousand_calls_are_drawn_in_parts(page: Page) -> None:
 
 
 def test_thousand_tools_are_searched(page: Page, api: FakeApi) -> None:
-    """A long list answers as a short one does."""
+    """A long list is as responsive as a short one."""
     many = [tool(f"tool_{index}", f"Number {index}.", {"type": "object"}) for index in range(1_000)]
     api.change(many, [])
     expect(page.locator(".entry")).to_have_count(1_003)
@@ -564,8 +570,8 @@ def test_thousand_tools_are_searched(page: Page, api: FakeApi) -> None:
     expect(page.locator(".entry[aria-current]")).to_have_text(re.compile("tool_777"))
 
 
-def test_copying_says_what_came_of_it(page: Page) -> None:
-    """A browser may refuse the clipboard; nobody is told then that something was copied."""
+def test_copying_reports_success_or_failure(page: Page) -> None:
+    """A browser can reject access to the clipboard; then no success is shown."""
     page.evaluate("""() => {
       navigator.clipboard.writeText = () => Promise.reject(new Error("no"));
       document.execCommand = () => false;
@@ -607,7 +613,7 @@ outer = Agent(
 
 @pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
-    """Serve a real target by the real command."""
+    """Serve a real target with the real command."""
     target = tmp_path / "target.py"
     target.write_text(TARGET)
     command = [sys.executable, "-m", "agents_tools", "dev", str(target), "--port", "0"]
@@ -624,8 +630,8 @@ def address(tmp_path: Path) -> Iterator[str]:
             process.terminate()
 
 
-def test_page_and_the_real_server_understand_each_other(browser: Browser, address: str) -> None:
-    """The stand-in proves the page; this proves that the stand-in speaks as the server does."""
+def test_page_works_with_the_real_server(browser: Browser, address: str) -> None:
+    """The other tests use a fake server; this one checks that the fake matches the real one."""
     page = browser.new_page(viewport={"width": 1280, "height": 860})
     page.set_default_timeout(15_000)
     page.goto(address)

@@ -1,4 +1,4 @@
-"""A target is loaded again when its files change, and stays usable when they are broken."""
+"""A target is reloaded when its files change, and stays usable when they are broken."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def price(thing: str) -> int:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a folder with a target of two modules."""
+    """Return a folder with a target of two modules."""
     (tmp_path / "sample_main.py").write_text(MAIN)
     (tmp_path / "sample_parts.py").write_text("PRICE = 1\n")
     monkeypatch.chdir(tmp_path)
@@ -48,8 +48,8 @@ async def watched(target: str) -> AsyncGenerator[tuple[ReloadingTarget, Client]]
         yield bench, client
 
 
-async def news(bench: ReloadingTarget, known: int) -> None:
-    """Wait until the target was loaded again, or could not be."""
+async def next_reload(bench: ReloadingTarget, known: int) -> None:
+    """Wait until the target was reloaded or the reload failed."""
     async with asyncio.timeout(BOUND):
         await bench.changed_since(known)
 
@@ -64,20 +64,20 @@ async def price(client: Client) -> str:
 
 
 @pytest.mark.parametrize("target", ["sample_main.py", "sample_main", "sample_main.py:price"])
-async def test_a_change_in_an_imported_module_counts(folder: Path, target: str) -> None:
-    """A change of the same length, within the same second, as people make them."""
+async def test_a_change_in_an_imported_module_is_detected(folder: Path, target: str) -> None:
+    """The change has the same length and happens within the same second."""
     async with watched(target) as (bench, client):
         assert await price(client) == "1"
         for number in (2, 3, 4):
             known = bench.generation
             (folder / "sample_parts.py").write_text(f"PRICE = {number}\n")
-            await news(bench, known)
+            await next_reload(bench, known)
             assert await price(client) == str(number)
     assert not bytecode(folder)
 
 
-async def test_the_page_is_told_of_a_change(folder: Path) -> None:
-    """Also when it asks late: it says which generation it knows."""
+async def test_the_page_is_notified_of_a_change(folder: Path) -> None:
+    """A late request works too: it names the generation that it knows."""
     async with watched("sample_main.py") as (bench, client):
         async with client.stream("/api/changes?generation=1") as frames:
             (folder / "sample_parts.py").write_text("PRICE = 20\n")
@@ -88,10 +88,10 @@ async def test_the_page_is_told_of_a_change(folder: Path) -> None:
             assert (await anext(frames))["data"]["generation"] == bench.generation
 
 
-async def test_a_broken_file_is_told_with_its_place_and_the_last_version_goes_on(
+async def test_a_broken_file_is_reported_and_the_last_version_is_kept(
     folder: Path,
 ) -> None:
-    """Saving it once more mends it."""
+    """Saving it again fixes the target."""
     async with watched("sample_main.py") as (bench, client):
         for broken, place, message in (
             ("PRICE = \n", "sample_parts.py:1", "invalid syntax"),
@@ -107,7 +107,7 @@ async def test_a_broken_file_is_told_with_its_place_and_the_last_version_goes_on
         ):
             known = bench.generation
             (folder / "sample_parts.py").write_text(broken)
-            await news(bench, known)
+            await next_reload(bench, known)
             (problem,) = (await client.get("/api/info"))["problems"]
             assert problem["place"] == place
             assert message in problem["message"]
@@ -115,13 +115,13 @@ async def test_a_broken_file_is_told_with_its_place_and_the_last_version_goes_on
             assert await price(client) == "1"
         known = bench.generation
         (folder / "sample_parts.py").write_text("PRICE = 5\n")
-        await news(bench, known)
+        await next_reload(bench, known)
         assert (await client.get("/api/info"))["problems"] == []
         assert await price(client) == "5"
 
 
-async def test_a_target_that_is_broken_at_the_start_is_mended_by_saving_it(folder: Path) -> None:
-    """The server is there all the while, as web developers are used to."""
+async def test_a_target_that_is_broken_at_the_start_is_fixed_by_saving_it(folder: Path) -> None:
+    """The server runs all the time, as developers expect from web servers."""
     (folder / "sample_main.py").write_text("import sample_later\n" + MAIN)
     async with watched("sample_main.py") as (bench, client):
         (problem,) = (await client.get("/api/info"))["problems"]
@@ -129,12 +129,12 @@ async def test_a_target_that_is_broken_at_the_start_is_mended_by_saving_it(folde
         assert (await client.get("/api/tools"))["tools"] == []
         known = bench.generation
         (folder / "sample_later.py").write_text("# here\n")
-        await news(bench, known)
+        await next_reload(bench, known)
         assert await price(client) == "1"
 
 
-async def test_a_file_without_tools_gets_one(folder: Path) -> None:
-    """The first thing that somebody saves may be an empty file."""
+async def test_a_tool_added_to_an_empty_file_is_detected(folder: Path) -> None:
+    """The first saved version can be an empty file."""
     (folder / "sample_main.py").write_text("def price(): ...\n")
     async with watched("sample_main.py") as (bench, client):
         (problem,) = (await client.get("/api/info"))["problems"]
@@ -142,37 +142,37 @@ async def test_a_file_without_tools_gets_one(folder: Path) -> None:
         assert "@function_tool" in problem["message"]
         known = bench.generation
         (folder / "sample_main.py").write_text(MAIN)
-        await news(bench, known)
+        await next_reload(bench, known)
         assert await price(client) == "1"
 
 
-async def test_a_file_that_is_replaced_or_gone_for_a_moment_is_no_trouble(folder: Path) -> None:
-    """Editors write a new file and put it in the place of the old one."""
+async def test_a_file_that_is_replaced_or_briefly_missing_is_reloaded(folder: Path) -> None:
+    """Editors write a new file and move it over the old one."""
     async with watched("sample_main.py") as (bench, client):
         known = bench.generation
         (folder / "sample_parts.py").unlink()
         (folder / "new").write_text("PRICE = 9\n")
         (folder / "new").replace(folder / "sample_parts.py")
-        await news(bench, known)
+        await next_reload(bench, known)
         while bench.problems:
-            await news(bench, bench.generation)
+            await next_reload(bench, bench.generation)
         assert await price(client) == "9"
 
 
-async def test_modules_of_others_are_left_alone(folder: Path) -> None:
-    """Only what came with the target, and is the user's own, is imported anew."""
+async def test_third_party_modules_are_not_reloaded(folder: Path) -> None:
+    """Only the user's own modules that the target imported are reloaded."""
     (folder / "sample_main.py").write_text("import wave, colorsys\n" + MAIN)
     async with watched("sample_main.py") as (bench, _):
         wave, parts = sys.modules["wave"], sys.modules["sample_parts"]
         known = bench.generation
         (folder / "sample_parts.py").write_text("PRICE = 33\n")
-        await news(bench, known)
+        await next_reload(bench, known)
         assert sys.modules["wave"] is wave
         assert sys.modules["sample_parts"] is not parts
 
 
-async def test_what_is_registered_by_a_module_may_be_registered_again(folder: Path) -> None:
-    """The registry refuses a second tool of a name, which a module has only once."""
+async def test_a_reloaded_module_can_register_its_tools_again(folder: Path) -> None:
+    """The registry rejects duplicate names, and a reload is not a duplicate."""
     source = (
         MAIN + "\nfrom agents_tools import register_tool\nregister_tool('sample_price', price)\n"
     )
@@ -180,25 +180,25 @@ async def test_what_is_registered_by_a_module_may_be_registered_again(folder: Pa
     async with watched("sample_main.py") as (bench, client):
         known = bench.generation
         (folder / "sample_parts.py").write_text("PRICE = 44\n")
-        await news(bench, known)
+        await next_reload(bench, known)
         assert bench.problems == ()
         assert await price(client) == "44"
         known = bench.generation
         (folder / "sample_main.py").write_text(MAIN)
-        await news(bench, known)
+        await next_reload(bench, known)
     from agents_tools import list_registered_tools
 
     assert "sample_price" not in list_registered_tools()
 
 
-async def test_the_page_sees_what_has_changed_since_the_start(folder: Path) -> None:
-    """With what would break callers first."""
+async def test_the_page_shows_changes_since_the_start(folder: Path) -> None:
+    """Breaking changes are listed first."""
     async with watched("sample_main.py") as (bench, client):
         assert (await client.get("/api/tools/price/views"))["diff"] is None
         known = bench.generation
         changed = MAIN.replace("thing: str", "item: str, number: int = 1")
         (folder / "sample_main.py").write_text(changed)
-        await news(bench, known)
+        await next_reload(bench, known)
         diff = (await client.get("/api/tools/price/views"))["diff"]
     assert diff["since"].endswith("+00:00")
     assert diff["changes"] == [
@@ -218,8 +218,8 @@ async def test_the_page_sees_what_has_changed_since_the_start(folder: Path) -> N
     ]
 
 
-async def test_a_run_goes_on_with_what_it_began_with(folder: Path) -> None:
-    """A change while a tool works is none for that call."""
+async def test_a_run_continues_with_the_version_it_started_with(folder: Path) -> None:
+    """A reload does not affect a running call."""
     source = (
         "import asyncio\n"
         "from pathlib import Path\n"
@@ -238,15 +238,15 @@ async def test_a_run_goes_on_with_what_it_began_with(folder: Path) -> None:
         run_id = (await client.post("/api/runs", body, 202))["run_id"]
         known = bench.generation
         (folder / "sample_main.py").write_text(source.replace("'old'", "'new'"))
-        await news(bench, known)
+        await next_reload(bench, known)
         (folder / "go").touch()
         assert (await client.ended(run_id))["summary"] == "old"
         run = await client.run(body)
         assert (run["summary"], run["generation"]) == ("new", bench.generation)
 
 
-async def test_leaving_ends_those_who_wait_for_changes() -> None:
-    """A page that is open must not hold the server up."""
+async def test_shutdown_ends_requests_that_wait_for_changes() -> None:
+    """An open page must not block the shutdown."""
     bench = ReloadingTarget(lambda: load_for_page("builtin"), interval=INTERVAL)
     waiting = asyncio.create_task(bench.changed_since(bench.generation))
     await asyncio.sleep(0)
@@ -255,8 +255,8 @@ async def test_leaving_ends_those_who_wait_for_changes() -> None:
         assert await waiting is False
 
 
-async def test_a_tool_that_cannot_be_built_costs_itself_only(folder: Path) -> None:
-    """The others can be used; the place is told once."""
+async def test_an_invalid_tool_does_not_affect_the_others(folder: Path) -> None:
+    """The error names the place once."""
     source = MAIN + "\n@function_tool\ndef odd(x: 'Nothing') -> int:\n    return 1\n"
     (folder / "sample_main.py").write_text(source)
     async with watched("sample_main.py") as (_, client):
@@ -273,10 +273,10 @@ async def test_a_tool_that_cannot_be_built_costs_itself_only(folder: Path) -> No
         ("sample_none.py", "sample_none.py", "has no tools."),
     ],
 )
-def test_a_problem_names_its_place_once(
+def test_a_problem_names_its_location_once(
     folder: Path, target: str, place: str, message: str
 ) -> None:
-    """The page shows both beside each other."""
+    """The page shows the location next to the message."""
     (folder / "sample_none.py").write_text("")
     with pytest.raises(TargetError) as caught:
         load_for_page(target)

@@ -1,4 +1,4 @@
-"""Who may talk to the playground, and what no request can make it do."""
+"""Access control of the playground, and limits on what requests can do."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def add(a: int, b: int = 1) -> int:
 
 @pytest.mark.requirement("S3")
 @pytest.mark.parametrize(("method", "target"), ROUTES)
-async def test_nothing_but_the_page_is_there_without_the_token(method: str, target: str) -> None:
-    """Another program of the machine may reach the port; it does not know the token."""
+async def test_only_the_page_is_served_without_the_token(method: str, target: str) -> None:
+    """Another program on the machine can reach the port, but does not know the token."""
     body = {} if method == "POST" else None
     async with playing(add) as client:
         for token in (None, "another-token-of-somebody"):
@@ -65,8 +65,8 @@ async def test_nothing_but_the_page_is_there_without_the_token(method: str, targ
             assert b"add" not in answer.body
 
 
-async def test_the_token_is_taken_from_a_header_alone() -> None:
-    """An address with a token would end in histories and logs."""
+async def test_the_token_is_accepted_in_a_header_only() -> None:
+    """An address with a token would be stored in histories and logs."""
     async with playing(add) as client:
         token, client.token = client.token, None
         answer = await client.ask("GET", f"/api/info?token={token}&access_token={token}")
@@ -90,10 +90,13 @@ async def test_the_token_is_taken_from_a_header_alone() -> None:
         ("127.0.0.1:8321", "http://127.0.0.1.evil.example", 403),
     ],
 )
-async def test_a_page_of_somebody_else_cannot_reach_it(
+async def test_a_foreign_page_cannot_reach_the_server(
     host: str, origin: str | None, status: int
 ) -> None:
-    """DNS rebinding gives a page a name of its own for this address; also for the files."""
+    """DNS rebinding can point a foreign host name to this address.
+
+    Static files are protected too.
+    """
     headers = [("host", host), *([("origin", origin)] if origin is not None else [])]
     async with playing(add) as client:
         for target in ("/api/info", "/"):
@@ -114,8 +117,8 @@ async def test_a_page_of_somebody_else_cannot_reach_it(
         "",
     ],
 )
-async def test_a_form_of_a_web_page_starts_nothing(kind: str) -> None:
-    """What browsers send without asking first is never JSON by its type."""
+async def test_a_form_of_a_web_page_cannot_start_a_run(kind: str) -> None:
+    """Requests that browsers send without a preflight never have the JSON content type."""
     body = {"kind": "tool", "name": "add", "arguments": {"a": 1}}
     async with playing(add) as client:
         for route in ("/api/runs", "/api/runs/x/cancel", "/api/tools/add/check"):
@@ -135,10 +138,10 @@ async def test_a_form_of_a_web_page_starts_nothing(kind: str) -> None:
         {"kind": "tool", "name": "add", "target": "os.py", "arguments": {"a": 1}},
     ],
 )
-async def test_no_request_names_a_command_a_file_or_a_module(
+async def test_a_request_cannot_name_a_command_a_file_or_a_module(
     body: dict[str, Any], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the server was started with is all there is; what else is sent means nothing."""
+    """The target is fixed at the start; other fields of requests are ignored."""
     monkeypatch.chdir(tmp_path)
     async with playing(add) as client:
         answer = await client.ask("POST", "/api/runs", body)
@@ -166,10 +169,10 @@ async def test_no_request_names_a_command_a_file_or_a_module(
     ],
 )
 async def test_no_path_leads_to_another_file(path: str) -> None:
-    """There is a table of files, and nothing that puts paths together."""
+    """Files are served from a table; paths are never joined."""
     async with playing(add) as client:
         answer = await client.ask("GET", path)
-    if answer.status == 200:  # a slash too many at the end
+    if answer.status == 200:  # with an extra slash at the end
         assert answer.body == pages()["/"].data
     else:
         assert answer.status == 404
@@ -177,8 +180,8 @@ async def test_no_path_leads_to_another_file(path: str) -> None:
         assert b"root:" not in answer.body
 
 
-async def test_every_answer_keeps_other_pages_out() -> None:
-    """Nothing inline, nothing from elsewhere, in no frame, and no guessing of types."""
+async def test_every_response_has_security_headers() -> None:
+    """They forbid inline and external content, frames and content type sniffing."""
     async with playing(add) as client:
         for target in ("/", "/api/info", "/api/none", "/static/none.js"):
             answer = await client.ask("GET", target)
@@ -191,7 +194,7 @@ async def test_every_answer_keeps_other_pages_out() -> None:
             assert "access-control-allow-origin" not in answer.headers
 
 
-async def test_files_are_asked_for_again_and_sent_once() -> None:
+async def test_files_are_revalidated_and_sent_once() -> None:
     """The next version of the library has other files under the same names."""
     async with playing(add) as client:
         client.token = None
@@ -208,8 +211,8 @@ async def test_files_are_asked_for_again_and_sent_once() -> None:
             assert answer.headers["content-type"] == page.kind
 
 
-async def test_the_page_has_nothing_inline_and_nothing_from_elsewhere() -> None:
-    """The policy would break it, and so would a machine without a network."""
+async def test_the_page_has_no_inline_or_external_content() -> None:
+    """It would not work with the policy, or on a machine without a network."""
     for path, page in pages().items():
         if page.kind.startswith("text/html"):
             text = page.data.decode()
@@ -221,8 +224,8 @@ async def test_the_page_has_nothing_inline_and_nothing_from_elsewhere() -> None:
 
 
 @pytest.mark.requirement("S1")
-async def test_an_address_that_others_reach_takes_a_token() -> None:
-    """Without one, everybody could call the tools."""
+async def test_a_public_address_requires_a_token() -> None:
+    """Otherwise other machines could call the tools."""
     async with playing(add, host="0.0.0.0", allowed_hosts=["box.example"]) as client:  # noqa: S104
         headers = [("host", "box.example:80")]
         assert (await client.ask("GET", "/api/info", headers=headers)).status == 200
@@ -234,16 +237,16 @@ async def test_an_address_that_others_reach_takes_a_token() -> None:
 
 
 @pytest.mark.requirement("S29")
-async def test_a_body_is_bounded() -> None:
-    """Nobody fills the memory with one request."""
+async def test_the_body_size_is_bounded() -> None:
+    """One request must not fill the memory."""
     body = json.dumps({"kind": "tool", "name": "x" * (5 << 20)}).encode()
     async with playing(add) as client:
         assert (await client.ask("POST", "/api/runs", body)).status == 413
 
 
 @pytest.mark.requirement("S19")
-async def test_what_a_tool_says_of_itself_cannot_act_on_the_page() -> None:
-    """Descriptions of other people's servers are text."""
+async def test_descriptions_of_tools_are_not_rendered_as_markup() -> None:
+    """Descriptions of third-party servers are untrusted text."""
     evil = add.with_(
         description="\x1b]0;owned\x07Add \u202etwo</script><img src=x onerror=alert(1)>"
     )
@@ -255,8 +258,8 @@ async def test_what_a_tool_says_of_itself_cannot_act_on_the_page() -> None:
     assert answer.headers["content-type"] == "application/json"
 
 
-async def test_what_a_browser_is_started_with_leads_to_the_page_once() -> None:
-    """Everybody on the machine sees the command line of a browser, for as long as it is open."""
+async def test_the_link_on_the_browser_command_line_works_once() -> None:
+    """Other users can read the command line of a browser while it is open."""
     async with playing(add) as client:
         link = client.app.link()
         client.token = None
@@ -272,8 +275,8 @@ async def test_what_a_browser_is_started_with_leads_to_the_page_once() -> None:
         assert TOKEN not in again.body.decode()
 
 
-async def test_a_file_whose_name_is_no_text_does_no_harm(tmp_path: Path) -> None:
-    """What is told of it can be encoded."""
+async def test_a_file_name_that_is_not_utf8_is_handled(tmp_path: Path) -> None:
+    """Its name in responses can be encoded."""
     loaded = LoadedTarget(target="\udcff.py", tools=(add,), place=str(tmp_path / "\udcff.py"))
     made = app(lambda: loaded, token=TOKEN, target="\udcff.py")
     async with serving(made) as client:
@@ -285,8 +288,8 @@ async def test_a_file_whose_name_is_no_text_does_no_harm(tmp_path: Path) -> None
 
 
 @pytest.mark.requirement("S19")
-def test_a_command_to_paste_holds_nothing_unseen() -> None:
-    """What turns a line around, or acts on a terminal, is written out."""
+def test_an_exported_command_has_no_invisible_characters() -> None:
+    """Bidirectional and terminal control characters are escaped."""
     given = {"text": "a\u202eb\x9bc\x1bd\U000e0041e"}
     loaded = LoadedTarget(target="tools.py", tools=(add,), place="tools.py")
     call = ToolCallRequest(kind="tool", name="add", arguments=given)

@@ -1,4 +1,4 @@
-"""The files of the page: small, from nowhere else, and fit for a strict content policy."""
+"""The files of the page: small, self-contained, and compatible with a strict content policy."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_script_is_the_one_that_was_built() -> None:
-    """What nobody reads must not change unnoticed, and has a licence."""
+def test_script_matches_its_recorded_hash() -> None:
+    """Minified code is not reviewed, so changes must be noticed; it also has a licence."""
     facts = json.loads((STATIC / "app.json").read_text())
 
     assert [path.name for path in SCRIPTS] == [facts["file"]]
@@ -38,20 +38,20 @@ def test_script_is_the_one_that_was_built() -> None:
 
 @pytest.mark.skipif(not SOURCES.is_dir(), reason="the sources of the page are not here")
 def test_script_was_built_from_these_sources() -> None:
-    """Whoever changes a source builds again: `npm run build` in tools/playground."""
+    """After changing a source, run `npm run build` in tools/playground."""
     built_from = json.loads((STATIC / "app.json").read_text())["sources"]
 
     assert {path.name: _sha256(path) for path in SOURCES.glob("*.js")} == built_from
 
 
 def test_scripts_stay_small() -> None:
-    """The whole page is smaller than any form library; each kilobyte more is a decision."""
+    """The whole page is smaller than any form library; raise the limit deliberately."""
     assert sum(len(gzip.compress(path.read_bytes(), 9)) for path in SCRIPTS) < MOST
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
-def test_nothing_is_fetched_from_elsewhere(path: Path) -> None:
-    """The page works offline and tells nobody that it is used."""
+def test_nothing_is_fetched_from_other_hosts(path: Path) -> None:
+    """The page works offline and does not reveal its use."""
     text = path.read_text().replace(NAMESPACE, "")
 
     assert re.findall(r"""(?:https?:)?//[\w-]+\.\w[^\s"']*""", text) == []
@@ -73,13 +73,13 @@ def test_nothing_is_fetched_from_elsewhere(path: Path) -> None:
     ],
 )
 def test_scripts_set_text_as_text(word: str) -> None:
-    """What tools and models say is shown and never run, whatever is in it."""
+    """Text of tools and models is never executed."""
     for path in SCRIPTS:
         assert re.search(word, path.read_text(), re.IGNORECASE) is None, path.name
 
 
-def test_page_keeps_to_its_content_policy() -> None:
-    """Inline scripts, styles and handlers would be refused by the browser."""
+def test_page_complies_with_its_content_policy() -> None:
+    """The browser would block inline scripts, styles and handlers."""
     text = (STATIC / "index.html").read_text()
 
     assert re.findall(r"<script(?![^>]*\ssrc=)", text) == []

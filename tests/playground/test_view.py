@@ -1,4 +1,4 @@
-"""What draws the page: after any change it stands there as if it had been drawn anew."""
+"""The view module of the page: an update gives the same DOM as a new rendering."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def page() -> Iterator[Page]:
-    """Open an empty page in which the module is at hand."""
+    """Open an empty page that exposes the module."""
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
@@ -48,14 +48,14 @@ def page() -> Iterator[Page]:
         browser.close()
 
 
-def told(page: Page, script: str) -> Any:
+def evaluate(page: Page, script: str) -> Any:
     """Run the body of an async function in the page."""
     return page.evaluate(f"async () => {{ {script} }}")
 
 
-def test_changed_page_is_the_page_drawn_anew(page: Page) -> None:
-    """Whatever is added, taken away, moved or replaced by something else, nothing is left over."""
-    wrong = told(
+def test_an_updated_page_equals_a_new_rendering(page: Page) -> None:
+    """This holds whether nodes are added, removed, moved or replaced."""
+    wrong = evaluate(
         page,
         """
         let seed = 7;
@@ -99,9 +99,9 @@ def test_changed_page_is_the_page_drawn_anew(page: Page) -> None:
     assert wrong == 0
 
 
-def test_what_stays_is_the_same_node_and_keeps_the_focus(page: Page) -> None:
-    """Whoever writes into a field is not thrown out of it because something else changed."""
-    assert told(
+def test_unchanged_nodes_are_reused_and_keep_the_focus(page: Page) -> None:
+    """A user who types into a field must not lose the focus because of another change."""
+    assert evaluate(
         page,
         """
         const keys = signal(["b"]);
@@ -120,9 +120,9 @@ def test_what_stays_is_the_same_node_and_keeps_the_focus(page: Page) -> None:
     ) == ["abc", "bc", True]
 
 
-def test_component_alone_is_drawn_again_in_its_place(page: Page) -> None:
-    """Only what read a value is drawn when it is set, and once, however often that is done."""
-    assert told(
+def test_only_the_affected_component_is_rendered_again(page: Page) -> None:
+    """Only components that read a value are rendered when it is set, once per batch."""
+    assert evaluate(
         page,
         """
         const count = signal(0);
@@ -141,9 +141,9 @@ def test_component_alone_is_drawn_again_in_its_place(page: Page) -> None:
     ) == ["<a></a><i>0</i><i>1</i><b></b>", 1, 2]
 
 
-def test_what_is_gone_is_told_so_and_never_drawn_again(page: Page) -> None:
-    """An element says goodbye once; a component that its parent takes away is not asked again."""
-    assert told(
+def test_a_removed_element_gets_one_callback_and_is_not_rendered_again(page: Page) -> None:
+    """A component that its parent removes is not rendered again."""
+    assert evaluate(
         page,
         """
         const one = signal({ name: "x" });
@@ -166,10 +166,10 @@ def test_what_is_gone_is_told_so_and_never_drawn_again(page: Page) -> None:
     ) == ["y", "", [True, "gone"]]
 
 
-def test_one_failure_does_not_end_all_drawing(page: Page) -> None:
-    """A component that fails is told of in the console; the others go on."""
+def test_a_failing_component_does_not_stop_the_others(page: Page) -> None:
+    """The failure is logged to the console; the other components are rendered."""
     assert (
-        told(
+        evaluate(
             page,
             """
         const value = signal(0);

@@ -1,4 +1,4 @@
-"""The whole of it: `agents-tools dev` in a process, and the page in a real browser."""
+"""End-to-end: `agents-tools dev` in a process, and the page in a real browser."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def browser() -> Generator[Browser]:
-    """Give a browser without a profile."""
+    """Yield a browser without a profile."""
     with sync_api.sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:
@@ -51,7 +51,7 @@ def browser() -> Generator[Browser]:
 
 @contextlib.contextmanager
 def dev(folder: Path, target: str = "bakery.py") -> Generator[str]:
-    """Run `dev` in a folder; give the address of the page."""
+    """Run `dev` in a folder; yield the address of the page."""
     env = {
         **os.environ,
         "XDG_STATE_HOME": str(folder / "state"),
@@ -76,7 +76,7 @@ def dev(folder: Path, target: str = "bakery.py") -> Generator[str]:
 
 @contextlib.contextmanager
 def opened(browser: Browser, url: str, size: dict[str, int] = DESKTOP) -> Generator[Page]:
-    """Open the page; anything in the console of the browser fails the test."""
+    """Open the page; any message in the console of the browser fails the test."""
     viewport: Any = size
     context = browser.new_context(viewport=viewport, reduced_motion="reduce")
     context.set_default_timeout(PATIENCE)
@@ -96,7 +96,7 @@ def opened(browser: Browser, url: str, size: dict[str, int] = DESKTOP) -> Genera
         context.close()
 
 
-def shoot(page: Page, name: str) -> None:
+def save_screenshot(page: Page, name: str) -> None:
     if SHOTS:
         page.screenshot(path=f"{SHOTS}/{name}.png")
 
@@ -116,7 +116,7 @@ def seen(locator: Any, text: str | re.Pattern[str]) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Give a folder with a target."""
+    """Return a folder with a target."""
     shutil.copy(BAKERY, tmp_path)
     return tmp_path
 
@@ -124,10 +124,10 @@ def folder(tmp_path: Path) -> Path:
 def test_from_the_list_to_the_form_to_the_fault_to_the_result(
     browser: Browser, folder: Path
 ) -> None:
-    """The first minute of somebody new."""
+    """These are the first steps of a new user."""
     with dev(folder) as url, opened(browser, url) as page:
         assert "token" not in page.url
-        shoot(page, "1_list")
+        save_screenshot(page, "1_list")
         choose(page, "add_up")
         page.get_by_role("button", name="Set lines").or_(
             page.get_by_role("button", name="Add to lines")
@@ -139,21 +139,21 @@ def test_from_the_list_to_the_form_to_the_fault_to_the_result(
         seen(page.locator(".verdict.bad").first, re.compile("problem"))
         seen(page.locator("[id='f-discount-fault']"), "less than 1")
         seen(page.locator("[id='f-lines/0/thing-fault']"), "missing")
-        shoot(page, "2_fault")
+        save_screenshot(page, "2_fault")
         page.get_by_label("discount", exact=True).fill("0.5")
         page.get_by_label("thing", exact=True).select_option(label="cake")
         page.get_by_role("button", name=re.compile("^Run")).first.click()
         seen(result(page), '"to_pay":12')
-        shoot(page, "3_result")
+        save_screenshot(page, "3_result")
         page.get_by_role("tab", name="What the model sees").click()
         seen(page.locator("#edit"), "Anthropic")
-        shoot(page, "4_views")
+        save_screenshot(page, "4_views")
 
 
 def test_progress_is_live_and_a_run_can_be_cancelled_and_run_again(
     browser: Browser, folder: Path
 ) -> None:
-    """The dark screen is what people complain about."""
+    """A long call must show its progress."""
     with dev(folder) as url, opened(browser, url) as page:
         choose(page, "bake")
         page.get_by_label("thing", exact=True).select_option(label="roll")
@@ -163,10 +163,10 @@ def test_progress_is_live_and_a_run_can_be_cancelled_and_run_again(
         seen(run, "heating the oven")
         expect(page.get_by_role("progressbar").first).to_be_visible(timeout=PATIENCE)
         seen(run, re.compile(r"\d+ of 200"))
-        shoot(page, "5_progress")
+        save_screenshot(page, "5_progress")
         page.get_by_role("button", name="Cancel", exact=True).click()
         seen(run, re.compile("cancelled", re.IGNORECASE))
-        shoot(page, "6_cancelled")
+        save_screenshot(page, "6_cancelled")
         page.get_by_label("number", exact=True).fill("2")
         page.get_by_label("pause", exact=True).fill("0.01")
         page.get_by_role("button", name=re.compile("^Run")).first.click()
@@ -174,10 +174,10 @@ def test_progress_is_live_and_a_run_can_be_cancelled_and_run_again(
         page.get_by_role("tab", name="Timeline").click()
         seen(page.locator("main"), "call_1")
         expect(page.locator("body")).not_to_contain_text("NaN")
-        shoot(page, "7_timeline")
+        save_screenshot(page, "7_timeline")
         page.get_by_role("tab", name="History").click()
         expect(page.locator(".history > li")).to_have_count(2, timeout=PATIENCE)
-        shoot(page, "8_history")
+        save_screenshot(page, "8_history")
         page.get_by_role("button", name=re.compile("Actions for bake")).first.click()
         page.get_by_role("button", name="Run again").first.click()
         seen(result(page), "2 x roll, still warm")
@@ -185,43 +185,43 @@ def test_progress_is_live_and_a_run_can_be_cancelled_and_run_again(
         expect(page.locator(".history > li")).to_have_count(3, timeout=PATIENCE)
 
 
-def test_what_is_dangerous_asks_and_what_needs_approval_waits(
+def test_a_destructive_tool_asks_and_a_call_that_needs_approval_waits(
     browser: Browser, folder: Path
 ) -> None:
-    """Nothing is lost by a click, and a person can change what a model wants."""
+    """A wrong click does no harm, and a person can change the arguments of a model."""
     with dev(folder) as url, opened(browser, url) as page:
         choose(page, "throw_away")
         page.get_by_label("thing", exact=True).fill("cake")
         page.get_by_role("button", name=re.compile("^Run")).first.click()
         dialog = page.get_by_role("dialog")
         seen(dialog, "Run throw_away?")
-        shoot(page, "9_confirm")
+        save_screenshot(page, "9_confirm")
         dialog.get_by_role("button", name="Run throw_away").click()
         seen(result(page), "The cake is gone.")
         choose(page, "order_flour")
         page.get_by_label("sacks", exact=True).fill("3")
         page.get_by_role("button", name=re.compile("^Run")).first.click()
         seen(dialog, "Approve order_flour?")
-        shoot(page, "10_approval")
+        save_screenshot(page, "10_approval")
         dialog.get_by_label("Arguments").fill('{"sacks": 4}')
         dialog.get_by_role("button", name="Approve with changes").click()
         seen(result(page), "4 sacks are on their way.")
-        shoot(page, "11_approved")
+        save_screenshot(page, "11_approved")
 
 
 def test_an_agent_shows_its_calls(browser: Browser, folder: Path) -> None:
-    """What it says, what it calls, and what came of it."""
+    """It shows the messages, the calls and their results."""
     with dev(folder) as url, opened(browser, url) as page:
         choose(page, "Baker")
         page.get_by_label("Message").fill("bake 2 roll")
         page.get_by_role("button", name=re.compile("^Send")).click()
         seen(page.locator(".run").last, "bake")
         expect(result(page)).to_be_visible(timeout=PATIENCE)
-        shoot(page, "12_agent")
+        save_screenshot(page, "12_agent")
 
 
 def test_saving_the_file_changes_the_page(browser: Browser, folder: Path) -> None:
-    """With what broke for callers, and with what is wrong when it is broken."""
+    """It shows breaking changes, and the error when the file is broken."""
     path = folder / "bakery.py"
     source = path.read_text()
     with dev(folder) as url, opened(browser, url) as page:
@@ -232,24 +232,24 @@ def test_saving_the_file_changes_the_page(browser: Browser, folder: Path) -> Non
         expect(page.get_by_label("bags", exact=True)).to_be_visible(timeout=PATIENCE)
         page.get_by_role("tab", name="What the model sees").click()
         seen(page.locator("#edit"), "parameter removed")
-        shoot(page, "13_diff")
+        save_screenshot(page, "13_diff")
         path.write_text(source + "\ndef broken(:\n")
         seen(page.locator(".banner.bad"), "invalid syntax")
         seen(page.locator(".banner.bad"), re.compile(r"bakery\.py:\d+"))
-        shoot(page, "14_broken")
+        save_screenshot(page, "14_broken")
         path.write_text(source)
         expect(page.locator(".banner.bad")).to_have_count(0, timeout=PATIENCE)
         page.get_by_role("tab", name="Arguments").click()
         expect(page.get_by_label("sacks", exact=True)).to_be_visible(timeout=PATIENCE)
 
 
-def test_the_history_is_there_after_a_restart(browser: Browser, folder: Path) -> None:
-    """Runs are listed, replayed, exported and run again by the next server."""
+def test_the_history_is_available_after_a_restart(browser: Browser, folder: Path) -> None:
+    """The next server lists, replays, exports and reruns the runs."""
     with dev(folder) as url, opened(browser, url) as page:
         choose(page, "draw_cake")
         page.get_by_role("button", name=re.compile("^Run")).first.click()
         expect(result(page).get_by_role("img")).to_be_visible(timeout=PATIENCE)
-        shoot(page, "15_image")
+        save_screenshot(page, "15_image")
     with dev(folder) as url, opened(browser, url) as page:
         page.get_by_role("tab", name="History").click()
         page.locator(".past").first.click()
@@ -263,23 +263,23 @@ def test_the_history_is_there_after_a_restart(browser: Browser, folder: Path) ->
         expect(page.locator(".history > li")).to_have_count(2, timeout=PATIENCE)
 
 
-def test_it_works_on_a_phone(browser: Browser, folder: Path) -> None:
-    """One pane at a time, and nothing beyond the edge."""
+def test_the_page_works_on_a_phone(browser: Browser, folder: Path) -> None:
+    """It shows one pane at a time, and nothing is wider than the screen."""
     with dev(folder) as url, opened(browser, url, PHONE) as page:
-        shoot(page, "16_phone_list")
+        save_screenshot(page, "16_phone_list")
         choose(page, "bake")
         page.get_by_label("thing", exact=True).select_option(label="loaf")
         page.get_by_label("number", exact=True).fill("3")
-        shoot(page, "17_phone_form")
+        save_screenshot(page, "17_phone_form")
         page.get_by_role("button", name=re.compile("^Run")).first.click()
         seen(result(page), "3 x loaf, still warm")
-        shoot(page, "18_phone_run")
+        save_screenshot(page, "18_phone_run")
         wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
         assert wide is False
 
 
-def test_a_page_without_the_token_says_what_to_do(browser: Browser, folder: Path) -> None:
-    """A bookmark of yesterday, for example."""
+def test_a_page_without_the_token_shows_what_to_do(browser: Browser, folder: Path) -> None:
+    """This happens with an old bookmark, for example."""
     with dev(folder) as url, contextlib.ExitStack() as stack:
         context = browser.new_context()
         stack.callback(context.close)

@@ -1,4 +1,4 @@
-"""Streams that AG-UI clients reject, or of which they quietly lose a part, and good ones."""
+"""Streams that AG-UI clients reject or silently lose a part of, and valid ones."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ BROKEN: tuple[Case, ...] = (
     Case("metadata that is none", _in_run(_of("CUSTOM", name="x", value=1, metadata=[1])), 1, SHAPE, "an object in metadata"),
     Case("interrupt without interrupts", (BEGIN, {**END, "outcome": {"type": "interrupt", "interrupts": []}}), 1, SHAPE, "at least 1"),
     Case("patch without a pointer", _in_run(_of("STATE_DELTA", delta=[{"op": "add", "path": "a", "value": 1}])), 1, SHAPE, "a JSON pointer"),
-    # --- and of these it loses something
+    # --- of these it silently loses a part
     Case("unknown type", _in_run(_of("TOOL_CALL_PROGRESS", toolCallId="c")), 1, "type that the client knows", "'TOOL_CALL_PROGRESS'"),
     Case("unknown field", _in_run(_call(), _call_end(), _result(error="no")), 3, SHAPE, "no field 'error'"),
     Case("unknown outcome", (BEGIN, {**END, "outcome": {"type": "lost"}}), 1, SHAPE, "success, interrupt, cancelled"),

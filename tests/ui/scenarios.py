@@ -1,4 +1,4 @@
-"""Runs of every kind, offline, for the tests of everything that shows runs to people."""
+"""Runs of every kind, offline, for the tests of all user interfaces."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ class Scenario:
 
 
 async def events_of(scenario: Scenario) -> list[Event]:
-    """Run a scenario, and give all that is heard of it, up to its end or its first wait."""
+    """Run a scenario, and return its events up to the end or the first wait."""
     events, _ = await watched(scenario)
     return events
 
 
 async def decided_events_of(scenario: Scenario) -> tuple[list[Event], list[Event]]:
-    """Run a scenario that waits for a person, and give the events before and after the answer."""
+    """Run a scenario with an approval, and return the events before and after the decision."""
     before, run = await watched(scenario)
     state = run.to_state()
     for item in state.interruptions:
@@ -102,7 +102,7 @@ async def decided_events_of(scenario: Scenario) -> tuple[list[Event], list[Event
 
 
 async def watched(scenario: Scenario) -> tuple[list[Event], RunResultStreaming]:
-    """Run a scenario, and give its events together with the run."""
+    """Run a scenario, and return its events and the run."""
     events: list[Event] = []
     run = Runner.run_streamed(
         scenario.make(),
@@ -111,7 +111,7 @@ async def watched(scenario: Scenario) -> tuple[list[Event], RunResultStreaming]:
         run_config=RunConfig(model_retries=2, retry_backoff=0.0),
     )
     async with asyncio.timeout(AT_MOST):
-        with suppress(Exception):  # what the run raises is what its last event says
+        with suppress(Exception):  # the last event has the exception of the run
             async for event in run.stream_events():
                 events.append(event)
                 if scenario.cancel_at is not None and scenario.cancel_at(event):
@@ -181,23 +181,23 @@ def _is_waiting(event: Event) -> bool:
     return isinstance(event, ToolProgressEvent) and event.message == "waiting"
 
 
-# --- models that do not do what the scripted one does
+# --- models with special behaviour
 
 
 class WholeModel(ScriptedModel):
-    """Gives whole answers and streams nothing of them."""
+    """Returns whole answers and streams nothing."""
 
     async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
-        """Give the next answer."""
+        """Return the next answer."""
         del emit
         return await super().respond(request, lambda _: None)
 
 
 class PatientModel(ScriptedModel):
-    """Lets others have their turn while it speaks, so that nothing has to be left out."""
+    """Yields to other tasks while it streams, so that no events are dropped."""
 
     async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
-        """Give the next answer, letter by letter."""
+        """Return the next answer, letter by letter."""
         said: list[Event] = []
         response = await super().respond(request, said.append)
         for count, event in enumerate(said):
@@ -208,14 +208,14 @@ class PatientModel(ScriptedModel):
 
 
 class FlakyModel:
-    """Breaks off in the middle of its first answer, and then answers as it should."""
+    """Breaks off in the middle of its first answer, and then answers normally."""
 
     def __init__(self, answer: str) -> None:
         self._answer = answer
         self._asked = 0
 
     async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
-        """Give half an answer, or all of it."""
+        """Return half an answer first, then a whole one."""
         del request
         self._asked += 1
         emit(message_started())
@@ -242,7 +242,7 @@ def _call(name: str, call_id: str, **arguments: Any) -> ToolCallItem:
 
 
 def _nested() -> Agent[Any, Any]:
-    """Give an agent with an agent as a tool with an agent as a tool; each counts its calls anew."""
+    """Return nested agents as tools, three levels deep; each one counts its own calls."""
     leaf = _agent(_call("crawl", "call_1", url="a"), "leaf says", tools=[crawl], name="leaf")
     middle = _agent(
         [_call("ask_leaf", "call_1", input="deep"), _call("add", "call_2", a=1, b=2)],

@@ -1,4 +1,4 @@
-"""AG-UI: the frames that events become, for clients of every version."""
+"""AG-UI: the encoder that turns events into frames, for clients of every version."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def frames_of(events: Iterable[Event], version: Any = "1.0", **options: Any) -> 
     return [frame for event in events for frame in one.encode(event)] + one.close()
 
 
-async def at_one_moment(name: str) -> list[Event]:
-    """Give the events of a run that took no time, so that nothing depends on the clock."""
+async def without_durations(name: str) -> list[Event]:
+    """Yield the events of a run with a fixed clock, so that nothing depends on time."""
     return [event.replace(timestamp=1e9) for event in await events_of(SCENARIOS[name])]
 
 
-def short(frames: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Give a line for each frame: its type, and what tells it from others."""
+def summary(frames: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return a line for each frame: its type and its distinguishing field."""
     lines: list[str] = []
     for frame in frames:
         parts = [frame["type"]]
@@ -81,7 +81,7 @@ def short(frames: Iterable[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def said(messages: Sequence[Frame]) -> tuple[str, ...]:
+def assistant_texts(messages: Sequence[Frame]) -> tuple[str, ...]:
     return tuple(
         one["content"]
         for one in messages
@@ -98,16 +98,16 @@ def calls(messages: Sequence[Frame]) -> tuple[str, ...]:
     )
 
 
-def plain(messages: Sequence[Frame]) -> list[Frame]:
-    """Give a conversation without the order of its activities, which are placed where they come."""
+def without_activity_order(messages: Sequence[Frame]) -> list[Frame]:
+    """Return a conversation without the order of its activities, which depends on their arrival."""
     shown = sorted(
         (one for one in messages if one["role"] == "activity"), key=lambda one: one["id"]
     )
     return [one for one in messages if one["role"] != "activity"] + shown
 
 
-def client(frames: Iterable[Frame], before: Sequence[Frame] = (HELLO,)) -> list[Frame]:
-    """Give what a client has that read the frames; it takes snapshots as a whole."""
+def conversation_of(frames: Iterable[Frame], before: Sequence[Frame] = (HELLO,)) -> list[Frame]:
+    """Return the conversation of a client that has read the frames, with whole snapshots."""
     from agents_tools.ui.ag_ui.messages import MessageHistory
 
     book = MessageHistory(before)
@@ -123,8 +123,8 @@ def client(frames: Iterable[Frame], before: Sequence[Frame] = (HELLO,)) -> list[
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", SCENARIOS)
-async def test_every_run_becomes_a_stream_that_keeps_the_rules(name: str, version: Any) -> None:
-    """Whatever happens in a run, a client reads it to its end, and reads what was said."""
+async def test_every_run_becomes_a_valid_stream(name: str, version: Any) -> None:
+    """A client can read any run to its end, with all of its texts."""
     scenario = SCENARIOS[name]
     events = await events_of(scenario)
     one = encoder(version)
@@ -133,34 +133,36 @@ async def test_every_run_becomes_a_stream_that_keeps_the_rules(name: str, versio
     assert one.close() == []
     check_ag_ui(frames, version)
     check_ag_ui(encode(events, version=version), version)
-    assert said(one.messages) == tuple(map(safe_text, scenario.text))
+    assert assistant_texts(one.messages) == tuple(map(safe_text, scenario.text))
     assert calls(one.messages) == scenario.calls
     assert frames[-1]["type"] == ("RUN_ERROR" if scenario.ends == "error" else "RUN_FINISHED")
-    assert plain(client(frames)) == plain(one.messages)
+    assert without_activity_order(conversation_of(frames)) == without_activity_order(one.messages)
 
 
 @pytest.mark.requirement("F23")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", SMALL)
-async def test_whoever_comes_late_ends_with_the_same_conversation(name: str, version: Any) -> None:
-    """A page that is opened in the middle of a run shows what was, and what comes."""
+async def test_a_late_client_ends_with_the_same_conversation(name: str, version: Any) -> None:
+    """A page that is opened during a run shows earlier and later events."""
     events = await events_of(SCENARIOS[name])
-    whole = client(frames_of(events, version))
+    whole = conversation_of(frames_of(events, version))
     for cut in range(1, len(events)):
         one = encoder(version)
         for event in events[:cut]:
             one.encode(event)
         frames = one.prelude() + [frame for event in events[cut:] for frame in one.encode(event)]
         check_ag_ui(frames, version)
-        assert plain(client(frames, before=())) == plain(whole)
-        half_fed = client([*frames_of(events[: cut // 2], version), *frames])
-        assert plain(half_fed) == plain(whole)
+        assert without_activity_order(conversation_of(frames, before=())) == without_activity_order(
+            whole
+        )
+        half_fed = conversation_of([*frames_of(events[: cut // 2], version), *frames])
+        assert without_activity_order(half_fed) == without_activity_order(whole)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", SMALL)
 async def test_a_stream_that_ends_early_leaves_nothing_open(name: str, version: Any) -> None:
-    """A server that stops, or an event that never comes, must not leave a page waiting."""
+    """A page must not wait after a server stops or an event is missing."""
     events = await events_of(SCENARIOS[name])
     for cut in range(len(events)):
         for status in ("cancelled", "error", "ok"):
@@ -172,16 +174,16 @@ async def test_a_stream_that_ends_early_leaves_nothing_open(name: str, version: 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", SMALL)
-async def test_events_that_have_travelled_give_the_same_frames(name: str, version: Any) -> None:
-    """Frames are a function of the events alone, whether they come from a store or a run."""
-    events = await at_one_moment(name)
+async def test_serialized_events_give_the_same_frames(name: str, version: Any) -> None:
+    """Frames depend on the events alone, whether they come from a store or a run."""
+    events = await without_durations(name)
     travelled = [event_from_dict(json.loads(json.dumps(event.to_dict()))) for event in events]
     assert frames_of(travelled, version) == frames_of(events, version)
 
 
 @pytest.mark.parametrize("name", ["tool", "nested", "parallel", "retry", "reasoning", "cancel"])
-async def test_no_selection_of_events_breaks_the_rules(name: str) -> None:
-    """What a slow reader loses costs it details, never the conversation or the stream."""
+async def test_any_subset_of_events_becomes_a_valid_stream(name: str) -> None:
+    """A slow consumer loses details, never the conversation or the stream."""
     scenario = SCENARIOS[name]
     events = await events_of(scenario)
     loose = [at for at, event in enumerate(events) if not event.durable]
@@ -197,7 +199,7 @@ async def test_no_selection_of_events_breaks_the_rules(name: str) -> None:
                 kept.append(event)
         frames = frames_of(kept, version)
         check_ag_ui(frames, version)
-        assert said(client(frames)) == tuple(map(safe_text, scenario.text))
+        assert assistant_texts(conversation_of(frames)) == tuple(map(safe_text, scenario.text))
 
     @given(st.sets(st.integers(0, len(events) - 1)), st.sampled_from(VERSIONS))
     def lose_anything(lost: set[int], version: Any) -> None:
@@ -214,7 +216,7 @@ async def test_no_selection_of_events_breaks_the_rules(name: str) -> None:
 
 
 async def test_frames_have_whole_times_and_no_nulls() -> None:
-    """One null in an optional field costs a client of 1.0 the whole run."""
+    """One null in an optional field makes a client of 1.0 fail the whole run."""
     events = await events_of(SCENARIOS["nested"])
     frames = frames_of(events)
     assert {type(frame["timestamp"]) for frame in frames} == {int}
@@ -225,13 +227,13 @@ async def test_frames_have_whole_times_and_no_nulls() -> None:
     assert not any("\r" in text or text.count("\n") != 2 for text in texts)
 
 
-# --- single things
+# --- single features
 
 
 async def test_a_call_with_progress() -> None:
-    """The whole of it, as a client of 1.0 gets it."""
-    frames = frames_of(await at_one_moment("tool"))
-    assert short(frames) == snapshot(
+    """All frames, as a client of 1.0 gets them."""
+    frames = frames_of(await without_durations("tool"))
+    assert summary(frames) == snapshot(
         [
             "RUN_STARTED",
             "TEXT_MESSAGE_START r-1",
@@ -256,10 +258,10 @@ async def test_a_call_with_progress() -> None:
     )
 
 
-async def test_an_agent_inside_of_an_agent() -> None:
-    """A client of 1.0 sees who says what; one before gets what it can show."""
-    events = await at_one_moment("nested_approve")
-    assert short(frames_of(events)) == snapshot(
+async def test_an_agent_inside_an_agent() -> None:
+    """A client of 1.0 sees the speaker of each message; older ones get what they can show."""
+    events = await without_durations("nested_approve")
+    assert summary(frames_of(events)) == snapshot(
         [
             "RUN_STARTED",
             "TOOL_CALL_START call_1 ask_leaf",
@@ -275,7 +277,7 @@ async def test_an_agent_inside_of_an_agent() -> None:
             "RUN_FINISHED",
         ]
     )
-    assert short(frames_of(events, "0.x")) == snapshot(
+    assert summary(frames_of(events, "0.x")) == snapshot(
         [
             "RUN_STARTED",
             "TOOL_CALL_START call_1 ask_leaf",
@@ -292,8 +294,8 @@ async def test_an_agent_inside_of_an_agent() -> None:
     )
 
 
-async def test_a_result_says_how_the_call_went() -> None:
-    """The protocol has no field for errors and durations; metadata has."""
+async def test_a_result_carries_the_outcome_of_the_call() -> None:
+    """The protocol has no field for errors and durations, so they are in the metadata."""
     frames = frames_of(await events_of(SCENARIOS["tool_error"]))
     results = [frame for frame in frames if frame["type"] == "TOOL_CALL_RESULT"]
     told = {frame["toolCallId"]: frame["metadata"]["agents_tools"] for frame in results}
@@ -306,7 +308,7 @@ async def test_a_result_says_how_the_call_went() -> None:
 
 
 async def test_a_result_of_several_kinds() -> None:
-    """Clients before 1.0 take only text."""
+    """Clients before 1.0 accept only text."""
     events = await events_of(SCENARIOS["multimodal"])
     [new] = [one for one in frames_of(events) if one["type"] == "TOOL_CALL_RESULT"]
     [old] = [one for one in frames_of(events, "0.x") if one["type"] == "TOOL_CALL_RESULT"]
@@ -319,24 +321,24 @@ async def test_a_result_of_several_kinds() -> None:
     assert shown["content"]["base64"] == new["content"][1]["source"]["value"]
 
 
-async def test_half_an_answer_is_taken_back() -> None:
-    """A model that broke off and was asked again must not leave its half sentence behind."""
+async def test_a_partial_answer_is_retracted() -> None:
+    """When the model is asked again after a break, its partial text must disappear."""
     events = await events_of(SCENARIOS["retry"])
     frames = frames_of(events)
     [taken_back] = [one for one in frames if one["type"] == "MESSAGES_SNAPSHOT"]
     assert taken_back["messages"] == [HELLO]
-    assert said(client(frames)) == ("At last a whole answer.",)
-    unknown = frames_of(events, messages=None)  # a snapshot would take more away than that
+    assert assistant_texts(conversation_of(frames)) == ("At last a whole answer.",)
+    unknown = frames_of(events, messages=None)  # a snapshot would remove more than that
     check_ag_ui(unknown)
     assert not [one for one in unknown if one["type"] == "MESSAGES_SNAPSHOT"]
 
 
-async def test_after_a_gap_the_whole_text_comes() -> None:
-    """Deltas that a slow reader lost are made good by the item."""
+async def test_after_a_gap_the_whole_text_is_sent() -> None:
+    """The item replaces the deltas that a slow consumer lost."""
     events = await events_of(SCENARIOS["gap"])
     assert any(isinstance(event, GapEvent) for event in events)
     frames = frames_of(events)
-    assert said(client(frames)) == SCENARIOS["gap"].text
+    assert assistant_texts(conversation_of(frames)) == SCENARIOS["gap"].text
     told = sum(one["type"] == "TEXT_MESSAGE_CONTENT" for one in frames)
     [gap] = [one["value"]["dropped"] for one in frames if one.get("name") == "agents_tools.gap"]
     assert told < DELTAS
@@ -349,8 +351,8 @@ async def test_every_delta_comes_when_nothing_is_lost() -> None:
     assert sum(one["type"] == "TEXT_MESSAGE_CONTENT" for one in frames) == DELTAS
 
 
-async def test_errors_are_told_with_a_code() -> None:
-    """A page can tell a run that took too many turns from one whose model is gone."""
+async def test_errors_have_a_code() -> None:
+    """A page can distinguish a run with too many turns from one whose model failed."""
     for name, code, words in (
         ("max_turns", "max_turns_exceeded", "did not finish within 2 turns"),
         ("model_fails", "model_error", "The model is gone."),
@@ -363,7 +365,7 @@ async def test_errors_are_told_with_a_code() -> None:
 
 
 async def test_a_call_that_waits_for_a_person() -> None:
-    """The run ends with a question that says what is asked and how to answer."""
+    """The run ends with an interrupt that describes the question and the answer."""
     before, after = await decided_events_of(SCENARIOS["nested_approve"])
     one = encoder()
     frames = [frame for event in before for frame in one.encode(event)]
@@ -419,11 +421,11 @@ async def test_a_call_that_waits_for_a_person() -> None:
     check_ag_ui(frames, earlier_calls=["call_1", "call_1/call_1"])
     results = {one["toolCallId"]: one["content"] for one in frames if "toolCallId" in one}
     assert results == {"call_1/call_1": "t is gone", "call_1": "leaf dropped"}
-    assert said(second.messages) == ("top is done",)
+    assert assistant_texts(second.messages) == ("top is done",)
 
 
 async def test_both_parts_of_an_interrupted_run_in_one_stream() -> None:
-    """A log holds them one after the other; on the wire that is two runs."""
+    """A log contains them in sequence; for the client these are two runs."""
     before, after = await decided_events_of(SCENARIOS["approve"])
     frames = frames_of([*before, *after])
     started = [frame["runId"] for frame in frames if frame["type"] == "RUN_STARTED"]
@@ -447,7 +449,7 @@ def scripted(*steps: Any, tools: Sequence[Any] = (), name: str = "helper") -> Ag
 
 
 async def test_a_tool_that_runs_an_agent_twice() -> None:
-    """Ids of sub-agents are for one run each, and clients refuse them a second time."""
+    """Clients reject a sub-agent id that is used for a second run."""
     inner = scripted("one", "two", name="inner")
 
     @function_tool
@@ -465,7 +467,7 @@ async def test_a_tool_that_runs_an_agent_twice() -> None:
 
 
 async def test_a_tool_that_calls_a_tool() -> None:
-    """No model has made that call, so it is no part of the conversation, and still is seen."""
+    """A model did not request that call, so it is shown but not part of the conversation."""
 
     @function_tool
     async def outer(context: ToolContext[Any]) -> str:
@@ -485,7 +487,7 @@ async def test_a_tool_that_calls_a_tool() -> None:
 
 
 async def test_ids_with_slashes_stay_apart() -> None:
-    """Ids come from providers; a path of two is another call than one with a slash in its id."""
+    """Ids come from providers; a path of two ids differs from one id that contains a slash."""
     from agents_tools.ui.ag_ui.frames import path_of, wire_id
 
     paths = [("a", "b"), ("a/b",), ("a%2Fb",), ("a", "b/c"), ("a/b", "c"), ("a",)]
@@ -493,8 +495,8 @@ async def test_ids_with_slashes_stay_apart() -> None:
     assert [path_of(wire_id(path)) for path in paths] == paths
 
 
-async def test_progress_is_told_at_a_pace() -> None:
-    """A thousand steps within a moment are a few frames, and the last one is told."""
+async def test_progress_is_rate_limited() -> None:
+    """A thousand steps in a moment become a few frames, and the last one is sent."""
 
     @function_tool
     async def count(context: ToolContext[Any]) -> str:
@@ -512,8 +514,8 @@ async def test_progress_is_told_at_a_pace() -> None:
     assert shown[-1]["content"]["status"] == "ok"
 
 
-async def test_what_is_held_back_can_be_asked_for() -> None:
-    """A call that becomes silent after its progress shows where it is."""
+async def test_delayed_progress_can_be_requested() -> None:
+    """A call that becomes silent after its progress still shows its latest step."""
     events = await events_of(SCENARIOS["tool"])
     moment = events[0].timestamp
     one = encoder()
@@ -534,7 +536,7 @@ async def test_what_is_held_back_can_be_asked_for() -> None:
 
 
 async def test_many_and_large_artifacts() -> None:
-    """The activity of a call names the last ones only, and what is large is named, not sent."""
+    """The activity of a call lists the last ones only, and large ones by name."""
 
     @function_tool
     async def make(context: ToolContext[Any]) -> str:
@@ -556,14 +558,14 @@ async def test_many_and_large_artifacts() -> None:
 
 @pytest.mark.requirement("S19")
 async def test_text_is_safe_to_show() -> None:
-    """What a tool or a model says cannot act on a terminal or mislead the eye."""
+    """Text of tools and models cannot control a terminal or mislead the reader."""
     texts = list(encode(await events_of(SCENARIOS["hostile_text"])))
     shown = [json.loads(text[6:]) for text in texts if "TOOL_CALL_ARGS" not in text]
     assert not any("\x1b" in str(frame) or "\\u001b" in json.dumps(frame) for frame in shown)
 
 
 async def test_a_streamed_call_that_gets_another_id() -> None:
-    """A model that repeats an id gets a new one for the call; the old one must not stay open."""
+    """A repeated call id is replaced by a new one; the old call must not stay open."""
     same = [tool_call("add", a=1, b=2, call_id="c"), tool_call("add", a=3, b=4, call_id="c")]
     events = await run(scripted(same, "done", tools=[add]))
     frames = frames_of(events)
@@ -573,7 +575,7 @@ async def test_a_streamed_call_that_gets_another_id() -> None:
 
 
 async def test_a_call_that_has_ended_before_the_next_one_is_complete() -> None:
-    """Calls that start early answer while others of the same answer are only being told."""
+    """Calls that start early finish while others of the same answer are still streamed."""
     gate = asyncio.Event()
     hints = ToolAnnotations(readOnlyHint=True)
 
@@ -606,12 +608,12 @@ async def test_a_call_that_has_ended_before_the_next_one_is_complete() -> None:
         one["toolCallId"]: one["content"] for one in frames if one["type"] == "TOOL_CALL_RESULT"
     }
     assert results == {"c1": "quick", "c2": "slow"}
-    [message] = [one for one in client(frames) if one.get("toolCalls")]
+    [message] = [one for one in conversation_of(frames) if one.get("toolCalls")]
     assert [call["id"] for call in message["toolCalls"]] == ["c1", "c2"]
 
 
-def test_a_text_that_was_not_so_is_replaced() -> None:
-    """Whatever was streamed, in the end the item counts."""
+def test_a_streamed_text_that_differs_from_the_item_is_replaced() -> None:
+    """The final item takes precedence over the streamed text."""
     item = {
         "type": "message",
         "role": "assistant",
@@ -621,24 +623,24 @@ def test_a_text_that_was_not_so_is_replaced() -> None:
     frames = one.encode(text_delta("A"))
     frames += one.encode(RunItemStreamEvent("message_output_created", item)) + one.close("ok")
     check_ag_ui(frames)
-    assert said(client(frames)) == ("B",)
+    assert assistant_texts(conversation_of(frames)) == ("B",)
 
 
-def test_a_streamed_call_that_is_not_made() -> None:
-    """It is ended, and has an answer, so that the conversation can be sent to a model."""
+def test_a_streamed_call_that_is_not_executed() -> None:
+    """It is closed and gets an output, so that the conversation can be sent to a model."""
     for messages in ([HELLO], None):
         one = encoder(messages=messages)
         frames = one.encode(call_started("c", "add")) + one.encode(call_delta("c", "{"))
         frames += one.encode(RawResponseStreamEvent({"type": "agents_tools.retry"}))
         frames += one.close("ok")
         check_ag_ui(frames)
-        assert bool(calls(client(frames))) == (messages is None)
+        assert bool(calls(conversation_of(frames))) == (messages is None)
 
 
 @pytest.mark.parametrize("inside", [False, True])
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_a_model_that_breaks_off_in_the_middle_of_a_call(inside: bool, version: Any) -> None:
-    """Nothing of it stays open, wherever it happens."""
+    """All of its frames are closed, wherever it breaks off."""
 
     class Breaking:
         async def respond(self, request: ModelRequest, emit: Any) -> ModelResponse:
@@ -659,12 +661,12 @@ async def test_a_model_that_breaks_off_in_the_middle_of_a_call(inside: bool, ver
             events.append(event)  # noqa: PERF401 - those before the error count
     frames = frames_of(events, version)
     check_ag_ui(frames, version)
-    assert "add" not in str([one.get("toolCalls") for one in client(frames)])
+    assert "add" not in str([one.get("toolCalls") for one in conversation_of(frames)])
     check_ag_ui(frames_of(events, version, messages=None), version)
 
 
-def test_hosted_calls_are_shown_and_no_part_of_the_conversation() -> None:
-    """The provider has run them; a client that saw a call would wait for its answer."""
+def test_hosted_calls_are_shown_but_not_part_of_the_conversation() -> None:
+    """The provider has run them; a client would wait for the output of an ordinary call."""
     item = {
         "type": "tool_call",
         "kind": "hosted",
@@ -680,8 +682,8 @@ def test_hosted_calls_are_shown_and_no_part_of_the_conversation() -> None:
     ]
 
 
-def test_what_a_run_used_is_told() -> None:
-    """In the words of the protocol."""
+def test_the_usage_of_a_run_is_reported() -> None:
+    """It uses the field names of the protocol."""
     usage = {"requests": 1, "input_tokens": 10, "output_tokens": 5, "cached_input_tokens": 4}
     event = RunFinishedEvent(output={"a": 1}, usage=usage)
     [_, last] = encoder().encode(event)
@@ -692,8 +694,8 @@ def test_what_a_run_used_is_told() -> None:
     assert "usage" not in encoder("0.x").encode(event)[-1]
 
 
-def test_events_after_the_end_are_not_told() -> None:
-    """A client refuses them, and the whole run with them."""
+def test_events_after_the_end_are_not_sent() -> None:
+    """A client would reject the whole run because of them."""
     one = encoder()
     check_ag_ui(one.encode(RunFinishedEvent()))
     assert one.encode(text_delta("late")) == []
@@ -701,20 +703,20 @@ def test_events_after_the_end_are_not_told() -> None:
 
 
 def test_the_ids_of_a_run_without_a_client() -> None:
-    """Events from a store may be shown to anybody; the run names itself."""
+    """Stored events can be shown without a client request; the run supplies the ids."""
     [frame, _] = [json.loads(text[6:]) for text in encode([RunFinishedEvent()])]
     assert frame["threadId"] == frame["runId"]
     assert frame["runId"].startswith("run_")
 
 
-def test_a_wrong_version_is_refused() -> None:
-    """The message says what there is instead."""
+def test_an_unknown_version_is_rejected() -> None:
+    """The message lists the available versions."""
     with pytest.raises(UserError, match=r"expected '1\.0' or '0\.x'"):
         AgUiEncoder(version="2")  # type: ignore[arg-type]
 
 
 def test_the_module_is_found_by_name() -> None:
-    """`agents_tools.ui` itself imports nothing."""
+    """`agents_tools.ui` itself does not import it."""
     import agents_tools.ui
 
     assert agents_tools.ui.ag_ui is ag_ui

@@ -1,4 +1,4 @@
-"""The check of AG-UI streams: what real clients reject, and what they quietly lose, it rejects."""
+"""The check of AG-UI streams rejects what real clients reject or silently lose."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ OLD: dict[str, tuple[Any, ...]] = {
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_a_stream_that_clients_take_passes(name: str) -> None:
-    """What is right must not be found fault with, or nobody will use the check."""
+def test_a_stream_that_clients_accept_passes(name: str) -> None:
+    """A check with false positives would not be used."""
     check_ag_ui(GOOD[name])
 
 
 @pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.name)
-def test_a_broken_stream_is_refused_with_place_and_rule(case: Case) -> None:
-    """Whoever reads the message has to find the event and to know what is wrong with it."""
+def test_a_broken_stream_is_rejected_with_position_and_rule(case: Case) -> None:
+    """The message must lead to the event and explain the error."""
     with pytest.raises(AgUiStreamError) as caught:
         check_ag_ui(case.frames)
     error = caught.value
@@ -43,7 +43,7 @@ def test_a_broken_stream_is_refused_with_place_and_rule(case: Case) -> None:
 
 @pytest.mark.parametrize("why", OLD)
 def test_a_client_before_1_0_gets_nothing_new(why: str) -> None:
-    """Clients of version 0.0.45 fail as a whole on what they do not know."""
+    """Clients of version 0.0.45 fail completely on unknown events."""
     stream = [BEGIN, *OLD[why], END]
     with pytest.raises(AgUiStreamError, match=why):
         check_ag_ui(stream, "0.x")
@@ -52,7 +52,6 @@ def test_a_client_before_1_0_gets_nothing_new(why: str) -> None:
 
 
 def test_a_client_before_1_0_knows_no_cancelled_run_and_no_protocol_version() -> None:
-    """Likewise."""
     for frame in (
         {**END, "outcome": {"type": "cancelled"}},
         {**BEGIN, "protocolVersion": "1.0"},
@@ -64,14 +63,14 @@ def test_a_client_before_1_0_knows_no_cancelled_run_and_no_protocol_version() ->
 
 
 def test_results_of_earlier_calls_pass_when_they_are_named() -> None:
-    """A run that goes on after an approval answers calls of the run before."""
+    """A run that resumes after an approval answers calls of the previous run."""
     result = {"type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": "3"}
     assert_agui([BEGIN, result, END], earlier_calls=["c"])
     with pytest.raises(AgUiStreamError, match="no tool call 'c'"):
         assert_agui([BEGIN, result, END], earlier_calls=["other"])
 
 
-def test_a_wrong_version_is_refused() -> None:
-    """A slip must not switch rules off."""
+def test_an_unknown_version_is_rejected() -> None:
+    """A typing error must not switch rules off."""
     with pytest.raises(ValueError, match=r"expected 1\.0 or 0\.x"):
         check_ag_ui([BEGIN, END], "2.0")  # type: ignore[arg-type]

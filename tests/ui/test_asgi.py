@@ -1,4 +1,4 @@
-"""The bit of HTTP below the apps: routes, bodies, and streams that end whatever happens."""
+"""The HTTP layer of the apps: routes, bodies, and streams with their cleanup."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def app_of(**options: Any) -> AsgiApp:
 
 
 async def test_a_route_is_found_by_method_and_path() -> None:
-    """The names in a route are what stands there, and only the last one takes slashes."""
+    """Route parameters match one segment; only the last one can contain slashes."""
     app = app_of()
     assert (await ask(app, "GET", "/")).json["path"] == "/"
     reply = await ask(app, "GET", "/things/a:b/parts?x=1&x=2&y=")
@@ -66,8 +66,8 @@ async def test_a_route_is_found_by_method_and_path() -> None:
 
 
 @pytest.mark.requirement("S2")
-async def test_what_is_not_there_is_named_with_what_there_is() -> None:
-    """A 404 or a 405 is JSON that says what would be right."""
+async def test_unknown_routes_are_reported_with_the_known_ones() -> None:
+    """A 404 or a 405 is JSON that describes the valid requests."""
     app = app_of()
     reply = await ask(app, "GET", "/nothing")
     assert reply.status == 404
@@ -95,16 +95,16 @@ async def test_what_is_not_there_is_named_with_what_there_is() -> None:
     ],
 )
 async def test_an_app_works_wherever_it_is_mounted(path: str, root: str, inner: str) -> None:
-    """Servers give the whole path, or the one below the mount."""
+    """Servers pass either the whole path or the part below the mount."""
     assert inner_path({"path": path, "root_path": root}) == inner
 
 
-# --- what comes
+# --- requests
 
 
 @pytest.mark.requirement("S20", "S23")
-async def test_credentials_are_no_headers_of_a_request() -> None:
-    """What opens this server goes to no tool."""
+async def test_credentials_are_removed_from_the_request_headers() -> None:
+    """Tools must not get the credentials of the server."""
     headers = {"authorization": f"Bearer {TOKEN}", "cookie": "a=b", "x-own": "1"}
     reply = await ask(app_of(auth=TOKEN), "POST", "/things", {}, headers=headers)
     assert reply.status == 200
@@ -126,15 +126,15 @@ async def test_credentials_are_no_headers_of_a_request() -> None:
     ],
 )
 async def test_a_body_is_json_within_bounds(body: bytes, told: str) -> None:
-    """What is no JSON, or too much of it, is refused with the place where it goes wrong."""
+    """Invalid or too large JSON is rejected with the position of the error."""
     reply = await ask(app_of(), "POST", "/things", body)
     assert reply.status == 400
     assert told in reply.message
 
 
 @pytest.mark.requirement("S2")
-async def test_a_large_body_is_refused_before_it_is_read() -> None:
-    """The answer names the setting."""
+async def test_a_large_body_is_rejected_before_it_is_read() -> None:
+    """The error names the setting."""
     reply = await ask(app_of(max_body=10), "POST", "/things", {"a": "x" * 100})
     assert reply.status == 413
     assert "max_body=" in reply.message
@@ -147,7 +147,7 @@ async def test_an_empty_body_is_none() -> None:
 
 @pytest.mark.requirement("S1")
 async def test_other_machines_need_a_token_or_a_name() -> None:
-    """An app without a token that listens to the network is reached by nobody there."""
+    """An app without a token that listens on the network rejects other machines."""
     reply = await ask(app_of(), "GET", "/", client=OTHER_MACHINE)
     assert reply.status == 403
     assert "auth=" in reply.message
@@ -162,17 +162,17 @@ async def test_other_machines_need_a_token_or_a_name() -> None:
 
 
 @pytest.mark.requirement("S1")
-def test_an_address_that_others_reach_needs_a_token() -> None:
-    """It does not even begin."""
+def test_a_public_address_needs_a_token() -> None:
+    """Without one the app does not start."""
     with pytest.raises(UserError, match="auth="):
         app_of(host="0.0.0.0")  # noqa: S104 - is refused
 
 
-# --- what is answered
+# --- responses
 
 
 async def test_errors_are_json_with_their_headers_and_facts() -> None:
-    """A handler raises what it has to say."""
+    """A handler raises the error to send."""
 
     async def full(_: HttpRequest, __: Any) -> None:
         raise HttpError(503, "No room.", {"Retry-After": "1"}, code="full")
@@ -189,8 +189,8 @@ async def test_errors_are_json_with_their_headers_and_facts() -> None:
 
 
 @pytest.mark.requirement("S20")
-async def test_an_unexpected_fault_is_told_by_number(caplog: pytest.LogCaptureFixture) -> None:
-    """What went wrong stands in the log alone."""
+async def test_an_unexpected_error_is_reported_by_number(caplog: pytest.LogCaptureFixture) -> None:
+    """The error itself is only logged."""
 
     async def fail(_: HttpRequest, __: Any) -> None:
         raise RuntimeError("the inside of the server")
@@ -202,8 +202,8 @@ async def test_an_unexpected_fault_is_told_by_number(caplog: pytest.LogCaptureFi
     assert "the inside of the server" in caplog.text
 
 
-async def test_texts_and_nothing_at_all_can_be_answered() -> None:
-    """A page is no JSON."""
+async def test_text_and_empty_responses_are_supported() -> None:
+    """A page is not JSON."""
 
     async def page(_: HttpRequest, send: Any) -> None:
         await respond_text(send, "<p>", content_type="text/html", headers={"Cache-Control": "a"})
@@ -222,7 +222,7 @@ async def test_texts_and_nothing_at_all_can_be_answered() -> None:
 
 
 class Frames:
-    """Frames that are given by hand, and say whether they were closed."""
+    """A manual stream of frames that records whether it was closed."""
 
     def __init__(self) -> None:
         self.queue: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
@@ -253,8 +253,8 @@ def streaming(frames: Any, **options: Any) -> AsgiApp:
     return AsgiApp({("GET", "/"): handler})
 
 
-async def test_frames_come_as_they_are_made_and_the_end_ends_the_answer() -> None:
-    """A stream that ends while the client listens is a complete answer."""
+async def test_frames_are_sent_at_once_and_the_end_completes_the_response() -> None:
+    """A stream that ends while the client is connected is a complete response."""
     frames = Frames()
     exchange = Exchange(streaming(frames), "GET", "/")
     frames.queue.put_nowait(b"data: 1\n\n")
@@ -270,8 +270,8 @@ async def test_frames_come_as_they_are_made_and_the_end_ends_the_answer() -> Non
     assert frames.closed.is_set()
 
 
-async def test_frames_that_are_there_at_once_are_one_piece() -> None:
-    """What costs time is each piece, not each frame."""
+async def test_available_frames_are_sent_as_one_chunk() -> None:
+    """Each chunk is expensive, not each frame."""
 
     async def many() -> AsyncGenerator[bytes]:
         for _ in range(1_000):
@@ -283,8 +283,8 @@ async def test_frames_that_are_there_at_once_are_one_piece() -> None:
 
 
 @pytest.mark.requirement("F23")
-async def test_a_client_that_goes_is_noticed_while_nothing_is_said() -> None:
-    """The disconnect is watched apart from writing, and told at once."""
+async def test_a_disconnect_is_noticed_without_frames() -> None:
+    """The disconnect is watched independently of writing."""
     frames, gone = Frames(), asyncio.Event()
     exchange = Exchange(streaming(frames, on_disconnect=gone.set), "GET", "/")
     frames.queue.put_nowait(b"1")
@@ -294,8 +294,8 @@ async def test_a_client_that_goes_is_noticed_while_nothing_is_said() -> None:
     assert frames.closed.is_set()
 
 
-async def test_a_heartbeat_finds_a_client_that_is_gone_where_servers_do_not_tell() -> None:
-    """With ASGI 2.4, only sending tells."""
+async def test_a_heartbeat_detects_a_disconnect_on_asgi_2_4() -> None:
+    """With ASGI 2.4, only a failed send reports it."""
     frames, gone = Frames(), asyncio.Event()
 
     async def left() -> None:
@@ -310,16 +310,16 @@ async def test_a_heartbeat_finds_a_client_that_is_gone_where_servers_do_not_tell
     assert frames.closed.is_set()
 
 
-async def test_the_end_is_no_disconnect() -> None:
-    """Who has got everything has not gone."""
+async def test_the_end_of_a_stream_is_not_a_disconnect() -> None:
+    """A client that got the whole response has not left."""
     frames, gone = Frames(), asyncio.Event()
     frames.queue.put_nowait(None)
     await Exchange(streaming(frames, on_disconnect=gone.set), "GET", "/").whole()
     assert not gone.is_set()
 
 
-async def test_a_stream_that_breaks_off_leaves_the_answer_unfinished() -> None:
-    """The client has to know that something is missing."""
+async def test_a_failed_stream_leaves_the_response_incomplete() -> None:
+    """The client must notice that something is missing."""
     frames = Frames()
     async with served(streaming(frames)) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -335,7 +335,7 @@ async def test_a_stream_that_breaks_off_leaves_the_answer_unfinished() -> None:
 
 
 async def test_a_handler_that_is_cancelled_closes_its_frames() -> None:
-    """A server that stops takes its streams with it."""
+    """A server that shuts down closes its streams."""
     frames = Frames()
     exchange = Exchange(streaming(frames), "GET", "/")
     frames.queue.put_nowait(b"1")
@@ -346,8 +346,8 @@ async def test_a_handler_that_is_cancelled_closes_its_frames() -> None:
     assert frames.closed.is_set()
 
 
-async def test_a_client_that_does_not_read_holds_up_its_own_frames_alone() -> None:
-    """No more than a bound of them are made; when it reads on, all come in order."""
+async def test_a_client_that_does_not_read_blocks_only_its_own_frames() -> None:
+    """A bounded number of frames is created; when it reads again, all arrive in order."""
     frames = Frames()
     exchange = Exchange(streaming(frames, heartbeat=None), "GET", "/")
     frames.queue.put_nowait(b"begin\n")
@@ -359,14 +359,14 @@ async def test_a_client_that_does_not_read_holds_up_its_own_frames_alone() -> No
     for _ in range(2_000):
         await asyncio.sleep(0)
     assert 0 < frames.made < 200
-    exchange.go_on()
+    exchange.resume()
     frames.queue.put_nowait(None)
     await exchange.whole()
     assert exchange.text == "begin\n" + b"".join(pieces).decode()
 
 
 async def test_an_app_starts_and_stops_with_the_server_and_within_another_app() -> None:
-    """What is mounted is told of no end, so there is a lifespan to give to the app around."""
+    """A mounted app gets no shutdown event, so the outer app can use its lifespan."""
     said: list[str] = []
 
     async def stop() -> None:
@@ -381,8 +381,8 @@ async def test_an_app_starts_and_stops_with_the_server_and_within_another_app() 
     assert said[2:] == ["start", "stop"]
 
 
-async def test_an_app_that_cannot_start_says_why() -> None:
-    """The server reports it."""
+async def test_an_app_that_cannot_start_reports_the_reason() -> None:
+    """The server logs it."""
 
     def start() -> None:
         raise UserValueError("no store")
@@ -399,15 +399,15 @@ async def test_an_app_that_cannot_start_says_why() -> None:
     assert sent == [{"type": "lifespan.startup.failed", "message": "no store"}]
 
 
-async def test_a_body_that_breaks_off_is_told() -> None:
-    """The client has gone before it was complete."""
+async def test_an_incomplete_body_is_rejected() -> None:
+    """The client has disconnected before the end."""
     request = HttpRequest({"method": "POST", "path": "/"}, _gone)
     with pytest.raises(HttpError, match="closed before"):
         await request.body()
 
 
-async def test_an_object_is_asked_for_by_name() -> None:
-    """A list is JSON, but no object."""
+async def test_a_body_that_is_not_an_object_is_rejected() -> None:
+    """A list is JSON, but not an object."""
 
     async def handler(request: HttpRequest, send: Any) -> None:
         await respond_json(send, await request.json_object())

@@ -1,4 +1,4 @@
-"""The console: what people see of a run on a terminal, in a log and in a notebook."""
+"""The console: the display of a run on a terminal, in a log and in a notebook."""
 
 from __future__ import annotations
 
@@ -70,8 +70,10 @@ async def events_of_a_run() -> list[Event]:
     return [event async for event in Runner.run_streamed(research(), "go").stream_events()]
 
 
-async def test_a_run_is_told_in_lines_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    """Logs get one line per change, and nothing of it comes to standard output."""
+async def test_a_run_is_printed_as_lines_without_a_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Logs get one line per change, and standard output stays empty."""
     await console.render(Runner.run_streamed(research(), "go"))
 
     out, err = capsys.readouterr()
@@ -82,7 +84,7 @@ async def test_a_run_is_told_in_lines_off_a_terminal(capsys: pytest.CaptureFixtu
     assert "Chief > ask_reader > crawl: of text" in lines
     assert any(line.startswith("Chief > broken: failed after") for line in lines)
     assert lines[-1].startswith("Chief: done in")
-    assert "\x1b" not in err  # what a tool says acts on no terminal
+    assert "\x1b" not in err  # terminal sequences of a tool are removed
 
 
 async def test_a_run_publishes_to_a_console_of_its_configuration() -> None:
@@ -114,7 +116,7 @@ async def test_lines_of_json_are_events_again() -> None:
 
 
 async def test_the_live_tree_shows_agents_and_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Agents, tools, bars and what they said; no colours where they are unwanted."""
+    """It shows agents, tools, progress bars and messages, without colours if they are disabled."""
     monkeypatch.setenv("NO_COLOR", "1")
     file, events = io.StringIO(), await events_of_a_run()
     await console.render(events, view="live", file=file)
@@ -133,7 +135,7 @@ async def test_the_live_tree_of_a_call_has_no_agent() -> None:
     assert file.getvalue().split()[:2] == ["ok", "crawl"]
 
 
-async def test_what_the_run_raises_is_raised_and_told() -> None:
+async def test_an_exception_of_the_run_is_raised_and_shown() -> None:
     file = io.StringIO()
     agent = Agent(name="Chief", model=ScriptedModel([tool_call("broken")] * 9), tools=[broken])
     with pytest.raises(Exception, match="turns"):
@@ -141,7 +143,7 @@ async def test_what_the_run_raises_is_raised_and_told() -> None:
     assert "Chief: failed after" in file.getvalue()
 
 
-async def test_a_run_that_is_cancelled_is_told_as_that() -> None:
+async def test_a_cancelled_run_is_shown_as_cancelled() -> None:
     file, begun = io.StringIO(), asyncio.Event()
 
     @function_tool
@@ -164,7 +166,7 @@ async def test_a_run_that_is_cancelled_is_told_as_that() -> None:
 
 @pytest.fixture
 def notebook() -> Iterator[None]:
-    """Run the test in a shell of IPython, which keeps no history."""
+    """Run the test in an IPython shell without a history."""
     config = Config()
     config.HistoryManager.enabled = False
     InteractiveShell.instance(config=config)
@@ -174,7 +176,7 @@ def notebook() -> Iterator[None]:
 
 @pytest.mark.usefixtures("notebook")
 async def test_a_notebook_gets_the_tree_as_a_page() -> None:
-    """In the output of the cell, drawn again in place."""
+    """It is in the output of the cell, and updated in place."""
     events = await events_of_a_run()
     with capture_output() as captured:
         await console.render(events, view="notebook")
@@ -189,7 +191,7 @@ async def test_a_notebook_gets_the_tree_as_a_page() -> None:
 @pytest.mark.requirement("S19")
 @pytest.mark.usefixtures("notebook")
 async def test_markup_of_a_tool_stays_text_in_a_notebook() -> None:
-    """Whoever writes a tool's output must not write the page."""
+    """Output of a tool must not inject markup into the page."""
 
     @streaming_tool
     async def evil() -> AsyncIterator[Any]:
@@ -205,47 +207,47 @@ async def test_markup_of_a_tool_stays_text_in_a_notebook() -> None:
         assert "<img" not in output.data["text/html"]
 
 
-@pytest.mark.parametrize(("given", "told"), [(5, "got int"), ("text", "got str")])
-async def test_what_are_no_events_is_refused(given: object, told: str) -> None:
-    with pytest.raises(UserError, match=told):
-        await console.render(given)
+@pytest.mark.parametrize(("value", "message"), [(5, "got int"), ("text", "got str")])
+async def test_invalid_events_are_rejected(value: object, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        await console.render(value)
 
 
-def test_an_unknown_view_is_refused_with_those_there_are() -> None:
+def test_an_unknown_view_is_rejected_with_the_available_ones() -> None:
     with pytest.raises(UserError, match="auto, live, plain, ndjson, notebook, none"):
         console.Console(view="shiny")  # type: ignore[arg-type]
 
 
-async def test_a_reader_that_has_gone_is_no_trouble() -> None:
+async def test_a_closed_output_is_handled() -> None:
     file = io.StringIO()
     file.close()
     await console.render(await events_of_a_run(), view="plain", file=file)
 
 
 def calls(count: int, above: tuple[str, ...] = ()) -> Iterator[Event]:
-    """Give the events of calls of a model, one after the other."""
+    """Return the events of sequential calls of a model."""
     for number in range(count):
         call_id = f"call_{number}"
         here, inside = Origin(path=above), Origin("dig", call_id, (*above, call_id))
         asked = ToolCallItem(call_id=call_id, name="dig", arguments='{"deep": true}')
-        given = ToolCallOutputItem(call_id=call_id, name="dig", output="earth " * 1_000)
+        value = ToolCallOutputItem(call_id=call_id, name="dig", output="earth " * 1_000)
         yield RunItemStreamEvent[Any]("tool_called", asked.to_dict()).replace(origin=here)
         yield NotifyStreamEvent("careful", level="warning").replace(origin=inside)
         yield ToolStreamEndEvent("ok", 0.1).replace(origin=inside)
-        yield RunItemStreamEvent[Any]("tool_output", given.to_dict()).replace(origin=here)
+        yield RunItemStreamEvent[Any]("tool_output", value.to_dict()).replace(origin=here)
 
 
 class Screen(io.StringIO):
-    """A terminal, as far as Rich asks."""
+    """A stream that Rich treats as a terminal."""
 
     def isatty(self) -> bool:
-        """Say that people look."""
+        """Return True, as a terminal does."""
         return True
 
 
 @pytest.mark.parametrize("above", [(), ("boss",)])
 def test_the_tree_of_thousands_of_calls_stays_small(above: tuple[str, ...]) -> None:
-    """Rows, memory and time do not grow with what is over; what it cost is still counted."""
+    """Rows, memory and time do not grow with finished calls; their costs are still counted."""
     screen = Screen()
     view = RichRun("Chief", screen)
     for event in calls(2_000, above):
@@ -263,10 +265,10 @@ def test_the_tree_of_thousands_of_calls_stays_small(above: tuple[str, ...]) -> N
 
 @pytest.mark.requirement("D17")
 @pytest.mark.parametrize("view", ["live", "plain", "ndjson"])
-def test_what_cannot_be_shown_does_not_fail_the_run(
+def test_events_that_cannot_be_shown_do_not_fail_the_run(
     view: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Events in any order, and some that are damaged; the next ones are shown."""
+    """Events come in any order, some of them damaged; the next ones are shown."""
     screen = Screen()
     shown = console.Console(view=view, file=screen, name="Chief")
     damaged = RunItemStreamEvent[Any]("tool_output", {"type": "nonsense"})
@@ -280,10 +282,8 @@ def test_what_cannot_be_shown_does_not_fail_the_run(
 
 
 @pytest.mark.parametrize("view", ["auto", "live", "plain"])
-def test_a_program_without_standard_error_is_no_trouble(
-    view: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What was closed before the program began is `None`."""
+def test_a_program_without_standard_error_works(view: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python sets a stream that was closed before the start to `None`."""
     monkeypatch.setattr("sys.stderr", None)
     with console.Console(view=view) as shown:
         for event in calls(1):
@@ -291,8 +291,8 @@ def test_a_program_without_standard_error_is_no_trouble(
 
 
 @pytest.mark.requirement("D17")
-def test_a_terminal_that_goes_while_it_is_drawn_on_is_no_trouble() -> None:
-    """Neither the run nor the thread that draws fails."""
+def test_a_terminal_that_disappears_while_drawing_is_handled() -> None:
+    """Neither the run nor the drawing thread fails."""
     screen = Screen()
     with console.Console(view="live", file=screen) as shown:
         for event in calls(3):
@@ -301,7 +301,7 @@ def test_a_terminal_that_goes_while_it_is_drawn_on_is_no_trouble() -> None:
 
 
 def test_two_trees_are_not_drawn_over_each_other() -> None:
-    """The second one on a terminal is shown when it has ended, and output is as it was."""
+    """The second one is shown when the first has ended, and then output is restored."""
     output, screen = sys.stdout, Screen()
     first, second = (console.Console(view="live", file=screen, name=name) for name in "AB")
     for event in calls(1):
@@ -315,8 +315,8 @@ def test_two_trees_are_not_drawn_over_each_other() -> None:
         third.publish(next(iter(calls(1))))
 
 
-def test_a_console_may_be_told_from_many_threads() -> None:
-    """It is opened once, whoever comes first."""
+def test_a_console_accepts_events_from_many_threads() -> None:
+    """It is opened once, by the first thread."""
     for _ in range(20):
         shown = console.Console(view="live", file=Screen())
         gate = threading.Barrier(4)

@@ -1,4 +1,4 @@
-"""Events as lines: what is written is read again, by every reader of lines."""
+"""Events as JSON lines: every line reader can read the written events."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from tests.ui.scenarios import SCENARIOS, Scenario, events_of
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=lambda scenario: scenario.name)
-async def test_every_run_comes_back_as_it_was(scenario: Scenario) -> None:
-    """A stream of lines loses nothing."""
+async def test_lines_decode_to_the_original_events(scenario: Scenario) -> None:
     events = await events_of(scenario)
     lines = list(ndjson.encode(events))
     assert all(line.endswith("\n") and line.count("\n") == 1 for line in lines)
@@ -27,7 +26,7 @@ async def test_every_run_comes_back_as_it_was(scenario: Scenario) -> None:
 
 @given(st.text())
 def test_one_event_is_one_line_for_every_reader(text: str) -> None:
-    """Some readers end a line at U+2028 as well."""
+    """Some readers end a line at U+2028 too."""
     event = NotifyStreamEvent(data=text)
     (line,) = ndjson.encode([event])
     assert line.splitlines() == [line[:-1]]
@@ -35,15 +34,15 @@ def test_one_event_is_one_line_for_every_reader(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["a\u2028b\u2029c\u0085d", "\ud800", "\r\n\x0b\x0c\x1c", "日本語"])
-def test_unseen_line_ends_and_broken_text_survive(text: str) -> None:
-    """JSON may hold them as they are, or not at all; escapes carry all of them."""
+def test_unicode_line_ends_and_lone_surrogates_are_preserved(text: str) -> None:
+    """They are written as escapes, which every JSON reader accepts."""
     event = NotifyStreamEvent(data=text)
     (line,) = ndjson.encode([event])
     assert line.encode().decode().splitlines() == [line[:-1]]
     assert list(ndjson.decode(line)) == [event_from_dict(event.to_dict())]
 
 
-def test_lines_that_only_keep_a_connection_open_are_passed_over() -> None:
+def test_keep_alive_lines_are_ignored() -> None:
     """They are empty."""
     (line,) = ndjson.encode([NotifyStreamEvent(data="a")])
     assert len(list(ndjson.decode(f"\n\n{line}\n\n{line}"))) == 2
@@ -58,8 +57,8 @@ def test_lines_that_only_keep_a_connection_open_are_passed_over() -> None:
         ("[]", "line 2 is not an event: event: "),
     ],
 )
-def test_a_line_that_is_no_event_is_named(line: str, told: str) -> None:
-    """Somebody has to find it."""
+def test_a_line_without_an_event_is_named_in_the_error(line: str, told: str) -> None:
+    """The error must help to find the line."""
     with pytest.raises(UserValueError) as caught:
         list(ndjson.decode(["", line]))
     assert str(caught.value).startswith(told)

@@ -42,8 +42,8 @@ def _needs(client: str) -> pytest.MarkDecorator:
 @pytest.mark.parametrize(
     "client", [pytest.param(client, marks=_needs(client)) for client in ag_ui.clients()]
 )
-async def test_a_real_client_reads_our_runs_without_a_warning(client: str) -> None:
-    """The conversation that a client ends with is the one that was meant."""
+async def test_a_real_client_reads_all_runs_without_a_warning(client: str) -> None:
+    """The final conversation of the client matches the scenario."""
     problems = await ag_ui.check(client, SHORT)
     assert set(problems) == set(SHORT)
     assert {job: problem for job, problem in problems.items() if problem} == {}
@@ -77,8 +77,8 @@ async def test_the_check_is_at_least_as_strict_as_the_newest_client() -> None:
     assert [name for name in GOOD if complains(name)] == []
 
 
-def test_the_check_refuses_what_the_table_says() -> None:
-    """The table of streams is the same here and for the real client."""
+def test_the_check_rejects_the_streams_of_the_table() -> None:
+    """The same table of streams is used for the real client."""
     for case in BROKEN:
         with pytest.raises(AgUiStreamError):
             check_ag_ui(case.frames)

@@ -72,8 +72,8 @@ CLIENTS = vercel.clients()
 @pytest.mark.parametrize(
     "client", [pytest.param(client, marks=_needs(client)) for client in CLIENTS]
 )
-async def test_a_real_page_shows_our_runs_as_they_were_meant(client: str) -> None:
-    """Without an error, a warning or a call of its own."""
+async def test_a_real_client_shows_all_runs_correctly(client: str) -> None:
+    """There are no errors, warnings or additional requests."""
     problems = await vercel.check(client, SHORT)
     assert set(problems) == set(SHORT)
     assert {job: problem for job, problem in problems.items() if problem} == {}
@@ -83,7 +83,7 @@ async def test_a_real_page_shows_our_runs_as_they_were_meant(client: str) -> Non
 @pytest.mark.parametrize(
     "client", [pytest.param(client, marks=_needs(client)) for client in CLIENTS]
 )
-async def test_what_the_check_takes_a_real_page_takes(client: str) -> None:
+async def test_a_real_client_accepts_what_the_check_accepts(client: str) -> None:
     told = await vercel.read_streams(client, {name: _text(one) for name, one in GOOD.items()})
     errors = {name: problems for name, problems in told.items() if problems}
     assert list(errors) == ["an error after the end"], errors
@@ -91,8 +91,8 @@ async def test_what_the_check_takes_a_real_page_takes(client: str) -> None:
 
 @_needs(CLIENTS[-1])
 @pytest.mark.timeout(120)
-async def test_the_check_is_stricter_than_the_newest_page() -> None:
-    """What the page refuses is refused, and what it only shows wrong is known by name."""
+async def test_the_check_is_stricter_than_the_newest_client() -> None:
+    """Streams that the client rejects are rejected; those that it only shows wrong are listed."""
     bad = {name: chunks for name, (chunks, _) in {**BAD, **BAD_IN_7}.items()}
     told = await vercel.read_streams(CLIENTS[-1], {name: _text(one) for name, one in bad.items()})
     assert {name for name, problems in told.items() if not problems} == TAKEN

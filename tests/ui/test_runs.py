@@ -1,4 +1,4 @@
-"""The runs that a server holds: started, watched, decided about, kept and forgotten."""
+"""The runs of a server: start, watch, decide, cancel, keep and delete."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ def output_of(output: Any, status: str) -> Event:
 
 
 class Gate:
-    """A tool that waits until it is let go, and says what becomes of it."""
+    """A tool that waits until it is released, and records its cancellation."""
 
     def __init__(self) -> None:
         self.begun = asyncio.Event()
-        self.let_go = asyncio.Event()
+        self.released = asyncio.Event()
         self.cancelled = asyncio.Event()
 
         @function_tool
@@ -80,7 +80,7 @@ class Gate:
             """Wait."""
             self.begun.set()
             try:
-                await self.let_go.wait()
+                await self.released.wait()
             except asyncio.CancelledError:
                 self.cancelled.set()
                 raise
@@ -103,7 +103,7 @@ async def runs_of(**options: Any) -> AsyncGenerator[RunManager]:
         await runs.aclose()
 
 
-async def told(run: ActiveRun, after: int = -1) -> list[Event]:
+async def all_events(run: ActiveRun, after: int = -1) -> list[Event]:
     return [event async for event in run.events(after)]
 
 
@@ -112,8 +112,8 @@ async def idle(run: ActiveRun) -> None:
         await asyncio.wait_for(asyncio.sleep(0), PATIENCE)
 
 
-def said(events: list[Event]) -> list[Any]:
-    """Give what events say, without what differs from one run to the next."""
+def comparable(events: list[Event]) -> list[Any]:
+    """Return the events without the fields that differ from one run to the next."""
     left_out = {"id", "seq", "timestamp", "run_id", "duration"}
     return [
         {key: value for key, value in event.to_dict().items() if key not in left_out}
@@ -129,8 +129,8 @@ def said(events: list[Event]) -> list[Any]:
     [one for one in SCENARIOS.values() if one.cancel_at is None and one.name not in UNLIKE],
     ids=lambda scenario: scenario.name,
 )
-async def test_those_who_watch_hear_what_the_run_says(scenario: Scenario) -> None:
-    """Every kind of run, live and again afterwards; ids are dense and all of one run."""
+async def test_subscribers_get_the_events_of_the_run(scenario: Scenario) -> None:
+    """This holds for every kind of run, live and on replay; ids are dense and belong to one run."""
     async with runs_of(errors="show") as runs:
         run = runs.start(scenario.make(), scenario.input, max_turns=scenario.max_turns)
         live = [event async for event in run.events(policy="block")]
@@ -138,12 +138,12 @@ async def test_those_who_watch_hear_what_the_run_says(scenario: Scenario) -> Non
         assert [event.to_dict() for event in again] == [event.to_dict() for event in live]
         assert [event.id for event in live] == list(range(len(live)))
         assert run.status == scenario.ends
-        if scenario.name not in {"retry", "parallel"}:  # in which the order is a matter of time
-            assert said(live) == said(await events_of(scenario))
+        if scenario.name not in {"retry", "parallel"}:  # their order depends on timing
+            assert comparable(live) == comparable(await events_of(scenario))
 
 
 async def test_the_id_of_a_run_is_the_one_that_tools_see() -> None:
-    """One run has one id, inside and outside."""
+    """The run id is the same for tools and for clients."""
     seen: list[str | None] = []
 
     @function_tool
@@ -154,7 +154,7 @@ async def test_the_id_of_a_run_is_the_one_that_tools_see() -> None:
 
     async with runs_of() as runs:
         run = runs.start(agent_of(tool_call("look"), "Done.", tools=[look]), "Hi", run_id="mine")
-        events = await told(run)
+        events = await all_events(run)
         assert seen == ["mine"]
         assert isinstance(events[0], RunStartedEvent)
         assert events[0].run_id == "mine"
@@ -163,15 +163,15 @@ async def test_the_id_of_a_run_is_the_one_that_tools_see() -> None:
         assert run.result.run_id == "mine"
 
 
-async def test_a_run_goes_on_from_a_state_that_was_kept_elsewhere() -> None:
-    """What `Runner.run` takes can be watched as well."""
+async def test_a_run_resumes_from_an_external_state() -> None:
+    """`start` accepts the same inputs as `Runner.run`."""
     agent = agent_of(tool_call("drop", table="t"), "Done.", tools=[drop])
     result = await Runner.run(agent, "Clean up")
     state = RunState.from_json(result.to_state().to_json())
     state.approve(state.interruptions[0])
     async with runs_of() as runs:
         run = runs.start(agent, state)
-        await told(run)
+        await all_events(run)
         assert (run.status, run.output) == ("ok", "Done.")
         with pytest.raises(UserError, match="not of 'other'"):
             runs.start(Agent(name="other"), state)
@@ -179,8 +179,8 @@ async def test_a_run_goes_on_from_a_state_that_was_kept_elsewhere() -> None:
             runs.start(add, "Hi")  # type: ignore[arg-type]
 
 
-async def test_a_run_that_is_started_within_a_call_is_a_run_of_its_own() -> None:
-    """A tool may start one: it has no place in the caller's run."""
+async def test_a_run_started_in_a_tool_is_separate_from_the_callers_run() -> None:
+    """Its events are not part of the caller's run."""
     async with runs_of() as runs:
         started: list[ActiveRun] = []
 
@@ -191,14 +191,14 @@ async def test_a_run_that_is_started_within_a_call_is_a_run_of_its_own() -> None
             return "started"
 
         outer = runs.start(agent_of(tool_call("start"), "Outer.", tools=[start]), "Hi")
-        assert all("Inner." not in str(event.to_dict()) for event in await told(outer))
-        inner = await told(started[0])
+        assert all("Inner." not in str(event.to_dict()) for event in await all_events(outer))
+        inner = await all_events(started[0])
         assert all(event.path == () for event in inner)
         assert started[0].output == "Inner."
 
 
 async def test_runs_are_found_by_id_and_by_conversation() -> None:
-    """The newest of a conversation is the one to join."""
+    """A client joins the newest run of a conversation."""
     async with runs_of() as runs:
         one = runs.start(agent_of("1"), "Hi", thread_id="t")
         two = runs.start(agent_of("2"), "Hi", thread_id="t")
@@ -213,8 +213,8 @@ async def test_runs_are_found_by_id_and_by_conversation() -> None:
             await run.wait()
 
 
-async def test_what_runs_cannot_be_is_refused() -> None:
-    """The message says what would be right."""
+async def test_invalid_run_options_are_rejected() -> None:
+    """The message says what to pass instead."""
     for option in ("keep_runs", "keep_for", "max_running"):
         with pytest.raises(UserError, match=f"{option}= is a number above 0"):
             RunManager(**{option: 0})  # type: ignore[arg-type]
@@ -225,8 +225,8 @@ async def test_what_runs_cannot_be_is_refused() -> None:
 # --- watching
 
 
-async def test_the_last_one_who_leaves_cancels_the_run() -> None:
-    """Not the first one, and not where it is detached."""
+async def test_the_run_is_cancelled_when_the_last_subscriber_leaves() -> None:
+    """It is not cancelled by the first one, or if it is detached."""
     for how, cancelled in (("cancel", True), ("detach", False)):
         gate = Gate()
         async with runs_of(on_disconnect=how) as runs:
@@ -236,24 +236,24 @@ async def test_the_last_one_who_leaves_cancels_the_run() -> None:
                 with run.watching():
                     assert run.watchers == 2
                 assert run.running
-            gate.let_go.set()
+            gate.released.set()
             await run.wait()
             assert (run.status == "cancelled") is cancelled
             assert gate.cancelled.is_set() is cancelled
 
 
 async def test_watching_to_the_end_cancels_nothing() -> None:
-    """A run that waits for approvals has come to an end of its own."""
+    """A run that waits for approvals has ended for its subscribers."""
     async with runs_of() as runs:
         run = runs.start_tool(drop, '{"table": "t"}')
         with run.watching():
-            await told(run)
+            await all_events(run)
         assert run.status == "interrupted"
         assert [item.name for item in run.interruptions] == ["drop"]
 
 
 async def test_a_store_means_detach() -> None:
-    """Who keeps what was said does so for somebody who comes later."""
+    """Stored runs are kept for clients that connect later."""
     assert RunManager().on_disconnect == "cancel"
     assert RunManager(store=MemoryEventStore()).on_disconnect == "detach"
     assert RunManager(store=MemoryEventStore(), on_disconnect="cancel").on_disconnect == "cancel"
@@ -262,15 +262,15 @@ async def test_a_store_means_detach() -> None:
 # --- cancelling
 
 
-async def test_a_cancelled_run_tells_its_end_and_why() -> None:
-    """Once, after the ends of its calls."""
+async def test_a_cancelled_run_emits_its_end_with_the_reason() -> None:
+    """There is one end event, after the ends of the calls."""
     gate = Gate()
     async with runs_of() as runs:
         run = runs.start(agent_of(tool_call("wait"), tools=[gate.tool]), "Hi")
         await gate.begun.wait()
         assert run.cancel("enough") is True
         assert run.cancel() is True
-        events = await told(run)
+        events = await all_events(run)
         ends = [event for event in events if isinstance(event, ToolStreamEndEvent)]
         assert [event.status for event in ends] == ["cancelled"]
         last = events[-1]
@@ -281,22 +281,22 @@ async def test_a_cancelled_run_tells_its_end_and_why() -> None:
 
 
 async def test_a_run_that_is_cancelled_before_it_began_has_an_end() -> None:
-    """Its task was never entered."""
+    """Its task never started."""
     async with runs_of() as runs:
         run = runs.start(agent_of("Hello."), "Hi")
         run.cancel()
-        (last,) = await told(run)
+        (last,) = await all_events(run)
         assert isinstance(last, RunFinishedEvent)
         assert last.status == "cancelled"
 
 
 async def test_a_run_that_waits_can_be_cancelled() -> None:
-    """Nobody needs to decide any more."""
+    """Its approvals are dropped."""
     async with runs_of() as runs:
         run = runs.start_tool(drop, '{"table": "t"}')
-        before = await told(run)
+        before = await all_events(run)
         assert run.cancel("never mind") is True
-        (last,) = await told(run, before[-1].id)
+        (last,) = await all_events(run, before[-1].id)
         assert isinstance(last, RunFinishedEvent)
         assert (last.status, run.interruptions) == ("cancelled", [])
         with pytest.raises(HttpError, match="waits for no approvals"):
@@ -304,10 +304,10 @@ async def test_a_run_that_waits_can_be_cancelled() -> None:
 
 
 @pytest.mark.requirement("S20")
-async def test_a_fault_of_the_run_itself_is_told_by_number(
+async def test_an_unexpected_error_of_a_run_is_reported_by_number(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """An exception that is not the library's own stands in the log alone."""
+    """An exception from outside the library is only logged."""
 
     class Broken:
         async def respond(self, request: Any, emit: Any) -> Any:
@@ -316,7 +316,7 @@ async def test_a_fault_of_the_run_itself_is_told_by_number(
 
     async with runs_of() as runs:
         run = runs.start(Agent(name="a", model=Broken()), "Hi")  # type: ignore[arg-type]
-        last = (await told(run))[-1]
+        last = (await all_events(run))[-1]
         assert isinstance(last, RunFinishedEvent)
         assert run.status == "error"
         assert last.error == run.error
@@ -332,11 +332,11 @@ async def test_a_fault_of_the_run_itself_is_told_by_number(
 
 
 async def test_decisions_may_come_one_by_one() -> None:
-    """The run goes on when the last call is decided."""
+    """The run resumes when the last call is decided."""
     calls = [tool_call("drop", table="a"), tool_call("drop", table="b")]
     async with runs_of() as runs:
         run = runs.start(agent_of(calls, "Done.", tools=[drop]), "Hi")
-        before = await told(run)
+        before = await all_events(run)
         first, second = run.interruptions
         run.decide([Verdict(call_id=first.call_id, approve=True)])
         assert run.status == "interrupted"
@@ -344,7 +344,7 @@ async def test_decisions_may_come_one_by_one() -> None:
         asked = SimpleNamespace(call_id=second.call_id, approve=False, message="no")
         run.decide([asked])
         assert run.running
-        after = await told(run, before[-1].id)
+        after = await all_events(run, before[-1].id)
         assert run.output == "Done."
         outputs = [
             event.item["status"]
@@ -354,28 +354,28 @@ async def test_decisions_may_come_one_by_one() -> None:
         assert sorted(outputs) == ["denied", "ok"]
 
 
-async def test_calls_with_the_same_id_are_told_apart_by_their_path() -> None:
+async def test_calls_with_the_same_id_are_distinguished_by_their_path() -> None:
     """Ids are unique within one parent only."""
     scenario = SCENARIOS["nested_approve"]
     async with runs_of() as runs:
         run = runs.start(scenario.make(), scenario.input)
-        before = await told(run)
+        before = await all_events(run)
         (item,) = run.interruptions
         assert item.path != ()
         path = tuple(item.path)
         with pytest.raises(HttpError, match="Waiting calls"):
             run.decide([{"call_id": item.call_id, "path": [], "approve": True}])
         run.decide([{"call_id": item.call_id, "path": [*path, item.call_id], "approve": True}])
-        after = await told(run, before[-1].id)
+        after = await all_events(run, before[-1].id)
         assert run.status == "ok"
         assert after[-1].seq > before[-1].seq
 
 
-# --- keeping
+# --- retention
 
 
-async def test_runs_that_ended_long_ago_are_forgotten() -> None:
-    """Their streams are closed; those that run stay, whatever their number."""
+async def test_runs_that_ended_long_ago_are_deleted() -> None:
+    """Their streams are closed; running ones are kept, whatever their number."""
     gate = Gate()
     async with runs_of(keep_runs=2, keep_for=1e-9) as runs:
         going = runs.start_tool(gate.tool, "{}")
@@ -387,19 +387,19 @@ async def test_runs_that_ended_long_ago_are_forgotten() -> None:
         assert old.stream.closed
         assert runs.get(going.id) is going
         assert runs.get(newest.id) is newest
-        gate.let_go.set()
+        gate.released.set()
         await going.wait()
 
 
 async def test_a_run_can_be_deleted_when_it_has_ended() -> None:
-    """From memory and from the store."""
+    """It is deleted from memory and from the store."""
     store, gate = MemoryEventStore(), Gate()
     async with runs_of(store=store) as runs:
         run = runs.start_tool(gate.tool, "{}", run_id="r1")
         await gate.begun.wait()
         with pytest.raises(HttpError, match="cancel it first"):
             await runs.delete(run)
-        gate.let_go.set()
+        gate.released.set()
         await run.wait()
         await run.stream.flush()
         await runs.delete(run)
@@ -407,8 +407,8 @@ async def test_a_run_can_be_deleted_when_it_has_ended() -> None:
         assert await store.session("r1").read() == []
 
 
-async def test_an_id_that_the_store_has_is_taken() -> None:
-    """Also where nobody has looked into the store yet."""
+async def test_an_id_in_the_store_cannot_be_used_again() -> None:
+    """This also holds before the store has been read."""
     store = MemoryEventStore()
     store.session("r1").append([RunStartedEvent()]).result()
     async with runs_of(store=store) as runs:
@@ -417,10 +417,10 @@ async def test_an_id_that_the_store_has_is_taken() -> None:
         assert runs.list() == []
 
 
-async def test_a_log_that_cannot_be_read_costs_itself_only(
+async def test_an_unreadable_log_does_not_affect_other_runs(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The other runs are there."""
+    """The other runs are listed."""
     store = MemoryEventStore()
     broken = RunFinishedEvent(status="interrupted").stamped(Origin(), 1)
     store.session("bad").append([dead_record(), state_record({"no": "state"}), broken]).result()
@@ -432,11 +432,11 @@ async def test_a_log_that_cannot_be_read_costs_itself_only(
 
 
 async def test_closing_ends_everything() -> None:
-    """Running runs are cancelled, and those who watch see the end; then it may begin anew."""
+    """Running runs are cancelled, subscribers get the end, and the object can be started again."""
     gate = Gate()
     runs = RunManager()
     run = runs.start_tool(gate.tool, "{}")
-    watching = asyncio.ensure_future(told(run))
+    watching = asyncio.ensure_future(all_events(run))
     await gate.begun.wait()
     closing = asyncio.ensure_future(runs.aclose())
     await asyncio.sleep(0)
@@ -456,11 +456,11 @@ async def test_closing_ends_everything() -> None:
 
 
 async def test_runs_of_an_earlier_process_can_be_listed_and_read() -> None:
-    """What the store has is there again, with whose it was."""
+    """Stored runs are available again, including their owners."""
     store = MemoryEventStore()
     async with runs_of(store=store) as earlier:
         one = earlier.start(agent_of("Hello."), "Hi", run_id="one", thread_id="t", meta={"a": 1})
-        events = await told(one)
+        events = await all_events(one)
         two = earlier.start_tool(add, '{"a": 1, "b": 2}', run_id="two")
         await two.wait()
         await one.stream.flush()
@@ -473,17 +473,17 @@ async def test_runs_of_an_earlier_process_can_be_listed_and_read() -> None:
         assert (found.id, found.thread_id, found.meta) == ("one", "t", {"a": 1})
         assert (found.status, found.output, found.kind) == ("ok", "Hello.", "agent")
         assert (other.id, other.kind, other.output) == ("two", "tool", 3)
-        again = await told(found)
+        again = await all_events(found)
         assert [event.to_dict() for event in again] == [event.to_dict() for event in events]
-        assert await told(found, events[-1].id) == []
+        assert await all_events(found, events[-1].id) == []
         assert runs.newest("t") is found
         with pytest.raises(HttpError, match="already"):
             runs.start(agent_of("Hello."), "Hi", run_id="one")
 
 
 @pytest.mark.requirement("F42")
-async def test_a_run_that_was_cut_off_is_lost_and_its_stream_has_an_end() -> None:
-    """Open calls end first, then the run; nobody waits for ever."""
+async def test_an_interrupted_process_leaves_a_lost_run_with_a_complete_stream() -> None:
+    """Open calls end first, then the run, so that no subscriber waits forever."""
     store = MemoryEventStore()
     log = store.session("cut")
     outer = Origin("ask", "call_1", ("call_1",))
@@ -502,7 +502,7 @@ async def test_a_run_that_was_cut_off_is_lost_and_its_stream_has_an_end() -> Non
         assert run is not None
         assert run.status == "lost"
         assert "the process that ran it has ended" in str(run.error)
-        events = await told(run)
+        events = await all_events(run)
         assert [event.type for event in events[-3:]] == [
             "tool_stream_end_event",
             "tool_stream_end_event",
@@ -545,7 +545,7 @@ asyncio.run(main())
 
 @pytest.mark.requirement("F42")
 async def test_a_run_of_a_process_that_was_killed_is_lost(tmp_path: Path) -> None:
-    """`kill -9` in the midst of a call; the next process tells its end."""
+    """The process gets `kill -9` during a call; the next process emits the end."""
     path = tmp_path / "runs.db"
     process = subprocess.Popen(  # noqa: ASYNC220, S603 - our own program
         [sys.executable, "-c", _SERVER, str(path)], stdout=subprocess.PIPE, text=True
@@ -560,7 +560,7 @@ async def test_a_run_of_a_process_that_was_killed_is_lost(tmp_path: Path) -> Non
             await runs.restore()
             (run,) = runs.list()
             assert (run.id, run.thread_id, run.status) == ("r1", "t", "lost")
-            events = await told(run)
+            events = await all_events(run)
             assert [event.type for event in events[-2:]] == [
                 "tool_stream_end_event",
                 "run_finished_event",
@@ -570,8 +570,8 @@ async def test_a_run_of_a_process_that_was_killed_is_lost(tmp_path: Path) -> Non
         store.close()
 
 
-async def test_a_run_of_a_process_that_lives_is_watched_and_left_alone() -> None:
-    """Two servers may share a store."""
+async def test_a_run_of_a_living_process_is_watched_and_not_taken_over() -> None:
+    """Two servers can share a store."""
     store, gate = MemoryEventStore(), Gate()
     async with runs_of(store=store) as one, runs_of(store=store) as other:
         run = one.start_tool(gate.tool, "{}", run_id="r1")
@@ -581,21 +581,21 @@ async def test_a_run_of_a_process_that_lives_is_watched_and_left_alone() -> None
         assert seen is not None
         assert (seen.status, seen.remote) == ("running", True)
         assert seen.cancel() is False
-        watching = asyncio.ensure_future(told(seen))
-        gate.let_go.set()
+        watching = asyncio.ensure_future(all_events(seen))
+        gate.released.set()
         events = await watching
         assert isinstance(events[-1], RunFinishedEvent)
         assert (seen.status, seen.output) == ("ok", "waited")
         assert run.status == "ok"
 
 
-async def test_a_run_that_waits_goes_on_in_another_process() -> None:
-    """What it goes on from is in the store, too; the stream is the same."""
+async def test_a_waiting_run_resumes_in_another_process() -> None:
+    """Its checkpoint is in the store, and its stream continues."""
     store = MemoryEventStore()
     agent = agent_of(tool_call("drop", table="t"), "Done.", tools=[drop])
     earlier = RunManager(store=store)
     run = earlier.start(agent, "Hi", run_id="r1")
-    before = await told(run)
+    before = await all_events(run)
     await earlier.aclose()
     del earlier, run
     gc.collect()
@@ -612,7 +612,7 @@ async def test_a_run_that_waits_goes_on_in_another_process() -> None:
         found = await runs.find("r1")
         assert found is not None
         found.decide([decision])
-        after = await told(found, before[-1].id)
+        after = await all_events(found, before[-1].id)
         assert (found.status, found.output) == ("ok", "Done.")
         assert after[0].id > before[-1].id
         assert after[0].seq > before[-1].seq
@@ -620,14 +620,14 @@ async def test_a_run_that_waits_goes_on_in_another_process() -> None:
 
 
 @pytest.mark.requirement("S20")
-async def test_a_call_does_not_run_with_what_stands_for_a_secret() -> None:
-    """Secrets are not stored, so that another process has the mask in their place."""
+async def test_a_call_does_not_run_with_a_masked_secret() -> None:
+    """Secrets are not stored, so another process only has the mask."""
     store = MemoryEventStore()
     register_secret("open-sesame-31337")
     agent = agent_of(tool_call("drop", table="open-sesame-31337"), "Done.", tools=[drop])
     earlier = RunManager(store=store)
     run = earlier.start(agent, "Hi", run_id="r1")
-    await told(run)
+    await all_events(run)
     await earlier.aclose()
     del earlier, run
     gc.collect()
@@ -643,8 +643,8 @@ async def test_a_call_does_not_run_with_what_stands_for_a_secret() -> None:
 
 
 @pytest.mark.requirement("S24")
-async def test_whoever_cannot_see_a_run_cannot_see_it_in_the_store() -> None:
-    """Its owner is kept with it."""
+async def test_stored_runs_are_visible_to_their_owner_only() -> None:
+    """The owner is stored with the run."""
     store = MemoryEventStore()
     record = record_of(
         thread_id=None,
@@ -662,14 +662,14 @@ async def test_whoever_cannot_see_a_run_cannot_see_it_in_the_store() -> None:
 
 
 def dead_record() -> Event:
-    """Note a run of a process that is no more."""
+    """Record a run of a process that has ended."""
     return record_of(
         thread_id=None, kind="agent", agent="helper", owner=None, meta={}, process=ProcessIdentity()
     )
 
 
-def test_processes_are_told_apart() -> None:
-    """A number that is in use again is another process."""
+def test_processes_with_the_same_number_are_distinguished() -> None:
+    """A process number can be reused by another process."""
     here = ProcessIdentity()
     assert ProcessIdentity.is_alive(here.to_dict())
     assert ProcessIdentity.is_alive({**here.to_dict(), "host": "elsewhere"})
@@ -680,41 +680,41 @@ def test_processes_are_told_apart() -> None:
     assert ProcessIdentity().is_other(here.to_dict())
 
 
-# --- what goes wrong
+# --- failures
 
 
 @pytest.mark.requirement("F5")
-async def test_a_cancelled_run_that_does_not_end_is_told_as_ended(
+async def test_a_cancelled_run_that_does_not_stop_is_reported_as_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whoever watches does not wait for it; what it says later is not heard."""
+    """Subscribers do not wait for it, and its later events are dropped."""
     monkeypatch.setattr(_runs_live, "_PATIENCE", 0.01)
-    begun, let_go = asyncio.Event(), asyncio.Event()
+    begun, released = asyncio.Event(), asyncio.Event()
 
     class Stubborn:
         async def respond(self, request: Any, emit: Any) -> Any:
             del request, emit
             begun.set()
-            while not let_go.is_set():
+            while not released.is_set():
                 with contextlib.suppress(asyncio.CancelledError):
-                    await let_go.wait()
+                    await released.wait()
             return ModelResponse(items=[])
 
     async with runs_of() as runs:
         run = runs.start(Agent(name="a", model=Stubborn()), "Hi")
         await begun.wait()
         run.cancel()
-        last = (await told(run))[-1]
+        last = (await all_events(run))[-1]
         assert isinstance(last, RunFinishedEvent)
         assert (last.status, run.status) == ("cancelled", "cancelled")
-        let_go.set()
+        released.set()
         await idle(run)
         assert run.stream.last_id == last.id
         assert run.status == "cancelled"
 
 
 class Full(MemoryEventStore):
-    """A store that has no room."""
+    """A store whose disk is full."""
 
     def append(self, events: Any, /, **_: Any) -> PendingFuture[int]:
         del events
@@ -724,11 +724,11 @@ class Full(MemoryEventStore):
         return Full(sid)
 
 
-async def test_a_store_that_keeps_nothing_costs_no_run(caplog: pytest.LogCaptureFixture) -> None:
-    """What is in memory is there all the same; the log says what is missing."""
+async def test_a_failing_store_does_not_fail_the_run(caplog: pytest.LogCaptureFixture) -> None:
+    """The run stays available in memory, and the log names what was not stored."""
     async with runs_of(store=Full()) as runs:
         run = runs.start_tool(add, '{"a": 1, "b": 2}')
-        await told(run)
+        await all_events(run)
         assert (run.status, run.output) == ("ok", 3)
         await idle(run)
     assert "no room" in caplog.text
@@ -751,10 +751,13 @@ async def test_a_store_that_keeps_nothing_costs_no_run(caplog: pytest.LogCapture
         (output_of([{"type": "text", "text": "a"}], "tool_error"), False),
     ],
 )
-def test_what_was_not_meant_for_others_is_hidden(
+def test_unexpected_errors_are_hidden(
     event: Event, *, hidden: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Of nested runs and of calls; what the library or an author says is told."""
+    """This includes nested runs and calls.
+
+    Messages of the library and of tool authors are shown.
+    """
     shown = ErrorMasker("hide").event(event)
     assert (shown != event) is hidden
     assert ErrorMasker("show").event(event) is event
@@ -766,13 +769,13 @@ def test_what_was_not_meant_for_others_is_hidden(
         assert "inside" in caplog.text
 
 
-# --- what others run
+# --- runs of other servers
 
 
-async def test_what_others_run_takes_no_place_and_no_time_here(
+async def test_runs_of_other_servers_use_no_capacity(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Runs of another server are not counted, not waited for at the end, and not kept for ever."""
+    """They are not counted, not awaited on shutdown, and not kept forever."""
     monkeypatch.setattr(_runs, "_SHUTDOWN_TIMEOUT", 3_600.0)
     store, gate = MemoryEventStore(), Gate()
     async with runs_of(store=store) as one:
@@ -791,11 +794,11 @@ async def test_what_others_run_takes_no_place_and_no_time_here(
         assert sum(run.remote for run in other.list()) <= 1
         async with asyncio.timeout(PATIENCE / 2):
             await other.aclose()
-        gate.let_go.set()
+        gate.released.set()
 
 
-async def test_a_run_that_ends_elsewhere_leaves_no_second_stream() -> None:
-    """Who watched it as it went on is served to the end; then what stood for it is let go."""
+async def test_a_run_that_ends_on_another_server_leaves_no_second_stream() -> None:
+    """Its subscribers are served to the end; then the local mirror is released."""
     store, gate = MemoryEventStore(), Gate()
     async with runs_of(store=store) as one, runs_of(store=store) as other:
         run = one.start_tool(gate.tool, "{}", run_id="r1")
@@ -804,8 +807,8 @@ async def test_a_run_that_ends_elsewhere_leaves_no_second_stream() -> None:
         seen = await other.find("r1")
         assert seen is not None
         with seen.watching():
-            watching = asyncio.ensure_future(told(seen))
-            gate.let_go.set()
+            watching = asyncio.ensure_future(all_events(seen))
+            gate.released.set()
             await run.wait()
             await run.stream.flush()
             now = await other.find("r1")
@@ -815,10 +818,10 @@ async def test_a_run_that_ends_elsewhere_leaves_no_second_stream() -> None:
         assert now is seen or seen.stream.closed
 
 
-async def test_what_clients_sent_is_forgotten_with_the_oldest_runs(
+async def test_client_requests_are_deleted_with_the_oldest_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Histories of conversations are long, and every request brings the whole of one."""
+    """Histories are long, and every request contains a whole one."""
     monkeypatch.setattr(_runs, "_KEPT_BYTES", 1_000)
     async with runs_of(keep_runs=2) as runs:
         for number in range(5):
@@ -829,20 +832,20 @@ async def test_what_clients_sent_is_forgotten_with_the_oldest_runs(
         assert [run.id for run in runs.list()] == ["r4"]
 
 
-async def test_arguments_that_no_event_can_hold_cost_the_events_nothing() -> None:
-    """Models may nest deeper than events may: the stream and the store go on."""
+async def test_arguments_too_deep_for_an_event_do_not_break_the_stream() -> None:
+    """Models can nest arguments deeper than events allow; the stream and the store continue."""
     store = MemoryEventStore()
     deep = '{"a": ' + "[" * 150 + "]" * 150 + "}"
     async with runs_of(store=store) as runs:
         run = runs.start(agent_of([tool_call("add", deep)], "Done.", tools=[add]), "Hi")
         await run.wait()
         await run.stream.flush()
-        kept = await store.session(run.id).read()
-        assert [event.to_dict()["type"] for event in kept][-1] == RunFinishedEvent.type
+        stored = await store.session(run.id).read()
+        assert [event.to_dict()["type"] for event in stored][-1] == RunFinishedEvent.type
 
 
 async def waiting_run(store: Any, agent: Agent[Any, Any]) -> None:
-    """Leave a run behind that waits, of a process that is no more."""
+    """Store a waiting run of a process that has ended."""
     earlier = RunManager(store=store)
     run = earlier.start(agent, "Hi", run_id="r1")
     await run.wait()
@@ -853,8 +856,8 @@ async def waiting_run(store: Any, agent: Agent[Any, Any]) -> None:
 
 
 @pytest.mark.requirement("F41")
-async def test_of_two_servers_that_decide_at_once_one_goes_on() -> None:
-    """The call is made once; the other watches the run, as everybody can."""
+async def test_one_of_two_servers_that_decide_at_once_resumes_the_run() -> None:
+    """The call is made once; the other server mirrors the run."""
     store, gate, calls = MemoryEventStore(), asyncio.Event(), list[str]()
 
     @needs_approval
@@ -877,7 +880,7 @@ async def test_of_two_servers_that_decide_at_once_one_goes_on() -> None:
         before = found[0].last_id
         for run in found:
             run.decide([{"call_id": "call_1", "approve": True}])
-        watching = [asyncio.ensure_future(told(run, before)) for run in found]
+        watching = [asyncio.ensure_future(all_events(run, before)) for run in found]
         while not calls or sum(run.remote for run in found) != 1:
             await asyncio.wait_for(asyncio.sleep(0), PATIENCE)
         async with runs_of(store=store) as third:

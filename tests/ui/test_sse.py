@@ -1,4 +1,4 @@
-"""Server-sent events: the frames by themselves, and the app that sends them."""
+"""Server-sent events: the frames alone, and the app that sends them."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def agent_of(*answers: Any, tools: Any = (), name: str = "helper") -> Agent[Any,
 # --- frames
 
 
-def test_a_frame_names_its_place_its_type_and_its_event() -> None:
-    """The form is the one that EventSource reads, with line feeds only."""
+def test_a_frame_has_an_id_a_type_and_an_event() -> None:
+    """EventSource reads this form; lines end with line feeds only."""
     event = NotifyStreamEvent(data="a\nb").replace(id=7)
     (frame,) = sse.encode([event], "run_1")
     head, _, data = frame.partition("data: ")
@@ -84,8 +84,7 @@ def test_a_frame_names_its_place_its_type_and_its_event() -> None:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=lambda scenario: scenario.name)
-async def test_every_run_comes_back_as_it_was(scenario: Scenario) -> None:
-    """Frames lose nothing."""
+async def test_frames_decode_to_the_original_events(scenario: Scenario) -> None:
     events = await events_of(scenario)
     text = "".join(sse.encode(events, "run_1"))
     assert list(sse.decode(text)) == events
@@ -94,22 +93,22 @@ async def test_every_run_comes_back_as_it_was(scenario: Scenario) -> None:
 
 
 @given(st.text())
-def test_no_text_breaks_a_frame(text: str) -> None:
-    """What an event says cannot be taken for another frame."""
+def test_text_cannot_break_a_frame(text: str) -> None:
+    """The text of an event cannot be mistaken for another frame."""
     event = NotifyStreamEvent(data=text)
     (frame,) = sse.encode([event])
     assert len(frame.splitlines()) == 3
     assert list(sse.decode(frame)) == [event]
 
 
-def test_comments_other_fields_and_a_frame_that_is_cut_off_are_passed_over() -> None:
-    """A heartbeat is a comment; half a frame at the end of a stream was never sent."""
+def test_comments_unknown_fields_and_incomplete_frames_are_ignored() -> None:
+    """A heartbeat is a comment; an incomplete last frame is not a frame."""
     (frame,) = sse.encode([NotifyStreamEvent(data="a")])
     assert len(list(sse.decode(f":\n\nretry: 1\n\n{frame}:\n\n{frame[:-1]}"))) == 1
 
 
-def test_a_frame_that_is_no_event_is_named() -> None:
-    """Somebody has to find it."""
+def test_a_frame_without_an_event_is_named_in_the_error() -> None:
+    """The error must help to find the frame."""
     with pytest.raises(UserValueError, match="frame 1 is not JSON"):
         list(sse.decode("data: {\n\n"))
 
@@ -117,8 +116,8 @@ def test_a_frame_that_is_no_event_is_named() -> None:
 # --- an agent over HTTP
 
 
-async def test_a_run_is_started_and_its_events_come_at_once() -> None:
-    """One request gives the whole run."""
+async def test_starting_a_run_streams_its_events() -> None:
+    """One request returns the whole run."""
     app = sse.app(agent_of("Hello."))
     exchange = await ask(app, "POST", "/runs", {"input": "Hi", "run_id": "r1"})
     assert exchange.status == 200
@@ -131,8 +130,8 @@ async def test_a_run_is_started_and_its_events_come_at_once() -> None:
     await app.aclose()
 
 
-async def test_lines_of_json_are_sent_to_whoever_accepts_them() -> None:
-    """The same events in another form."""
+async def test_json_lines_are_sent_on_request() -> None:
+    """They contain the same events."""
     app = sse.app(agent_of("Hello."))
     exchange = await ask(
         app, "POST", "/runs", {"input": "Hi"}, headers={"accept": "application/x-ndjson"}
@@ -144,7 +143,7 @@ async def test_lines_of_json_are_sent_to_whoever_accepts_them() -> None:
 
 
 async def test_a_run_can_be_started_without_watching_it() -> None:
-    """202 with its id; its events are there for whoever comes later, whoever leaves."""
+    """The answer is 202 with the id; the events are kept for later clients."""
     app = sse.app(agent_of("Hello."))
     headers = {"prefer": "respond-async, wait=1"}
     exchange = await ask(app, "POST", "/runs", {"input": "Hi"}, headers=headers, root_path="/agent")
@@ -159,22 +158,22 @@ async def test_a_run_can_be_started_without_watching_it() -> None:
     await app.aclose()
 
 
-async def test_a_conversation_goes_on_with_a_list_of_items() -> None:
-    """Clients may bring what was said before."""
+async def test_a_conversation_continues_with_a_list_of_items() -> None:
+    """Clients can send the history."""
     app = sse.app(agent_of("Again."))
-    said = [
+    history = [
         {"role": "user", "content": "Hi"},
         {"role": "assistant", "content": "Hello."},
         {"role": "user", "content": "Once more"},
     ]
-    exchange = await ask(app, "POST", "/runs", {"input": said})
+    exchange = await ask(app, "POST", "/runs", {"input": history})
     assert list(sse.decode(exchange.text))[-1].to_dict()["output"] == "Again."
     await app.aclose()
 
 
 @pytest.mark.requirement("S2")
 @pytest.mark.parametrize(
-    ("body", "status", "told"),
+    ("body", "status", "expected"),
     [
         ({}, 422, "input: expected a text or a list of items, got null."),
         ({"input": ""}, 422, "input: expected a text or a list of items, got an empty one."),
@@ -193,19 +192,19 @@ async def test_a_conversation_goes_on_with_a_list_of_items() -> None:
         ({"input": "a", "thread_id": "\n"}, 422, "thread_id is a text"),
     ],
 )
-async def test_what_cannot_be_started_is_told_with_its_place(
-    body: Any, status: int, told: str
+async def test_an_invalid_run_request_is_rejected_with_the_field(
+    body: Any, status: int, expected: str
 ) -> None:
-    """The answer says what would be right."""
+    """The error says what is expected."""
     app = sse.app(agent_of("Hello."))
     exchange = await ask(app, "POST", "/runs", body)
     assert exchange.status == status
-    assert told in exchange.message
+    assert expected in exchange.message
     assert (await ask(app, "GET", "/runs")).json["runs"] == []
 
 
-async def test_clients_cannot_have_calls_made_by_hand() -> None:
-    """A call without an answer would run as if the model had asked for it."""
+async def test_clients_cannot_inject_tool_calls() -> None:
+    """A call without an output would run as if the model had requested it."""
     ran: list[str] = []
 
     @function_tool
@@ -226,7 +225,7 @@ async def test_clients_cannot_have_calls_made_by_hand() -> None:
 
 
 async def test_a_tool_is_called_as_a_run() -> None:
-    """Its events have the shape of a run with one call."""
+    """The events have the shape of a run with one call."""
     app = sse.app(TOOLS)
     exchange = await ask(app, "POST", "/runs", {"tool": "add", "arguments": {"a": 1, "b": 2}})
     events = list(sse.decode(exchange.text))
@@ -249,7 +248,7 @@ async def test_a_tool_is_called_as_a_run() -> None:
 
 @pytest.mark.requirement("S2")
 @pytest.mark.parametrize(
-    ("body", "status", "told"),
+    ("body", "status", "expected"),
     [
         ({"tool": "ad"}, 404, "The tool 'ad' does not exist. Did you mean 'add'?"),
         ({"tool": "\x1b[2J"}, 404, "GET /tools lists them."),
@@ -259,44 +258,44 @@ async def test_a_tool_is_called_as_a_run() -> None:
         ({"tool": "add", "command": "sh"}, 422, "The body has no field 'command'."),
     ],
 )
-async def test_a_call_that_cannot_be_made_is_told(body: Any, status: int, told: str) -> None:
-    """The answer says what would be right."""
+async def test_an_invalid_tool_call_is_rejected(body: Any, status: int, expected: str) -> None:
+    """The error says what is expected."""
     exchange = await ask(sse.app(TOOLS), "POST", "/runs", body)
     assert exchange.status == status
-    assert told in exchange.message
+    assert expected in exchange.message
     assert "\x1b" not in exchange.message
 
 
 @pytest.mark.requirement("S20")
 @pytest.mark.parametrize(
-    ("call", "ended", "told"),
+    ("call", "ended", "expected"),
     [
         ({"tool": "add", "arguments": {"a": "x"}}, "invalid_args", "'add'"),
         ({"tool": "fail", "arguments": {"how": "told"}}, "tool_error", "There is no such city."),
         ({"tool": "fail", "arguments": {"how": ""}}, "tool_error", "RuntimeError (error "),
     ],
 )
-async def test_a_call_that_fails_is_a_run_that_fails(call: Any, ended: str, told: str) -> None:
-    """The run says what a model would have been told; exceptions of others are hidden."""
+async def test_a_call_that_fails_is_a_run_that_fails(call: Any, ended: str, expected: str) -> None:
+    """The run has the error text that a model would get; unexpected exceptions are hidden."""
     app = sse.app(TOOLS)
     exchange = await ask(app, "POST", "/runs", call)
     last = list(sse.decode(exchange.text))[-1].to_dict()
     assert last["status"] == "error"
-    assert told in last["error"]
+    assert expected in last["error"]
     assert f'"status":"{ended}"' in exchange.text
     assert "hunter2" not in exchange.text
     await app.aclose()
 
 
 async def test_errors_can_be_shown() -> None:
-    """For development."""
+    """This is meant for development."""
     app = sse.app(TOOLS, errors="show")
     exchange = await ask(app, "POST", "/runs", {"tool": "fail", "arguments": {"how": ""}})
     assert exchange.text.count("hunter2") == 2
     await app.aclose()
 
 
-async def test_what_is_served_is_listed() -> None:
+async def test_the_app_lists_what_it_serves() -> None:
     """`GET /` names it, `GET /tools` describes the tools."""
     app = sse.app(TOOLS)
     info = (await ask(app, "GET", "/")).json
@@ -309,8 +308,8 @@ async def test_what_is_served_is_listed() -> None:
     assert info["on_disconnect"] == "cancel"
 
 
-def test_what_cannot_be_served_is_refused() -> None:
-    """It is told when the app is made."""
+def test_an_object_that_cannot_be_served_is_rejected() -> None:
+    """The error is raised when the app is created."""
     with pytest.raises(UserError, match="Two of"):
         sse.app([add, function_tool(lambda: None, name_override="add")])
     with pytest.raises(UserError, match="function tools"):
@@ -329,19 +328,19 @@ def test_what_cannot_be_served_is_refused() -> None:
 
 
 @pytest.mark.requirement("F23")
-async def test_a_client_goes_on_where_it_was() -> None:
-    """By header as EventSource does it, or by query; with or without the run's id."""
+async def test_a_client_resumes_after_its_last_event() -> None:
+    """The position is a header as EventSource sends it, or a query, with or without the run id."""
     app = sse.app([count])
     body = {"tool": "count", "arguments": {"to": 20}, "run_id": "r:1"}
     whole = (await ask(app, "POST", "/runs", body)).text
     frames = whole.split("\n\n")
-    for given_path, headers in (
+    for resume_path, headers in (
         ("/runs/r:1/events", {"last-event-id": "r:1:9"}),
         ("/runs/r:1/events", {"last-event-id": "9"}),
         ("/runs/r:1/events?after=9", {}),
         ("/runs/r:1/events?after=3", {"last-event-id": "r:1:9"}),
     ):
-        exchange = await ask(app, "GET", given_path, headers=headers)
+        exchange = await ask(app, "GET", resume_path, headers=headers)
         assert exchange.text == "\n\n".join(frames[10:])
     last = list(sse.decode(whole))[-1].id
     exchange = await ask(app, "GET", f"/runs/r:1/events?after={last}")
@@ -350,8 +349,8 @@ async def test_a_client_goes_on_where_it_was() -> None:
 
 
 @pytest.mark.parametrize("place", ["x", "other:3", "-2", "1e3", "99999", "9" * 30, "٣"])
-async def test_a_place_that_is_none_of_the_run_is_refused(place: str) -> None:
-    """A client that waits for ever for nothing would be worse."""
+async def test_an_unknown_resume_position_is_rejected(place: str) -> None:
+    """Otherwise the client would wait forever."""
     app = sse.app(agent_of("Hello."))
     await ask(app, "POST", "/runs", {"input": "Hi", "run_id": "r1"})
     exchange = await ask(
@@ -362,8 +361,8 @@ async def test_a_place_that_is_none_of_the_run_is_refused(place: str) -> None:
     await app.aclose()
 
 
-async def test_a_run_that_is_not_there_is_not_found() -> None:
-    """404, whatever is asked of it."""
+async def test_an_unknown_run_is_not_found() -> None:
+    """Every endpoint answers 404."""
     app = sse.app(agent_of("Hello."))
     for method, path in (
         ("GET", "/runs/none"),
@@ -376,7 +375,7 @@ async def test_a_run_that_is_not_there_is_not_found() -> None:
         assert exchange.message == "The run 'none' does not exist. GET /runs lists the runs."
 
 
-async def test_an_id_is_given_once() -> None:
+async def test_a_run_id_can_be_used_once() -> None:
     """A second run of the same id is a conflict."""
     app = sse.app(agent_of("Hello."))
     await ask(app, "POST", "/runs", {"input": "Hi", "run_id": "r1"})
@@ -389,8 +388,8 @@ async def test_an_id_is_given_once() -> None:
 # --- decisions
 
 
-async def test_a_call_waits_for_approval_and_goes_on_in_the_same_stream() -> None:
-    """The stream ends with the wait; what follows the decision has the next ids."""
+async def test_a_call_waits_for_approval_and_resumes_in_the_same_stream() -> None:
+    """The response ends when the run waits; events after the decision have the next ids."""
     app = sse.app(agent_of(tool_call("drop", table="users"), "Done.", tools=[drop]))
     first = await ask(app, "POST", "/runs", {"input": "Clean up", "run_id": "r1"})
     before = list(sse.decode(first.text))
@@ -400,8 +399,8 @@ async def test_a_call_waits_for_approval_and_goes_on_in_the_same_stream() -> Non
     assert (shown["status"], approval["name"]) == ("interrupted", "drop")
     assert (await ask(app, "GET", f"/runs/r1/events?after={before[-1].id}")).status == 204
     decision = {"call_id": approval["call_id"], "path": approval["path"], "approve": True}
-    told = await ask(app, "POST", "/runs/r1/approvals", {"decisions": [decision]})
-    assert told.json == {"ok": True, "status": "running", "approvals": []}
+    response = await ask(app, "POST", "/runs/r1/approvals", {"decisions": [decision]})
+    assert response.json == {"ok": True, "status": "running", "approvals": []}
     rest = await ask(app, "GET", f"/runs/r1/events?after={before[-1].id}")
     after = list(sse.decode(rest.text))
     assert after[0].id == before[-1].id + 1
@@ -414,8 +413,8 @@ async def test_a_call_waits_for_approval_and_goes_on_in_the_same_stream() -> Non
     await app.aclose()
 
 
-async def test_a_call_of_a_tool_can_be_refused() -> None:
-    """A direct call that was denied is a run that failed, and says so."""
+async def test_a_direct_tool_call_can_be_denied() -> None:
+    """A denied direct call is a failed run with that reason."""
     app = sse.app(TOOLS)
     body = {"tool": "drop", "arguments": {"table": "t"}, "run_id": "r1"}
     await ask(app, "POST", "/runs", body)
@@ -430,7 +429,7 @@ async def test_a_call_of_a_tool_can_be_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("decisions", "told"),
+    ("decisions", "expected"),
     [
         (None, "decisions: expected a list"),
         ([], "decisions: expected a list of at least one"),
@@ -446,20 +445,20 @@ async def test_a_call_of_a_tool_can_be_refused() -> None:
         ([{"call_id": "call_1", "approve": True, "message": 5}], "expected a text"),
     ],
 )
-async def test_a_decision_that_cannot_be_taken_changes_nothing(decisions: Any, told: str) -> None:
-    """The call waits on."""
+async def test_an_invalid_decision_changes_nothing(decisions: Any, expected: str) -> None:
+    """The call keeps waiting."""
     app = sse.app(TOOLS)
     body = {"tool": "drop", "arguments": {"table": "t"}, "run_id": "r1"}
     await ask(app, "POST", "/runs", body)
     exchange = await ask(app, "POST", "/runs/r1/approvals", {"decisions": decisions})
     assert exchange.status == 422
-    assert told in exchange.message
+    assert expected in exchange.message
     assert len((await ask(app, "GET", "/runs/r1")).json["approvals"]) == 1
     await app.aclose()
 
 
 async def test_a_person_may_change_the_arguments() -> None:
-    """What runs is what was approved."""
+    """The call runs with the approved arguments."""
     app = sse.app(TOOLS)
     await ask(app, "POST", "/runs", {"tool": "drop", "arguments": {"table": "t"}, "run_id": "r1"})
     decision = {"call_id": "call_1", "approve": True, "arguments": {"table": "other"}}
@@ -473,7 +472,7 @@ async def test_a_person_may_change_the_arguments() -> None:
 
 
 async def test_a_run_is_cancelled_by_a_request() -> None:
-    """Those who watch see its end, with the reason."""
+    """Subscribers get its end with the reason."""
     begun = asyncio.Event()
 
     @function_tool
@@ -486,8 +485,8 @@ async def test_a_run_is_cancelled_by_a_request() -> None:
     app = sse.app([wait])
     watching = Exchange(app, "POST", "/runs", {"tool": "wait", "run_id": "r1"})
     await begun.wait()
-    told = await ask(app, "POST", "/runs/r1/cancel", {"reason": "too slow"})
-    assert told.json["cancelled"] is True
+    response = await ask(app, "POST", "/runs/r1/cancel", {"reason": "too slow"})
+    assert response.json["cancelled"] is True
     await watching.whole()
     last = list(sse.decode(watching.text))[-1].to_dict()
     assert (last["status"], last["error"]) == ("cancelled", "too slow")
@@ -498,11 +497,11 @@ async def test_a_run_is_cancelled_by_a_request() -> None:
     await app.aclose()
 
 
-# --- who calls
+# --- authentication
 
 
-async def test_tools_know_who_calls_by_the_context() -> None:
-    """The hook makes what tools see from the request; sync or async."""
+async def test_tools_get_the_caller_from_the_context() -> None:
+    """A sync or async hook creates the context from the request."""
     seen: list[Any] = []
 
     @function_tool
@@ -523,7 +522,7 @@ async def test_tools_know_who_calls_by_the_context() -> None:
 
 
 class People:
-    """A verifier that knows two people."""
+    """A verifier that knows two users."""
 
     def verify_token(self, token: str) -> Any:
         name = {"a" * 20: "anna", "b" * 20: "bert"}.get(token)
@@ -531,8 +530,8 @@ class People:
 
 
 @pytest.mark.requirement("S24")
-async def test_a_run_is_there_for_whoever_started_it_only() -> None:
-    """Somebody else's run is not found, not listed and not cancelled."""
+async def test_a_run_is_visible_to_its_owner_only() -> None:
+    """Runs of other users are not found, not listed and not cancelled."""
     app = sse.app([drop], auth=People())
     anna = {"authorization": f"Bearer {'a' * 20}"}
     bert = {"authorization": f"Bearer {'b' * 20}"}
@@ -552,11 +551,11 @@ async def test_a_run_is_there_for_whoever_started_it_only() -> None:
     await app.aclose()
 
 
-# --- how much
+# --- limits
 
 
-async def test_there_are_only_so_many_runs_at_once() -> None:
-    """One more is told when to come again."""
+async def test_the_number_of_concurrent_runs_is_limited() -> None:
+    """The next request gets an error with a retry time."""
     open_gate = asyncio.Event()
 
     @function_tool
@@ -577,8 +576,8 @@ async def test_there_are_only_so_many_runs_at_once() -> None:
     await app.aclose()
 
 
-async def test_old_runs_are_forgotten() -> None:
-    """By number: the newest stay."""
+async def test_old_runs_are_deleted() -> None:
+    """The newest runs are kept, up to a number."""
     app = sse.app([add], keep_runs=2)
     body = {"tool": "add", "arguments": {"a": 1, "b": 2}}
     for number in range(5):
@@ -590,7 +589,7 @@ async def test_old_runs_are_forgotten() -> None:
 
 
 async def test_runs_are_listed_newest_first() -> None:
-    """As many as are asked for."""
+    """The list is limited to the requested number."""
     app = sse.app([add])
     for number in range(3):
         await ask(app, "POST", "/runs", {"tool": "add", "run_id": f"r{number}"})
@@ -603,8 +602,8 @@ async def test_runs_are_listed_newest_first() -> None:
     await app.aclose()
 
 
-async def test_a_run_config_does_not_stand_in_the_way_of_a_call() -> None:
-    """A model for all agents is for agents: a call is made as it was asked for."""
+async def test_a_run_config_with_a_model_does_not_affect_a_direct_call() -> None:
+    """The model in it is for agents; a direct call uses its own arguments."""
     config = RunConfig(model=ScriptedModel(["I am a model."]))
     inner = Agent(name="inner")
     ask_inner = inner.as_tool(tool_name="ask_inner", tool_description="Ask.")
@@ -617,8 +616,8 @@ async def test_a_run_config_does_not_stand_in_the_way_of_a_call() -> None:
     await app.aclose()
 
 
-async def test_several_apps_may_share_their_runs() -> None:
-    """Whoever made the runs closes them."""
+async def test_several_apps_can_share_their_runs() -> None:
+    """The creator of the runs closes them."""
     runs = RunManager()
     one, other = sse.app([add], runs=runs), sse.app([add], runs=runs)
     await ask(one, "POST", "/runs", {"tool": "add", "run_id": "r1"})

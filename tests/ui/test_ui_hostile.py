@@ -1,4 +1,4 @@
-"""What clients, models and tools of bad will can do to the apps for user interfaces: nothing."""
+"""Hostile clients, models and tools cannot harm the apps for user interfaces."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PLACES: dict[str, tuple[Callable[..., Any], str, Json]] = {
 
 
 class Payments:
-    """Payments that a person has to agree to."""
+    """Payments that need the approval of a person."""
 
     def __init__(self) -> None:
         self.paid: list[int] = []
@@ -54,7 +54,7 @@ class Payments:
         self.pay = pay
 
     def agent(self) -> Agent[Any, Any]:
-        """Make an agent that wants to pay."""
+        """Create an agent that pays."""
         return agent_of([tool_call("pay", amount=1)], "Done.", tools=[self.pay])
 
 
@@ -74,17 +74,17 @@ async def serving(
 
 
 def data_of(exchange: Exchange) -> list[Json]:
-    """Read all frames; every one has to be JSON for a strict reader."""
+    """Parse all frames; every one must be strict JSON."""
     assert exchange.status == 200, exchange.text
     lines = [line[6:] for line in exchange.text.split("\n") if line.startswith("data: {")]
     return [json.loads(line, parse_constant=pytest.fail) for line in lines]
 
 
-# --- what models and tools say
+# --- output of models and tools
 
 
-def test_whatever_is_written_is_json() -> None:
-    """No value of a model or a tool ends a stream in its middle."""
+def test_every_frame_is_strict_json() -> None:
+    """No value of a model or a tool may break a stream."""
     deep: Any = "x"
     for _ in range(2_000):
         deep = [deep]
@@ -111,7 +111,7 @@ ODD = {
 @pytest.mark.parametrize("arguments", ODD.values(), ids=ODD)
 @pytest.mark.parametrize("place", PLACES)
 async def test_no_arguments_of_a_model_break_a_stream(place: str, arguments: str) -> None:
-    """Each frame is one line of JSON, and the stream has its end."""
+    """Each frame is one line of JSON, and the stream is complete."""
 
     @function_tool
     def echo(text: str) -> str:
@@ -138,8 +138,8 @@ async def test_no_arguments_of_a_model_break_a_stream(place: str, arguments: str
 
 @pytest.mark.requirement("S29")
 @pytest.mark.parametrize("place", PLACES)
-async def test_what_a_tool_pours_out_stays_bounded(place: str) -> None:
-    """32 MiB as answer, as lines, as progress and as artifacts."""
+async def test_large_tool_output_is_bounded(place: str) -> None:
+    """The tool emits 32 MiB as result, lines, progress and artifacts."""
     flood = 32 << 20
 
     @function_tool
@@ -163,13 +163,13 @@ async def test_what_a_tool_pours_out_stays_bounded(place: str) -> None:
     assert len(exchange.text) < flood
 
 
-# --- what clients say
+# --- requests of clients
 
 
 @pytest.mark.parametrize("calls", [5, {"id": 1}, [{"id": []}], [1], "x"], ids=repr)
 @pytest.mark.parametrize("role", ["user", "activity", "tool"])
-async def test_calls_of_those_who_make_none_are_passed_over(role: str, calls: Any) -> None:
-    """A history that is no history starts no run that nobody watches."""
+async def test_calls_of_other_roles_in_the_history_are_ignored(role: str, calls: Any) -> None:
+    """An invalid history starts no unattended run."""
     odd = {"id": "x", "role": role, "content": "c", "toolCallId": "t", "toolCalls": calls}
     async with serving(ag_ui.app, agent_of("Done.")) as app:
         frames = data_of(await ask(app, "POST", "/", {**THREAD, "messages": [HELLO, odd]}))
@@ -179,8 +179,8 @@ async def test_calls_of_those_who_make_none_are_passed_over(role: str, calls: An
 
 
 @pytest.mark.requirement("S35")
-async def test_a_page_cannot_make_a_call_of_the_server_its_own_while_it_waits() -> None:
-    """Tools that come with an answer change nothing: the call has to be approved by name."""
+async def test_a_client_tool_cannot_replace_a_waiting_server_call() -> None:
+    """Tools in the answer change nothing: the call must be approved by name."""
     payments = Payments()
     agent = agent_of(
         [tool_call("pay", call_id="c1", amount=1)], [tool_call("pay", call_id="c2", amount=2)], "Done.",
@@ -190,19 +190,19 @@ async def test_a_page_cannot_make_a_call_of_the_server_its_own_while_it_waits() 
     async with serving(ag_ui.app, agent) as app:
         await ask(app, "POST", "/", THREAD)
         resume = [{"interruptId": "c1", "status": "resolved", "payload": {"approved": True}}]
-        given = {**THREAD, "runId": "r2", "tools": mine, "resume": resume}
-        frames = data_of(await ask(app, "POST", "/", given))
+        request = {**THREAD, "runId": "r2", "tools": mine, "resume": resume}
+        frames = data_of(await ask(app, "POST", "/", request))
         assert [one["id"] for one in frames[-1]["outcome"]["interrupts"]] == ["c2"]
         other = [{**resume[0], "interruptId": "c9"}]
-        refused = await ask(app, "POST", "/", {**given, "runId": "r3", "resume": other})
+        refused = await ask(app, "POST", "/", {**request, "runId": "r3", "resume": other})
         assert refused.status == 422
     assert payments.paid == [1]
 
 
 @pytest.mark.requirement("F41")
 @pytest.mark.parametrize("place", ["ag_ui", "vercel"])
-async def test_of_many_who_decide_at_once_one_counts(place: str) -> None:
-    """The call is made once, and every client gets an answer that ends."""
+async def test_only_one_of_many_concurrent_decisions_counts(place: str) -> None:
+    """The call is made once, and every client gets a complete response."""
     payments = Payments()
     make, path, body = PLACES[place]
     async with serving(make, payments.agent()) as app:
@@ -223,14 +223,14 @@ async def test_of_many_who_decide_at_once_one_counts(place: str) -> None:
     assert payments.paid == [1]
 
 
-# --- who may see what
+# --- access control
 
 
 class People:
-    """A verifier that knows two people."""
+    """A verifier that knows two users."""
 
     def verify_token(self, token: str) -> Any:
-        """Tell who has a token."""
+        """Return the user of a token."""
         name = {"a" * 20: "anna", "b" * 20: "bert"}.get(token)
         return None if name is None else type("Known", (), {"client_id": "web", "subject": name})
 
@@ -240,8 +240,8 @@ BERT = {"authorization": f"Bearer {'b' * 20}"}
 
 
 @pytest.mark.requirement("S24")
-async def test_a_thread_is_there_for_whoever_began_it_only() -> None:
-    """Watching, cancelling, answering and taking its id, through AG-UI."""
+async def test_a_thread_is_accessible_to_its_owner_only() -> None:
+    """Other users cannot watch, cancel, answer or reuse its id through AG-UI."""
     payments = Payments()
     resume = [{"interruptId": "call_1", "status": "resolved", "payload": {"approved": True}}]
     async with serving(ag_ui.app, payments.agent(), auth=People()) as app:
@@ -261,8 +261,8 @@ async def test_a_thread_is_there_for_whoever_began_it_only() -> None:
 
 
 @pytest.mark.requirement("S24")
-async def test_a_chat_is_there_for_whoever_began_it_only() -> None:
-    """Having it again, stopping it and answering it, through the AI SDK."""
+async def test_a_chat_is_accessible_to_its_owner_only() -> None:
+    """Other users cannot replay, stop or answer it through the AI SDK."""
     payments = Payments()
     async with serving(vercel.app, payments.agent(), auth=People()) as app:
         asked = await ask(app, "POST", "/", {"id": "t", "messages": [HI]}, headers=ANNA)
@@ -279,7 +279,7 @@ async def test_a_chat_is_there_for_whoever_began_it_only() -> None:
     assert payments.paid == [1]
 
 
-# --- clients that go
+# --- disconnects
 
 
 @streaming_tool
@@ -290,8 +290,8 @@ async def crawl():
         await asyncio.sleep(0.001)
 
 
-class Leaving(Exchange):
-    """A client that goes after some parts of the answer."""
+class DisconnectingClient(Exchange):
+    """A client that disconnects after some parts of the answer."""
 
     after = 0
 
@@ -303,13 +303,13 @@ class Leaving(Exchange):
 
 @pytest.mark.parametrize("spec", ["2.3", "2.4"])
 @pytest.mark.parametrize("place", PLACES)
-async def test_a_client_may_go_at_every_moment(place: str, spec: str) -> None:
-    """Nothing is left of the request, and the run is cancelled, however the server tells."""
+async def test_a_client_can_disconnect_at_every_moment(place: str, spec: str) -> None:
+    """Nothing of the request remains, and the run is cancelled, however the server reports it."""
     make, path, body = PLACES[place]
     for moment in range(8):
         agent = agent_of([tool_call("crawl")], "Done.", tools=[crawl])
         async with serving(make, agent, heartbeat=0.005) as app:
-            client = Leaving(app, "POST", path, body, spec=spec)
+            client = DisconnectingClient(app, "POST", path, body, spec=spec)
             client.after = moment
             async with asyncio.timeout(PATIENCE):
                 await client.task
@@ -318,8 +318,8 @@ async def test_a_client_may_go_at_every_moment(place: str, spec: str) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES)
-async def test_a_request_may_be_cancelled_at_every_await(place: str) -> None:
-    """Also before the run has begun, and while a frame is written."""
+async def test_a_request_can_be_cancelled_at_every_await(place: str) -> None:
+    """This includes the time before the run starts, and the writing of a frame."""
     make, path, body = PLACES[place]
     for moment in range(30):
         agent = agent_of([tool_call("crawl")], "Done.", tools=[crawl])
@@ -334,8 +334,8 @@ async def test_a_request_may_be_cancelled_at_every_await(place: str) -> None:
         assert [task.get_name() for task in others] == []
 
 
-async def test_lines_may_end_as_json_says() -> None:
-    """A reader that takes other signs for line ends reads whole events."""
+async def test_unicode_line_separators_do_not_split_events() -> None:
+    """A reader that treats other characters as line ends gets whole events."""
     agent = agent_of("a\u2028b\x85c")
     async with serving(sse.app, agent) as app:
         headers = {"accept": "application/x-ndjson"}

@@ -1,4 +1,4 @@
-"""Chats and threads whose runs a store keeps: they outlive the process, and other processes too."""
+"""Stored chats and threads: they are available after a restart and in other processes."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ class Tables:
         self.drop = drop
 
     def agent(self, *answers: Any) -> Agent[Any, Any]:
-        """Make an agent that may ask for it."""
+        """Create an agent that can drop the table."""
         return Agent("helper", model=ScriptedModel(answers), tools=[self.drop])
 
 
 def answering(_: Any) -> str:
-    """Give the application's object for a request."""
+    """Return a `context` hook."""
     return "of the answer"
 
 
 def thread(run_id: str, **more: Any) -> Json:
-    """Give what a client of AG-UI sends."""
+    """Return the request body of an AG-UI client."""
     start = {"threadId": "t", "runId": run_id, "protocolVersion": "1.0", "messages": [HELLO]}
     return {**start, **more}
 
@@ -64,7 +64,7 @@ def approved(wire: str) -> list[Json]:
 
 
 def frames_in(exchange: Exchange, **how: Any) -> list[Json]:
-    """Read the frames of a lawful AG-UI stream."""
+    """Parse a valid AG-UI stream."""
     assert exchange.status == 200, exchange.text
     frames = [json.loads(one[6:]) for one in exchange.text.split("\n\n") if one[:6] == "data: "]
     check_ag_ui(frames, "1.0", **how)
@@ -78,8 +78,8 @@ def chunks_in(exchange: Exchange) -> list[Json]:
     return [json.loads(one[6:]) for one in frames if one.startswith("data: {")]
 
 
-async def test_a_thread_goes_on_in_another_process(tmp_path: Path) -> None:
-    """Who asked is gone; whoever comes late sees the question, and can answer it."""
+async def test_a_thread_resumes_in_another_process(tmp_path: Path) -> None:
+    """The first process has ended; a late client gets the question and can answer it."""
     tables, path = Tables(), tmp_path / "runs.db"
     with closing(SQLiteEventStore(path)) as store:
         app = ag_ui.app(tables.agent(tool_call("drop", table="a")), store=store)
@@ -96,8 +96,8 @@ async def test_a_thread_goes_on_in_another_process(tmp_path: Path) -> None:
         await app.aclose()
 
 
-async def test_a_chat_goes_on_in_another_process(tmp_path: Path) -> None:
-    """The message is had again, under its id, and the approval lets the run go on."""
+async def test_a_chat_resumes_in_another_process(tmp_path: Path) -> None:
+    """The message is replayed under its id, and the approval resumes the run."""
     tables, path = Tables(), tmp_path / "runs.db"
     with closing(SQLiteEventStore(path)) as store:
         app = vercel.app(tables.agent(tool_call("drop", table="a")), store=store)
@@ -125,8 +125,8 @@ async def test_a_chat_goes_on_in_another_process(tmp_path: Path) -> None:
         await app.aclose()
 
 
-async def test_a_run_with_tools_of_the_page_does_not_go_on_without_them() -> None:
-    """They were the page's own; what is missing is said."""
+async def test_a_run_with_client_tools_does_not_resume_without_them() -> None:
+    """The tools belong to the page; the error names the missing ones."""
     tool = {"name": "ask_page", "description": "Ask.", "parameters": {"type": "object"}}
     store = MemoryEventStore()
     agent = Agent("helper", model=ScriptedModel([tool_call("ask_page")]))
@@ -142,8 +142,8 @@ async def test_a_run_with_tools_of_the_page_does_not_go_on_without_them() -> Non
     await app.aclose()
 
 
-async def test_what_is_no_character_is_kept_as_well(tmp_path: Path) -> None:
-    """Texts of clients and models; the log can be read again."""
+async def test_lone_surrogates_are_stored_too(tmp_path: Path) -> None:
+    """They can be in texts of clients and models; the log stays readable."""
     user = {"id": HALF, "role": "user", "parts": [{"type": "text", "text": HALF}]}
     message: Json = {"id": "m1", "role": "assistant", "parts": []}
     with closing(SQLiteEventStore(tmp_path / "runs.db")) as store:
@@ -159,8 +159,8 @@ async def test_what_is_no_character_is_kept_as_well(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [ag_ui.app, vercel.app], ids=["ag_ui", "vercel"])
-async def test_a_lost_run_is_told_as_an_error(make: Callable[..., Any]) -> None:
-    """The process that ran it is gone: a client must not take that for an end as planned."""
+async def test_a_lost_run_is_reported_as_an_error(make: Callable[..., Any]) -> None:
+    """Its process has ended, and a client must not take that for a normal end."""
     store = MemoryEventStore()
     record = record_of(
         thread_id="t", kind="agent", agent="helper", owner=None, meta={"vercel": {}, "ag_ui": {}},
@@ -181,8 +181,8 @@ async def test_a_lost_run_is_told_as_an_error(make: Callable[..., Any]) -> None:
     await app.aclose()
 
 
-async def test_what_an_application_keeps_with_a_run_is_json() -> None:
-    """Otherwise nothing of the run could be kept; so it is said before it begins."""
+async def test_metadata_of_a_run_must_be_json() -> None:
+    """Otherwise the run could not be stored, so it is rejected before the start."""
     runs = RunManager(store=MemoryEventStore())
     with pytest.raises(UserError, match="meta"):
         runs.start(Tables().agent("x"), "Hi", meta={"x": object()})
@@ -190,8 +190,8 @@ async def test_what_an_application_keeps_with_a_run_is_json() -> None:
     await runs.aclose()
 
 
-async def test_an_app_is_given_runs_or_options_of_them() -> None:
-    """What would have no effect is refused."""
+async def test_an_app_accepts_either_a_run_manager_or_its_options() -> None:
+    """Options without effect are rejected."""
     runs = RunManager()
     with pytest.raises(UserError, match="store="):
         vercel.app(Tables().agent("x"), runs=runs, store=MemoryEventStore())

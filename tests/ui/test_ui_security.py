@@ -1,4 +1,4 @@
-"""Who may reach the apps, with what, and what leaves them."""
+"""Access control of the apps, and secrets in their output."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ ORIGINS = {
 @pytest.mark.requirement("S1", "S2")
 @pytest.mark.parametrize("origin", ORIGINS)
 @pytest.mark.parametrize("host", HOSTS)
-async def test_who_is_asked_for_and_by_which_page_is_checked(host: str, origin: str) -> None:
-    """For reading and for writing alike; the refusal names the value and the setting."""
+async def test_the_host_and_origin_headers_are_checked(host: str, origin: str) -> None:
+    """This holds for reading and writing; the error names the value and the setting."""
     app = sse.app([add], allowed_origins=[PAGE])
     (name, known), (page, allowed) = HOSTS[host], ORIGINS[origin]
     headers = {"host": name} | ({} if page is None else {"origin": page})
@@ -80,8 +80,8 @@ async def test_who_is_asked_for_and_by_which_page_is_checked(host: str, origin: 
 
 
 @pytest.mark.requirement("S3")
-async def test_without_the_token_there_is_nothing() -> None:
-    """Not even the list of routes; and a token in the address is none."""
+async def test_every_route_requires_the_token() -> None:
+    """The list of routes requires it too, and a token in the address is not accepted."""
     app = sse.app([add], auth=TOKEN)
     for method, path in (
         ("GET", "/"),
@@ -106,8 +106,8 @@ async def test_without_the_token_there_is_nothing() -> None:
     "name",
     ["command", "args", "cmd", "env", "cwd", "module", "path", "model", "max_turns", "tools"],
 )
-async def test_no_route_takes_what_to_run(name: str) -> None:
-    """A request names a tool that is served, and nothing else of the machine."""
+async def test_no_route_accepts_code_to_run(name: str) -> None:
+    """A request can only name a tool that is served."""
     app = sse.app([add])
     reply = await ask(app, "POST", "/runs", {**CALL, name: "x"})
     assert reply.status == 422
@@ -132,8 +132,8 @@ FORMS = (
 
 @pytest.mark.requirement("S4")
 @pytest.mark.parametrize("kind", FORMS)
-async def test_what_a_form_of_another_page_could_send_is_refused(kind: str) -> None:
-    """A browser asks before it sends JSON, so that JSON is all that is taken."""
+async def test_requests_that_a_foreign_form_could_send_are_rejected(kind: str) -> None:
+    """A browser sends a preflight before JSON, so only JSON is accepted."""
     app = sse.app([add])
     for path in ("/runs", "/runs/x/cancel", "/runs/x/approvals"):
         reply = await ask(app, "POST", path, CALL, kind=kind)
@@ -146,7 +146,6 @@ async def test_what_a_form_of_another_page_could_send_is_refused(kind: str) -> N
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(codec="latin-1", exclude_characters="\r\n\0"), max_size=60))
 async def test_no_content_type_but_json_starts_a_run(kind: str) -> None:
-    """Fuzzed."""
     app = sse.app([add])
     reply = await ask(app, "POST", "/runs", CALL, kind=kind or None)
     is_json = kind.partition(";")[0].strip().lower() == "application/json"
@@ -157,7 +156,7 @@ async def test_no_content_type_but_json_starts_a_run(kind: str) -> None:
 @pytest.mark.requirement("S4")
 @given(st.binary(max_size=200))
 async def test_no_body_breaks_the_app(body: bytes) -> None:
-    """Whatever comes, the answer is JSON that says what is wrong with it."""
+    """Every response is JSON that explains the error."""
     app = sse.app([add])
     reply = await ask(app, "POST", "/runs", body)
     assert reply.status in {400, 422}
@@ -165,8 +164,8 @@ async def test_no_body_breaks_the_app(body: bytes) -> None:
 
 
 @pytest.mark.requirement("S2")
-async def test_too_much_is_refused() -> None:
-    """The answer names the setting."""
+async def test_too_large_requests_are_rejected() -> None:
+    """The error names the setting."""
     app = sse.app([add], max_body=1_000)
     reply = await ask(app, "POST", "/runs", {"tool": "x" * 2_000})
     assert reply.status == 413
@@ -175,7 +174,7 @@ async def test_too_much_is_refused() -> None:
 
 @pytest.mark.requirement("S1")
 async def test_a_preflight_is_for_pages_that_are_allowed() -> None:
-    """A browser learns that it may send the header of a resumed stream."""
+    """The preflight allows the header of a resumed stream."""
     app = sse.app([add], allowed_origins=[PAGE])
     reply = await ask(app, "OPTIONS", "/runs", headers={"origin": PAGE}, kind=None)
     assert reply.status == 204
@@ -188,8 +187,8 @@ async def test_a_preflight_is_for_pages_that_are_allowed() -> None:
 
 @pytest.mark.requirement("S1", "S2", "S3", "S4")
 @pytest.mark.parametrize("mounted", [False, True])
-async def test_a_real_client_meets_the_same_rules(*, mounted: bool) -> None:
-    """The rules hold over a connection; mounted in Starlette as well."""
+async def test_the_rules_apply_to_real_connections(*, mounted: bool) -> None:
+    """They also apply to an app mounted in Starlette."""
     own = sse.app([add], auth=TOKEN)
     app: Any = own
     if mounted:
@@ -218,11 +217,11 @@ async def test_a_real_client_meets_the_same_rules(*, mounted: bool) -> None:
     assert own.runs.list() == []
 
 
-# --- what leaves
+# --- secrets
 
 
 def canaries() -> dict[str, str]:
-    """Make secrets of several kinds, and the forms in which they might leak."""
+    """Create secrets of several kinds, and the forms in which they could leak."""
     return {
         "registered": "canary-reg-5f1c9e7a2b",
         "env": "canary-env-8d2e4f6a1c",
@@ -234,7 +233,7 @@ def canaries() -> dict[str, str]:
 async def test_no_secret_leaves_through_a_stream(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Planted in results, progress, notes, exceptions, causes and arguments; none gets out."""
+    """They are planted in results, progress, notes, exceptions, causes and arguments."""
     known = canaries()
     monkeypatch.setenv("CANARY_API_KEY", known["env"])
     caplog.set_level(logging.DEBUG)
@@ -287,8 +286,8 @@ async def test_no_secret_leaves_through_a_stream(
 
 
 @pytest.mark.requirement("S20")
-async def test_what_a_person_is_asked_has_no_secret_either() -> None:
-    """The arguments of a call that waits are shown as in the stream, and run as they are."""
+async def test_an_approval_request_has_no_secret() -> None:
+    """The arguments of a waiting call are masked in the stream, and run unmasked."""
     ran: list[str] = []
 
     @needs_approval
@@ -315,10 +314,10 @@ async def test_what_a_person_is_asked_has_no_secret_either() -> None:
 
 
 @pytest.mark.requirement("S20")
-async def test_a_server_error_tells_nothing_of_the_inside(
+async def test_a_server_error_reveals_no_internals(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A context hook that fails is a 500 with a number; the log has the rest, masked."""
+    """A failing context hook is a 500 with a number; the log has the details, masked."""
 
     def context(_: Any) -> Any:
         raise RuntimeError("the database is at db.internal")
@@ -332,8 +331,8 @@ async def test_a_server_error_tells_nothing_of_the_inside(
 
 
 @pytest.mark.requirement("S4")
-async def test_the_stream_is_no_page() -> None:
-    """Nothing that a tool says can be taken for HTML, nor be kept by a cache."""
+async def test_the_stream_has_safe_response_headers() -> None:
+    """The output of a tool must not be read as HTML or cached."""
     app = sse.app([add])
     reply = await Exchange(app, "POST", "/runs", CALL).whole()
     assert reply.headers["x-content-type-options"] == "nosniff"

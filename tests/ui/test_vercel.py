@@ -1,4 +1,4 @@
-"""Runs as messages of the Vercel AI SDK: what each event becomes, and the app that serves them."""
+"""Runs as messages of the Vercel AI SDK: the encoder for each event, and the app."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ START = 1_700_000_000.0
 
 
 def at(event: Event, *path: str, after: float = 0.0, tool: str | None = None) -> Event:
-    """Give an event its place and its time."""
+    """Return an event with a position and a time."""
     call = path[-1] if path else None
     name = tool or ("work" if path else None)
     stamped = event.stamped(Origin(name, call, path, EventSource.AGENT), 0)
@@ -77,7 +77,7 @@ def item(what: str, /, *path: str, **fields: Any) -> Event:
     return at(cast("Event", event), *path)
 
 
-def said(text: str, *path: str) -> Event:
+def message_item(text: str, *path: str) -> Event:
     content = [{"type": "output_text", "text": text}]
     return item("message_output_created", *path, type="message", role="assistant", content=content)
 
@@ -86,8 +86,8 @@ def called(call_id: str, *path: str, name: str = "work", arguments: str = "{}") 
     return item("tool_called", *path, call_id=call_id, name=name, arguments=arguments)
 
 
-def output(call_id: str, told: Any, *path: str, status: str = "ok") -> Event:
-    return item("tool_output", *path, call_id=call_id, name="work", output=told, status=status)
+def output(call_id: str, content: Any, *path: str, status: str = "ok") -> Event:
+    return item("tool_output", *path, call_id=call_id, name="work", output=content, status=status)
 
 
 BEGIN = at(RunStartedEvent(run_id="run_1", agent="helper"))
@@ -100,7 +100,7 @@ OVER = at(ToolStreamEndEvent("ok", 0.5), "c")
 def chunks_of(
     events: Iterable[Event], version: vercel.Version = 7, *, ends: bool = True, **options: Any
 ) -> list[Chunk]:
-    """Encode the events of one run, and check that the version takes it."""
+    """Encode the events of one run, and check that the version accepts the chunks."""
     encoder = vercel.VercelEncoder(version, **options)
     chunks = [chunk for event in events for chunk in encoder.encode(event)]
     chunks += encoder.close()
@@ -114,7 +114,7 @@ def kinds(chunks: Iterable[Mapping[str, Any]], start: str = "") -> list[str]:
 
 
 def work(chunks: Iterable[Chunk]) -> list[Chunk]:
-    """Give the snapshots of calls."""
+    """Return the snapshots of calls."""
     return [chunk["data"] for chunk in chunks if chunk["type"] == "data-agents-tool"]
 
 
@@ -122,7 +122,7 @@ def text(chunks: Iterable[Chunk]) -> str:
     return "".join(chunk["delta"] for chunk in chunks if chunk["type"] == "text-delta")
 
 
-async def heard(scenario: Scenario) -> list[list[Event]]:
+async def scenario_events(scenario: Scenario) -> list[list[Event]]:
     if scenario.approve is None:
         return [await events_of(scenario)]
     return list(await decided_events_of(scenario))
@@ -133,10 +133,10 @@ async def heard(scenario: Scenario) -> list[list[Event]]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", SCENARIOS)
-async def test_every_run_is_a_lawful_message(name: str, version: vercel.Version) -> None:
-    """What a client of the version would drop or show wrong never leaves the encoder."""
+async def test_every_run_is_a_valid_message(name: str, version: vercel.Version) -> None:
+    """The encoder emits no chunk that a client of the version would drop or misread."""
     scenario = SCENARIOS[name]
-    before, *after = await heard(scenario)
+    before, *after = await scenario_events(scenario)
     frames = list(vercel.encode(before, version))
     check_vercel(frames, version)
     chunks = [json.loads(frame[6:]) for frame in frames[:-1]]
@@ -157,13 +157,12 @@ async def test_every_run_is_a_lawful_message(name: str, version: vercel.Version)
 
 @pytest.mark.parametrize("name", ["tool", "nested", "deltas", "gap"])
 async def test_the_same_events_give_the_same_chunks(name: str) -> None:
-    """A page that comes back gets the message that it had."""
+    """A page that reconnects gets the same message."""
     events = await events_of(SCENARIOS[name])
     assert list(vercel.encode(events)) == list(vercel.encode(events))
 
 
-async def test_ten_thousand_deltas_arrive_whole() -> None:
-    """Nothing is lost between the pieces."""
+async def test_ten_thousand_deltas_arrive_completely() -> None:
     assert text(chunks_of(await events_of(SCENARIOS["deltas"]))) == LONG
     assert text(chunks_of(await events_of(SCENARIOS["gap"]))) == LONG
 
@@ -172,7 +171,7 @@ async def test_ten_thousand_deltas_arrive_whole() -> None:
 
 
 def test_frames_of_a_whole_message() -> None:
-    events = [BEGIN, at(text_delta("Hé\n")), said("Hé\n"), END]
+    events = [BEGIN, at(text_delta("Hé\n")), message_item("Hé\n"), END]
     assert list(vercel.encode(events)) == [
         (
             'data: {"type":"start","messageId":"msg_1",'
@@ -192,7 +191,7 @@ def test_frames_of_a_whole_message() -> None:
     ]
 
 
-def test_a_call_from_its_first_letter_to_its_output() -> None:
+def test_a_call_from_its_first_delta_to_its_output() -> None:
     served = {"dynamic": True, "providerExecuted": True}
     events = [
         BEGIN,
@@ -225,29 +224,35 @@ def test_a_call_from_its_first_letter_to_its_output() -> None:
     ]
 
 
-def test_an_unknown_version_is_refused() -> None:
+def test_an_unknown_version_is_rejected() -> None:
     with pytest.raises(UserError, match="expected 5, 6 or 7"):
         vercel.VercelEncoder(cast("Any", 4))
     with pytest.raises(UserError, match="expected 5, 6 or 7"):
         vercel.app(SCENARIOS["plain"].make(), version=cast("Any", 8))
 
 
-# --- what the model says
+# --- model output
 
 
-def test_items_say_what_pieces_did_not() -> None:
-    """Pieces that were left out on the way are in the whole."""
+def test_items_restore_lost_deltas() -> None:
+    """The item contains the deltas that were dropped on the way."""
     gap = at(GapEvent(dropped=2))
-    late = [at(text_delta("Hello ")), gap, at(text_delta("ld")), said("Hello world")]
+    late = [at(text_delta("Hello ")), gap, at(text_delta("ld")), message_item("Hello world")]
     assert text(chunks_of([BEGIN, *late, END])) == "Hello world"
-    first_lost = [gap, at(text_delta("rld")), said("Hello world")]
+    first_lost = [gap, at(text_delta("rld")), message_item("Hello world")]
     assert text(chunks_of([BEGIN, *first_lost, END])) == "Hello world"
-    assert text(chunks_of([BEGIN, said("Hello world"), END])) == "Hello world"
+    assert text(chunks_of([BEGIN, message_item("Hello world"), END])) == "Hello world"
 
 
 def test_two_messages_of_one_answer_are_two_parts() -> None:
     pieces = [message_started(), text_delta("One."), message_started(), text_delta("Two.")]
-    events = [BEGIN, *(at(piece) for piece in pieces), said("One."), said("Two."), END]
+    events = [
+        BEGIN,
+        *(at(piece) for piece in pieces),
+        message_item("One."),
+        message_item("Two."),
+        END,
+    ]
     chunks = chunks_of(events)
     assert text(chunks) == "One.Two."
     assert kinds(chunks, "text").count("text-start") == 2
@@ -261,15 +266,15 @@ def test_reasoning_and_refusals_are_shown() -> None:
 
 
 @pytest.mark.requirement("S19")
-def test_what_acts_on_a_terminal_is_taken_out_also_in_pieces() -> None:
-    """The pieces of a sequence are judged together."""
-    events = [BEGIN, at(text_delta("a\x1b[3")), at(text_delta("1mb\u202e")), said("a"), END]
+def test_terminal_sequences_are_removed_even_when_split() -> None:
+    """The parts of a sequence are checked together."""
+    events = [BEGIN, at(text_delta("a\x1b[3")), at(text_delta("1mb\u202e")), message_item("a"), END]
     assert text(chunks_of(events)) == "ab"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_answer_that_broke_off_is_taken_back(version: vercel.Version) -> None:
-    """The newest version forgets the step; older ones at least leave nothing open."""
+def test_an_interrupted_answer_is_retracted(version: vercel.Version) -> None:
+    """The newest version removes the step; older ones at least leave nothing open."""
     retry = at(RawResponseStreamEvent({"type": "agents_tools.retry", "attempt": 1, "delay": 0.1}))
     pieces = [at(text_delta("Half")), at(call_started("lost", "work"))]
     chunks = chunks_of([BEGIN, *pieces, retry, at(text_delta("Whole")), END], version)
@@ -278,25 +283,34 @@ def test_an_answer_that_broke_off_is_taken_back(version: vercel.Version) -> None
     assert text(chunks[-4:]) == "Whole"
 
 
-def test_a_break_before_the_first_piece_takes_nothing_back() -> None:
-    """The step holds the calls of the answer before, which were made."""
+def test_a_break_before_the_first_delta_retracts_nothing() -> None:
+    """The step contains the calls of the previous answer, which were executed."""
     retry = at(RawResponseStreamEvent({"type": "agents_tools.retry", "attempt": 1, "delay": 0.1}))
-    events = [BEGIN, CALLED, RUNNING, OVER, output("c", "x"), retry, said("Done"), END]
+    events = [BEGIN, CALLED, RUNNING, OVER, output("c", "x"), retry, message_item("Done"), END]
     assert "reset-step" not in kinds(chunks_of(events))
 
 
-def test_each_answer_is_a_step_of_its_own() -> None:
-    events = [BEGIN, said("I look."), CALLED, RUNNING, OVER, output("c", "x"), said("Done."), END]
+def test_each_answer_is_a_separate_step() -> None:
+    events = [
+        BEGIN,
+        message_item("I look."),
+        CALLED,
+        RUNNING,
+        OVER,
+        output("c", "x"),
+        message_item("Done."),
+        END,
+    ]
     chunks = chunks_of(events)
     assert kinds(chunks).count("start-step") == 2
     assert kinds(chunks)[-5:-1] == ["text-start", "text-delta", "text-end", "finish-step"]
 
 
-# --- what calls do
+# --- calls
 
 
-def test_progress_comes_at_most_twenty_times_a_second() -> None:
-    """Each snapshot replaces the one before, so most of them need not be sent."""
+def test_progress_is_sent_at_most_twenty_times_a_second() -> None:
+    """Each snapshot replaces the previous one, so most of them can be skipped."""
     steps = [at(ToolProgressEvent(n, 1000), "c", after=n / 1000) for n in range(1, 1001)]
     over = at(ToolStreamEndEvent("ok", 1.0), "c", after=1.0)
     chunks = chunks_of([BEGIN, CALLED, RUNNING, *steps, over, output("c", "x"), END])
@@ -312,8 +326,8 @@ def test_progress_comes_at_most_twenty_times_a_second() -> None:
     }
 
 
-def test_what_was_held_back_can_be_had_in_a_pause() -> None:
-    """A call that falls silent still shows how far it has come."""
+def test_delayed_progress_is_sent_in_a_pause() -> None:
+    """A call that becomes silent still shows its latest progress."""
     encoder = vercel.VercelEncoder()
     for event in (BEGIN, CALLED, RUNNING, at(ToolProgressEvent(1, 3), "c")):
         encoder.encode(event)
@@ -325,8 +339,8 @@ def test_what_was_held_back_can_be_had_in_a_pause() -> None:
     assert encoder.flush() == []
 
 
-def test_lines_and_pieces_are_sent_to_be_forgotten() -> None:
-    """They are for `onData`; the message keeps the last of them only."""
+def test_log_lines_and_deltas_are_transient() -> None:
+    """They are for `onData`; the message keeps only the last one."""
     lines = [at(NotifyStreamEvent(f"line {n}"), "c", after=n / 1000) for n in range(20)]
     pieces = [at(NotifyStreamEvent("to", is_delta=True), "c", after=0.03 + n / 9) for n in range(9)]
     warned = at(NotifyStreamEvent("careful", level="warning", tag="disk"), "c", after=2)
@@ -344,15 +358,15 @@ def test_lines_and_pieces_are_sent_to_be_forgotten() -> None:
     assert last["text"] == "to" * 9
 
 
-def test_what_comes_after_the_end_of_a_call_is_dropped() -> None:
-    """A client would put it over the result."""
+def test_progress_after_the_end_of_a_call_is_dropped() -> None:
+    """A client would overwrite the result with it."""
     late = [at(ToolProgressEvent(1), "c"), at(NotifyStreamEvent("late"), "c", "inner")]
     before = chunks_of([BEGIN, CALLED, RUNNING, OVER, output("c", "x"), END])
     assert chunks_of([BEGIN, CALLED, RUNNING, OVER, *late, output("c", "x"), *late, END]) == before
 
 
 def test_calls_within_calls_are_named_by_their_path() -> None:
-    """Every agent counts its calls anew."""
+    """The call ids of every agent start from the same number."""
     inner = ("call_1", "a/b%", "call_1")
     events = [
         BEGIN,
@@ -390,8 +404,8 @@ def test_calls_within_calls_are_named_by_their_path() -> None:
     }
 
 
-def test_a_text_of_a_tool_can_be_its_output_for_now() -> None:
-    """What a page without a view of its own for progress can show."""
+def test_streamed_text_of_a_tool_can_be_its_preliminary_output() -> None:
+    """Pages without a progress view can show it."""
     pieces = [at(NotifyStreamEvent("ab", is_delta=True), "c", after=n) for n in range(3)]
     events = [BEGIN, CALLED, RUNNING, *pieces, OVER, output("c", "real"), END]
     outputs = [
@@ -403,7 +417,7 @@ def test_a_text_of_a_tool_can_be_its_output_for_now() -> None:
     assert not any(chunk.get("preliminary") for chunk in chunks_of(events))
 
 
-def test_attempts_are_told() -> None:
+def test_retries_are_reported() -> None:
     again = at(ToolAttemptEvent(1, "timed out", 0.5), "c")
     snapshot = work(chunks_of([BEGIN, CALLED, RUNNING, again, OVER, output("c", ""), END]))[0]
     assert snapshot["attempt"] == 2
@@ -443,7 +457,7 @@ def test_attempts_are_told() -> None:
 def test_artifacts_are_parts_where_a_browser_may_open_them(
     artifact: ToolArtifactEvent, parts: list[Chunk]
 ) -> None:
-    """A link of a tool is no script, and shows no place of the server's own."""
+    """Script links of a tool and local paths of the server are not sent."""
     events = [BEGIN, CALLED, RUNNING, at(artifact, "c"), OVER, output("c", ""), END]
     chunks = chunks_of(events)
     assert [chunk for chunk in chunks if chunk["type"] in {"file", "source-url"}] == parts
@@ -463,41 +477,41 @@ def test_artifacts_are_parts_where_a_browser_may_open_them(
         ("invalid_args", "tool-input-error"),
     ],
 )
-def test_failures_say_what_the_model_is_told(
+def test_failures_have_the_error_text_of_the_model(
     status: str, kind: str, version: vercel.Version
 ) -> None:
-    """With secrets masked, though."""
-    told = "password=hunter2secret is wrong\x1b[0m"
-    chunks = chunks_of([BEGIN, CALLED, RUNNING, output("c", told, status=status), END], version)
+    """Secrets are masked."""
+    message = "password=hunter2secret is wrong\x1b[0m"
+    chunks = chunks_of([BEGIN, CALLED, RUNNING, output("c", message, status=status), END], version)
     failed = next(chunk for chunk in chunks if "errorText" in chunk)
     assert failed["type"] == (kind if version > 5 else "tool-output-error")
     assert "hunter2" not in failed["errorText"]
     assert failed["errorText"].endswith("is wrong")
 
 
-def test_a_call_that_its_provider_ran_has_no_output_of_ours() -> None:
+def test_a_hosted_call_has_no_local_output() -> None:
     hosted = item("tool_called", call_id="c", name="web_search", arguments="{}", kind="hosted")
     assert "tool-output-available" in kinds(chunks_of([BEGIN, hosted, END]))
 
 
-def test_arguments_that_are_no_json_are_shown_as_they_are() -> None:
+def test_invalid_json_arguments_are_shown_unchanged() -> None:
     events = [BEGIN, called("c", arguments="{oops"), output("c", "no", status="invalid_args"), END]
     shown = [chunk["input"] for chunk in chunks_of(events) if "input" in chunk]
     assert shown == ["{oops", "{oops"]
 
 
-def test_a_tool_without_a_run_is_a_message_as_well() -> None:
+def test_a_direct_tool_call_is_a_message_too() -> None:
     chunks = chunks_of([at(ToolStreamStartEvent({"a": 1}), "c"), at(ToolProgressEvent(1), "c")])
     assert kinds(chunks)[:3] == ["start", "start-step", "tool-input-available"]
     assert chunks[2]["input"] == {"a": 1}
 
 
-# --- ends
+# --- end of the message
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_everything_is_closed_before_a_run_is_called_off(version: vercel.Version) -> None:
-    """What is open at the end would be shown as going on for ever."""
+def test_all_parts_are_closed_before_a_run_is_aborted(version: vercel.Version) -> None:
+    """A page would show an open part as running forever."""
     events = [
         BEGIN,
         at(text_delta("I")),
@@ -519,7 +533,7 @@ def test_everything_is_closed_before_a_run_is_called_off(version: vercel.Version
     }
 
 
-def test_a_stream_that_ends_early_is_closed_by_hand() -> None:
+def test_a_stream_that_ends_early_is_closed_explicitly() -> None:
     encoder = vercel.VercelEncoder()
     chunks = [*encoder.encode(BEGIN), *encoder.encode(at(text_delta("I")))]
     chunks += encoder.close("error", "the server stops")
@@ -530,8 +544,8 @@ def test_a_stream_that_ends_early_is_closed_by_hand() -> None:
 
 
 @pytest.mark.requirement("S20")
-def test_an_error_comes_last_and_says_no_more_than_it_may() -> None:
-    """A client reads nothing after it, and people need not know what is in an exception."""
+def test_an_error_is_the_last_chunk_and_hides_exceptions() -> None:
+    """A client reads nothing after it, and exception texts can contain secrets."""
     failed = at(RunFinishedEvent(status="error", error="OSError: api_key=abcdef123456 refused"))
     events = [BEGIN, CALLED, RUNNING, failed]
     assert chunks_of(events)[-1] == {"type": "error", "errorText": "The run failed."}
@@ -541,15 +555,15 @@ def test_an_error_comes_last_and_says_no_more_than_it_may() -> None:
     assert "abcdef123456" not in shown[-1]["errorText"]
 
 
-def test_a_message_whose_beginning_is_gone_begins_all_the_same() -> None:
-    """Of a long run without a store only the last events are there."""
-    events = [at(GapEvent(dropped=5)), at(text_delta("x")), said("All of it"), END]
+def test_a_message_without_its_first_events_still_has_a_start() -> None:
+    """A long run without a store keeps only its last events."""
+    events = [at(GapEvent(dropped=5)), at(text_delta("x")), message_item("All of it"), END]
     chunks = chunks_of(events, run_id="run_9")
     assert chunks[0]["messageId"] == "msg_9"
     assert text(chunks) == "All of it"
 
 
-def test_a_run_that_waited_may_be_called_off() -> None:
+def test_a_waiting_run_can_be_aborted() -> None:
     waits = at(RunFinishedEvent(status="interrupted"))
     ask_for_it = item("tool_approval_requested", call_id="c", name="work", arguments="{}")
     called_off = at(RunFinishedEvent(status="cancelled"))
@@ -558,8 +572,8 @@ def test_a_run_that_waited_may_be_called_off() -> None:
 
 
 @pytest.mark.requirement("S26")
-def test_what_is_no_character_breaks_no_frame() -> None:
-    """Half a character cannot be written as UTF-8."""
+def test_a_lone_surrogate_does_not_break_a_frame() -> None:
+    """A lone surrogate cannot be encoded as UTF-8."""
     half = "\ud800"
     events = [
         at(RunStartedEvent(run_id=f"r{half}", agent=half)),
@@ -582,8 +596,8 @@ def test_a_rate_is_above_zero() -> None:
 # --- approvals
 
 
-async def test_a_call_that_waits_asks_in_its_part() -> None:
-    before, after = await heard(SCENARIOS["approve"])
+async def test_a_waiting_call_requests_approval_in_its_part() -> None:
+    before, after = await scenario_events(SCENARIOS["approve"])
     question = next(c for c in chunks_of(before) if c["type"] == "tool-approval-request")
     run_id = cast("RunStartedEvent", before[0]).run_id
     assert question == {
@@ -598,8 +612,8 @@ async def test_a_call_that_waits_asks_in_its_part() -> None:
     assert answers == [True]
 
 
-async def test_a_call_that_was_refused_says_so_in_each_version() -> None:
-    before, after = await heard(SCENARIOS["reject"])
+async def test_a_denied_call_is_marked_in_each_version() -> None:
+    before, after = await scenario_events(SCENARIOS["reject"])
     events = [*before, *after]
     assert "tool-output-denied" in kinds(chunks_of(events, 7))
     assert "tool-output-denied" in kinds(chunks_of(events, 6))
@@ -613,9 +627,9 @@ async def test_a_call_that_was_refused_says_so_in_each_version() -> None:
     assert "tool-output-error" in kinds(chunks_of(events, 5))
 
 
-async def test_a_call_within_a_call_asks_in_a_step_of_its_own() -> None:
-    """In the step of the call around it, the page would not send the answer by itself."""
-    before, _ = await heard(SCENARIOS["nested_approve"])
+async def test_a_nested_call_requests_approval_in_a_separate_step() -> None:
+    """In the step of the outer call, the page would not send the answer automatically."""
+    before, _ = await scenario_events(SCENARIOS["nested_approve"])
     chunks = chunks_of(before)
     last = len(chunks) - 1 - kinds(chunks)[::-1].index("start-step")
     assert kinds(chunks[last:], "tool-") == ["tool-input-available", "tool-approval-request"]
@@ -628,21 +642,21 @@ async def test_a_call_within_a_call_asks_in_a_step_of_its_own() -> None:
 
 
 def body(*parts: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """Give what `useChat` posts for one message of the user."""
-    told = list(parts) or [{"type": "text", "text": "Go."}]
-    user = {"id": "u1", "role": "user", "parts": told}
+    """Return the body that `useChat` posts for one message of the user."""
+    content = list(parts) or [{"type": "text", "text": "Go."}]
+    user = {"id": "u1", "role": "user", "parts": content}
     return {"id": "chat", "messages": [user], "trigger": "submit-message", **more}
 
 
 def sent(exchange: Exchange) -> list[Chunk]:
-    """Give the chunks of an answer."""
+    """Return the chunks of a response."""
     assert exchange.status == 200, exchange.text
     frames = [one for one in exchange.text.split("\n\n") if one.startswith("data: {")]
     return [json.loads(frame[6:]) for frame in frames]
 
 
-def held(chunks: Sequence[Chunk]) -> dict[str, Any]:
-    """Give the message of the assistant, as far as answers to approvals need it."""
+def assistant_message(chunks: Sequence[Chunk]) -> dict[str, Any]:
+    """Return the assistant message with the fields that approval answers need."""
     parts = [
         {
             "type": "dynamic-tool",
@@ -670,7 +684,7 @@ async def test_a_chat_is_answered_as_a_stream() -> None:
 
 
 async def test_the_history_of_a_chat_reaches_the_model() -> None:
-    """Calls with their outputs; not what goes on inside of calls."""
+    """It contains calls with their outputs, but no nested activity."""
     model = ScriptedModel(["Hi."])
     app = vercel.app(Agent("helper", model=model, tools=[add]))
     image = "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
@@ -730,8 +744,8 @@ async def test_the_history_of_a_chat_reaches_the_model() -> None:
         ("function_call_output", "call_1-2"),
         ("user", None),
     ]
-    told = {one["call_id"]: (one["output"], one["status"]) for one in given if "output" in one}
-    assert told == {
+    outputs = {one["call_id"]: (one["output"], one["status"]) for one in given if "output" in one}
+    assert outputs == {
         "call_1": ("3", "ok"),
         "e": ("no", "tool_error"),
         "d": ("A person refused this call.", "denied"),
@@ -776,10 +790,10 @@ REPLY = {"id": "a", "approved": 1}
         ({**body(), "id": "\x00"}, "thread_id is a text"),
     ],
 )
-async def test_what_is_no_chat_is_refused_with_its_place(
+async def test_an_invalid_chat_request_is_rejected_with_the_field(
     given: dict[str, Any], message: str
 ) -> None:
-    """The error names the place and what belongs there."""
+    """The error names the field and what is expected."""
     app = vercel.app(SCENARIOS["plain"].make())
     answer = await ask(app, "POST", "/", given)
     assert answer.status == 422
@@ -787,12 +801,12 @@ async def test_what_is_no_chat_is_refused_with_its_place(
     await app.aclose()
 
 
-async def test_an_approval_lets_the_run_go_on() -> None:
-    """The answer stands in the part that asked."""
+async def test_an_approval_resumes_the_run() -> None:
+    """The answer is in the part that requested it."""
     app = vercel.app(SCENARIOS["nested_approve"].make())
     first = await ask(app, "POST", "/", body())
     check_vercel([first.text], 7)
-    message = held(sent(first))
+    message = assistant_message(sent(first))
     given = {"id": "chat", "messages": [*body()["messages"], message], "messageId": message["id"]}
     second = await ask(app, "POST", "/", given)
     check_vercel([second.text], 7, before=[first.text])
@@ -806,7 +820,7 @@ async def test_an_approval_lets_the_run_go_on() -> None:
 @pytest.mark.requirement("S35")
 @pytest.mark.parametrize("chat", ["chat", "another"])
 async def test_an_approval_counts_for_a_run_of_its_chat_only(chat: str) -> None:
-    """What a page claims to have been approved is not called."""
+    """A call that only the page claims to be approved is not executed."""
     app = vercel.app(Agent("helper", model=ScriptedModel(["x", "y"]), tools=[drop]))
     await ask(app, "POST", "/", body())
     approval = {"id": "run_made_up/call_1", "approved": True}
@@ -817,8 +831,8 @@ async def test_an_approval_counts_for_a_run_of_its_chat_only(chat: str) -> None:
 
 
 @pytest.mark.requirement("F23")
-async def test_a_message_can_be_had_again_from_its_start() -> None:
-    """The same frames, then those that come."""
+async def test_a_message_can_be_replayed_from_its_start() -> None:
+    """The same frames are sent, then the new ones."""
     runs = RunManager(on_disconnect="detach")
     agent = Agent(
         "helper",
@@ -840,8 +854,8 @@ async def test_a_message_can_be_had_again_from_its_start() -> None:
     await runs.aclose()
 
 
-async def test_a_message_is_not_sent_again_when_there_is_no_doubt() -> None:
-    """204 says that there is nothing to resume."""
+async def test_a_completed_message_is_not_replayed() -> None:
+    """204 means that there is nothing to resume."""
     runs = RunManager()
     app = vercel.app(SCENARIOS["plain"].make(), runs=runs)
     whole = await ask(app, "POST", "/", body())
@@ -854,8 +868,8 @@ async def test_a_message_is_not_sent_again_when_there_is_no_doubt() -> None:
     await runs.aclose()
 
 
-async def test_the_end_of_the_connection_stops_the_run_or_not() -> None:
-    """`stop()` of the page is no more than that."""
+async def test_a_disconnect_cancels_the_run_unless_it_is_detached() -> None:
+    """`stop()` of the page only closes the connection."""
     for what, status in (("cancel", "cancelled"), ("detach", "running")):
         runs = RunManager(on_disconnect=cast("Any", what))
         model = ScriptedModel([tool_call("wait_for_ever", call_id="call_1")])
@@ -871,7 +885,7 @@ async def test_the_end_of_the_connection_stops_the_run_or_not() -> None:
 
 
 async def test_progress_is_shown_and_comments_are_sent_while_a_tool_is_silent() -> None:
-    """What was held back comes in the pause, and the line is kept open."""
+    """Delayed progress is sent in the pause, and comments keep the connection open."""
     model = ScriptedModel([tool_call("wait_for_ever", call_id="call_1")])
     app = vercel.app(Agent("helper", model=model, tools=[wait_for_ever]), heartbeat=0.01)
     page = Exchange(app, "POST", "/", body())
@@ -883,7 +897,7 @@ async def test_progress_is_shown_and_comments_are_sent_while_a_tool_is_silent() 
 
 @streaming_tool
 async def hurry():
-    """Say more at once than is shown at once, and wait."""
+    """Report more progress at once than is sent at once, and wait."""
     yield NotifyStreamEvent("begin")
     progress(9, 9, "step 9")
     await asyncio.Event().wait()
@@ -891,7 +905,7 @@ async def hurry():
 
 
 async def test_a_page_can_leave_in_a_pause() -> None:
-    """What was asked for the next event is taken back before the events are closed."""
+    """The pending read of the next event is cancelled before the events are closed."""
     runs = RunManager()
     model = ScriptedModel([tool_call("hurry", call_id="call_1")])
     live = runs.start(Agent("helper", model=model, tools=[hurry]), "Go.")
@@ -904,7 +918,7 @@ async def test_a_page_can_leave_in_a_pause() -> None:
 
 
 async def test_a_page_that_leaves_at_once_leaves_no_run() -> None:
-    """Also where nothing of the answer was made."""
+    """This holds even before the first part of the answer."""
     runs = RunManager()
     model = ScriptedModel([tool_call("wait_for_ever", call_id="call_1")])
     app = vercel.app(Agent("helper", model=model, tools=[wait_for_ever]), runs=runs)
@@ -916,14 +930,14 @@ async def test_a_page_that_leaves_at_once_leaves_no_run() -> None:
     await runs.aclose()
 
 
-async def test_nothing_to_stop_is_no_error() -> None:
+async def test_stopping_without_a_run_is_not_an_error() -> None:
     app = vercel.app(SCENARIOS["plain"].make())
     assert (await ask(app, "POST", "/chat/stop", {})).json == {"stopped": False}
     await app.aclose()
 
 
-async def test_it_can_be_mounted() -> None:
-    """The path of a chat ends with its name or with a slash."""
+async def test_the_app_can_be_mounted() -> None:
+    """The path of a chat can end with its name or with a slash."""
     from starlette.applications import Starlette
     from starlette.routing import Mount
 
@@ -935,6 +949,6 @@ async def test_it_can_be_mounted() -> None:
     await chat.aclose()
 
 
-def test_only_an_agent_can_be_talked_to() -> None:
+def test_only_an_agent_can_be_served() -> None:
     with pytest.raises(UserError, match="expected an Agent, got list"):
         vercel.app(cast("Any", [add]))

@@ -1,4 +1,4 @@
-"""The checker refuses what `useChat` refuses, and what it shows wrong without a word."""
+"""The checker rejects what `useChat` rejects, and what it silently shows wrong."""
 
 from __future__ import annotations
 
@@ -140,20 +140,20 @@ BAD_IN_7: dict[str, tuple[list[dict[str, Any]], str]] = {
 
 @pytest.mark.parametrize("version", [5, 6, 7])
 @pytest.mark.parametrize("name", GOOD)
-def test_takes_what_clients_take(name: str, version: int) -> None:
+def test_accepts_what_clients_accept(name: str, version: int) -> None:
     check_vercel(GOOD[name], version)
 
 
 @pytest.mark.parametrize("version", [5, 6, 7])
 @pytest.mark.parametrize("name", BAD)
-def test_refuses_what_clients_refuse_or_show_wrong(name: str, version: int) -> None:
+def test_rejects_what_clients_reject_or_show_wrong(name: str, version: int) -> None:
     chunks, rule = BAD[name]
     with pytest.raises(VercelStreamError, match=f"Broken law: .*{rule}"):
         check_vercel(chunks, version)
 
 
 @pytest.mark.parametrize("name", BAD_IN_7)
-def test_refuses_what_only_newer_clients_could_take(name: str) -> None:
+def test_rejects_what_only_newer_clients_accept(name: str) -> None:
     chunks, rule = BAD_IN_7[name]
     with pytest.raises(VercelStreamError, match=f"Broken law: .*{rule}"):
         check_vercel(chunks, 7)
@@ -171,7 +171,7 @@ def test_refuses_what_only_newer_clients_could_take(name: str) -> None:
         ({"type": "steering-message", "id": "s", "parts": []}, 7),
     ],
 )
-def test_knows_since_when_a_chunk_is_known(chunk: dict[str, Any], since: int) -> None:
+def test_checks_the_first_version_of_each_chunk(chunk: dict[str, Any], since: int) -> None:
     """One chunk that its version does not know makes a client drop the whole stream."""
     for version in range(5, since):
         with pytest.raises(VercelStreamError, match="the version knows"):
@@ -182,7 +182,7 @@ def test_knows_since_when_a_chunk_is_known(chunk: dict[str, Any], since: int) ->
     ("reason", "versions"),
     [("interrupted", {7}), ("unknown", {5}), ("stop", {5, 6, 7}), ("tool-calls", {5, 6, 7})],
 )
-def test_knows_the_reasons_of_each_version(reason: str, versions: set[int]) -> None:
+def test_checks_the_finish_reasons_of_each_version(reason: str, versions: set[int]) -> None:
     for version in (5, 6, 7):
         chunks = [START, {**FINISH, "finishReason": reason}]
         if version in versions:
@@ -192,14 +192,14 @@ def test_knows_the_reasons_of_each_version(reason: str, versions: set[int]) -> N
                 check_vercel(chunks, version)
 
 
-def test_lets_calls_stay_open_while_a_person_is_asked() -> None:
+def test_calls_can_stay_open_during_an_approval() -> None:
     check_vercel(message(called("outer"), called(), asked()), 7)
     question = {"approvalId": "a", "callId": "c", "state": "requested"}
     chunks = message(called(), {"type": "data-agents-tool-approval", "id": "a", "data": question})
     check_vercel(chunks, 5)
 
 
-def test_goes_on_with_an_earlier_response() -> None:
+def test_continues_an_earlier_response() -> None:
     before = message(called(), asked())
     check_vercel([START, answered(), FINISH], 7, before=before)
     check_vercel([START, DENIED, FINISH], 6, before=before)
@@ -221,18 +221,18 @@ def test_goes_on_with_an_earlier_response() -> None:
         ('data: {"type":"start"}\n\ndata: [DONE]\n\ndata: {"type":"finish"}\n\n', r"\[DONE\]"),
     ],
 )
-def test_reads_frames_as_strictly(text: str, rule: str) -> None:
+def test_parses_frames_strictly(text: str, rule: str) -> None:
     with pytest.raises(VercelStreamError, match=rule):
         check_vercel([text], 7)
 
 
-def test_takes_comments_and_ids_between_frames() -> None:
+def test_accepts_comments_and_ids_between_frames() -> None:
     """A heartbeat is a comment: an empty `data:` would end the stream."""
     text = ':\n\nid: 1\ndata: {"type":"start"}\n\n: hi\n\ndata: {"type":"finish"}\n\n'
     check_vercel([text, "data: [DONE]\n\n"], 7)
 
 
-def test_an_error_names_rule_place_and_chunk() -> None:
+def test_an_error_names_the_rule_the_position_and_the_chunk() -> None:
     with pytest.raises(VercelStreamError) as caught:
         assert_vercel([START, {"type": "text-delta", "id": "t", "delta": "x"}], 7)
     assert caught.value.rule == "a text begins before it continues"

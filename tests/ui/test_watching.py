@@ -1,4 +1,4 @@
-"""Many people watch runs: they come and go, some do not read, and nothing is lost or held up."""
+"""Many clients of one run: they connect, disconnect and read slowly, without loss or blocking."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ID = re.compile(rb"^id: r1:(\d+)$", re.MULTILINE)
 
 
 class Ticker:
-    """A tool that says so much as it is let to, and knows what becomes of it."""
+    """A tool that reports progress on request, and records its cancellation."""
 
     def __init__(self, size: int = 10) -> None:
         self.begun = asyncio.Event()
@@ -64,13 +64,13 @@ async def bounded(event: asyncio.Event) -> None:
 
 
 def ids_of(data: bytes) -> list[int]:
-    """Give the ids of the frames that are whole."""
+    """Return the ids of the complete frames."""
     whole = data[: data.rfind(b"\n\n") + 2]
     return [int(number) for number in _ID.findall(whole)]
 
 
 class Counting(Exchange):
-    """A client that keeps of what it gets the ids alone; each part of an answer is whole frames."""
+    """A client that stores only the ids of its frames; each part of an answer is whole frames."""
 
     count = 0
     last = -1
@@ -83,13 +83,13 @@ class Counting(Exchange):
             self.count, self.last = self.count + len(ids), ids[-1]
 
 
-# --- those who come back
+# --- reconnecting clients
 
 
 @pytest.mark.requirement("F23")
 @pytest.mark.timeout(90)
 async def test_a_client_that_comes_back_a_thousand_times_misses_nothing() -> None:
-    """Cut off in the midst of frames, each time it goes on exactly where it was."""
+    """It is cut off in the middle of frames, and resumes at the exact position each time."""
     ticker = Ticker()
     app = sse.app([ticker.tool], on_disconnect="detach")
     seen: list[int] = []
@@ -115,8 +115,8 @@ async def test_a_client_that_comes_back_a_thousand_times_misses_nothing() -> Non
 
 
 @pytest.mark.requirement("F23")
-async def test_every_place_in_a_run_has_its_own_rest() -> None:
-    """Whatever the last id was, what follows is exactly the rest."""
+async def test_a_run_can_be_resumed_after_every_event() -> None:
+    """The response has exactly the events after the last id."""
     ticker = Ticker()
     app = sse.app([ticker.tool])
     await started(app)
@@ -130,13 +130,13 @@ async def test_every_place_in_a_run_has_its_own_rest() -> None:
     await app.aclose()
 
 
-# --- many of them
+# --- many clients
 
 
 @pytest.mark.requirement("F23")
 @pytest.mark.timeout(90)
 async def test_a_thousand_clients_watch_one_run_in_flat_memory() -> None:
-    """Each gets every event, and what is in memory does not depend on how many watch."""
+    """Each gets every event, and the memory use does not depend on their number."""
     ticker = Ticker(size=1_000)
     app = sse.app([ticker.tool])
     await started(app)
@@ -163,16 +163,16 @@ async def test_a_thousand_clients_watch_one_run_in_flat_memory() -> None:
 
 async def until_all(watching: list[Counting], count: int) -> None:
     for one in watching:
-        await one.till(lambda one=one: one.count >= count, within=60)
+        await one.wait_for(lambda one=one: one.count >= count, within=60)
 
 
-# --- those who do not read
+# --- slow clients
 
 
 @pytest.mark.requirement("F21", "F23")
 @pytest.mark.timeout(120)
-async def test_a_client_that_does_not_read_holds_up_nobody() -> None:
-    """The run ends, the others get all, and it gets what is left when it reads again."""
+async def test_a_client_that_does_not_read_blocks_no_other_client() -> None:
+    """The run ends, the others get all events, and it gets the rest when it reads again."""
     ticker = Ticker(size=2_000)
     app = sse.app([ticker.tool])
     async with served(app) as port, Raw.to(port, limit=1_024) as stalled:
@@ -181,7 +181,7 @@ async def test_a_client_that_does_not_read_holds_up_nobody() -> None:
         reader = Counting(app, "GET", "/runs/r1/events")
         for turn in range(1, 21):
             ticker.tick(500)
-            await reader.till(lambda turn=turn: reader.count > turn * 500)
+            await reader.wait_for(lambda turn=turn: reader.count > turn * 500)
         ticker.end()
         await reader.whole()
         assert reader.in_order
@@ -198,17 +198,17 @@ async def test_a_client_that_does_not_read_holds_up_nobody() -> None:
 
 
 async def drained(raw: Raw) -> list[Event]:
-    """Read all that is left of an answer, from the next frame on."""
+    """Read the rest of an answer, from the next frame on."""
     data = await asyncio.wait_for(raw.reader.read(), 30)
     return list(sse.decode(data[data.index(b"\n\n") + 2 :].decode()))
 
 
-# --- those who go
+# --- disconnects
 
 
 @pytest.mark.parametrize("how", ["cut", "close"])
-async def test_a_tool_that_says_nothing_is_cancelled_when_its_client_goes(how: str) -> None:
-    """The disconnect is noticed while the tool is silent; its cleanup runs."""
+async def test_a_silent_tool_is_cancelled_when_its_client_disconnects(how: str) -> None:
+    """The disconnect is noticed without an event of the tool; its cleanup runs."""
     ticker = Ticker()
     app = sse.app([ticker.tool], heartbeat=None)
     async with served(app) as port:
@@ -224,8 +224,8 @@ async def test_a_tool_that_says_nothing_is_cancelled_when_its_client_goes(how: s
         assert (run.status, run.error) == ("cancelled", "the last one who watched has gone")
 
 
-async def test_one_who_stays_keeps_the_run() -> None:
-    """It is the last one who counts."""
+async def test_a_run_continues_while_one_client_is_connected() -> None:
+    """Only the disconnect of the last client cancels it."""
     ticker = Ticker()
     app = sse.app([ticker.tool])
     async with served(app) as port, Raw.to(port) as stays:
@@ -246,8 +246,8 @@ async def test_one_who_stays_keeps_the_run() -> None:
 
 
 @pytest.mark.parametrize("kept", [True, False])
-async def test_a_detached_run_goes_on_and_a_later_client_gets_all(*, kept: bool) -> None:
-    """As with a store by default."""
+async def test_a_detached_run_continues_and_a_later_client_gets_all(*, kept: bool) -> None:
+    """This is the default with a store."""
     ticker = Ticker()
     options: dict[str, Any] = {"store": MemoryEventStore()} if kept else {"on_disconnect": "detach"}
     app = sse.app([ticker.tool], **options)
@@ -256,7 +256,7 @@ async def test_a_detached_run_goes_on_and_a_later_client_gets_all(*, kept: bool)
             raw.request("POST", "/runs", {"tool": "tick", "run_id": "r1"})
             await raw.until(b"tool_stream_start_event")
         run = app.runs.list()[0]
-        while run.watchers:  # until the server has noticed
+        while run.watchers:  # until the server has noticed the disconnect
             await asyncio.wait_for(asyncio.sleep(0), PATIENCE)
         ticker.tick(3)
         ticker.end()
@@ -269,8 +269,8 @@ async def test_a_detached_run_goes_on_and_a_later_client_gets_all(*, kept: bool)
 
 @pytest.mark.requirement("F5")
 @pytest.mark.leaves_behind
-async def test_a_tool_that_swallows_its_cancellation_does_not_hold_its_run() -> None:
-    """The run ends within its grace, the client sees it; what goes on is reported."""
+async def test_a_tool_that_ignores_cancellation_does_not_block_its_run() -> None:
+    """The run ends within the grace period; the tool that is still running is reported."""
     begun, let_go = asyncio.Event(), asyncio.Event()
 
     @function_tool
@@ -294,8 +294,8 @@ async def test_a_tool_that_swallows_its_cancellation_does_not_hold_its_run() -> 
     await app.aclose()
 
 
-async def test_a_client_that_is_gone_is_found_by_a_heartbeat() -> None:
-    """On servers of ASGI 2.4, which only tell at the next send."""
+async def test_a_heartbeat_detects_a_disconnected_client() -> None:
+    """Servers of ASGI 2.4 report the disconnect only at the next send."""
     ticker = Ticker()
     app = sse.app([ticker.tool], heartbeat=0.01)
     exchange = Exchange(app, "POST", "/runs", {"tool": "tick", "run_id": "r1"}, spec="2.4")
@@ -307,7 +307,7 @@ async def test_a_client_that_is_gone_is_found_by_a_heartbeat() -> None:
 
 
 async def test_a_server_that_stops_ends_its_streams_and_its_runs() -> None:
-    """Nothing is left behind: the client sees the end of the connection, the tool its cancel."""
+    """The client gets the end of the connection, the tool its cancellation."""
     ticker = Ticker()
     app = sse.app([ticker.tool], on_disconnect="detach")
     async with contextlib.AsyncExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Clients for the tests of what is served: in memory, message by message, and over real sockets."""
+"""HTTP test clients: in memory, message by message, and over real sockets."""
 
 from __future__ import annotations
 
@@ -74,27 +74,27 @@ class Exchange:
 
     @property
     def text(self) -> str:
-        """What has come so far."""
+        """Return the text received so far."""
         return b"".join(self.parts).decode()
 
     @property
     def json(self) -> Any:
-        """What has come, as JSON."""
+        """Return the received body as JSON."""
         return json.loads(self.text)
 
     @property
     def message(self) -> str:
-        """What an error says."""
+        """Return the message of an error response."""
         return self.json["error"]["message"]
 
     async def whole(self) -> Exchange:
-        """Wait for the end of the answer."""
+        """Wait for the end of the response."""
         async with asyncio.timeout(PATIENCE):
             await self.task
         return self
 
     async def until(self, text: str, times: int = 1) -> str:
-        """Wait until a text has come so often, and give all that has come."""
+        """Wait until a text was received a number of times, and return everything received."""
         async with asyncio.timeout(PATIENCE):
             while self.text.count(text) < times:
                 if self.task.done():
@@ -104,7 +104,7 @@ class Exchange:
         return self.text
 
     async def leave(self) -> None:
-        """Close the connection, and wait until the app has taken note."""
+        """Close the connection, and wait until the app has noticed."""
         self.disconnect()
         async with asyncio.timeout(PATIENCE):
             await self.task
@@ -115,15 +115,15 @@ class Exchange:
         self._room.set()
 
     def stall(self) -> None:
-        """Read no more of the answer."""
+        """Stop reading the response."""
         self._room.clear()
 
-    def go_on(self) -> None:
-        """Read on."""
+    def resume(self) -> None:
+        """Read again."""
         self._room.set()
 
-    async def till(self, ready: Callable[[], object], within: float = PATIENCE) -> None:
-        """Wait until something is so; looked at whenever a part of the answer has come."""
+    async def wait_for(self, ready: Callable[[], object], within: float = PATIENCE) -> None:
+        """Wait until a condition holds; it is checked for each received part."""
         async with asyncio.timeout(within):
             while not ready():
                 assert not self.task.done(), f"it has ended: {self.status} {self.text[-500:]}"
@@ -134,7 +134,7 @@ class Exchange:
         if self._coming:
             return self._coming.pop(0)
         if self._spec >= "2.4":
-            await asyncio.Event().wait()  # this server tells it at the next send only
+            await asyncio.Event().wait()  # this server reports it at the next send only
         await self._gone.wait()
         return {"type": "http.disconnect"}
 
@@ -157,7 +157,7 @@ class Exchange:
 
 
 async def ask(app: Any, method: str, path: str, body: Any = None, **how: Any) -> Exchange:
-    """Make one request, and give its whole answer."""
+    """Send one request, and return the complete response."""
     return await Exchange(app, method, path, body, **how).whole()
 
 
@@ -207,7 +207,7 @@ class Raw:
     @classmethod
     @contextlib.asynccontextmanager
     async def to(cls, port: int, limit: int = 1 << 20) -> AsyncGenerator[Raw]:
-        """Connect to a port of this machine; at the end the connection is cut."""
+        """Connect to a port of this machine; the connection is cut at the end."""
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=limit)
         raw = cls(reader, writer)
         try:
@@ -220,7 +220,7 @@ class Raw:
     def request(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
     ) -> None:
-        """Write a request, of HTTP 1.0: the answer comes as it is, and ends with the connection."""
+        """Write a request of HTTP 1.0, so that the body is raw and ends with the connection."""
         data = b"" if body is None else _json(body)
         given = {"Host": "127.0.0.1", "Content-Length": str(len(data)), **(headers or {})}
         if method == "POST":
@@ -234,7 +234,7 @@ class Raw:
             return await self.reader.readuntil(text)
 
     def cut(self) -> None:
-        """Cut the connection, as a machine does that is switched off."""
+        """Cut the connection, as after a power failure."""
         transport: Any = self.writer.transport
         transport.abort()
 

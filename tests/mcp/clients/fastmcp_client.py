@@ -10,7 +10,7 @@ from tests.mcp.clients.steps import Progress, report, target
 
 
 async def main() -> None:
-    """Connect, list, take the steps."""
+    """Connect, list the tools and run the steps."""
     fastmcp: Any = importlib.import_module("fastmcp")
     transports: Any = importlib.import_module("fastmcp.client.transports")
     where = target()

@@ -1,4 +1,4 @@
-"""The `Client` of the SDK's second line: the era without sessions."""
+"""The `Client` of SDK version 2: the era without sessions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.mcp.clients.steps import Progress, report, target
 
 
 async def main() -> None:
-    """Connect, list, take the steps."""
+    """Connect, list the tools and run the steps."""
     where = target()
     if isinstance(where, list):
         server: Any = stdio_client(StdioServerParameters(command=where[0], args=where[1:]))

@@ -1,4 +1,4 @@
-"""The SDK's `ClientSession`, in either of its lines: the era with `initialize`."""
+"""The SDK's `ClientSession`, in both SDK versions: the era with `initialize`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.mcp.clients.steps import Progress, report, target
 
 
 async def main() -> None:
-    """Connect, list, take the steps."""
+    """Connect, list the tools and run the steps."""
     mcp: Any = importlib.import_module("mcp")
     async with opened(mcp, target()) as streams, mcp.ClientSession(*streams[:2]) as session:
         begun = await session.initialize()
@@ -24,7 +24,7 @@ async def main() -> None:
 
 
 def opened(mcp: Any, where: str | list[str]) -> Any:
-    """Open a transport of this line of the SDK."""
+    """Open a transport of the installed SDK version."""
     if isinstance(where, list):
         return mcp.stdio_client(mcp.StdioServerParameters(command=where[0], args=where[1:]))
     module: Any = importlib.import_module("mcp.client.streamable_http")

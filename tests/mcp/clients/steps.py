@@ -23,20 +23,20 @@ Call = Callable[[str, dict[str, Any], Progress], Awaitable[Any]]
 
 
 def target() -> str | list[str]:
-    """Give the address, or the command, of the server."""
+    """Return the address, or the command, of the server."""
     given = sys.argv[1]
     return given if given.startswith("http") else json.loads(given)
 
 
 async def report(version: Any, tools: list[Any], call: Call) -> None:
-    """Take the steps and write what came of them."""
+    """Run the steps and write the report."""
     calls = [await _answer(call, step) for step in json.loads(sys.argv[2])]
     listed = [wire(tool) for tool in tools]
     print(json.dumps({"version": str(version), "tools": listed, "calls": calls}), flush=True)  # noqa: T201
 
 
 def wire(record: Any) -> Any:
-    """Give a record of an SDK as the protocol writes it."""
+    """Return an SDK object as protocol JSON."""
     return record.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
@@ -60,7 +60,7 @@ async def _answer(call: Call, step: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _given_up(call: Awaitable[Any], folder: Path, end: str) -> dict[str, Any]:
-    """Cancel a call that has begun; tell whether the server noticed while it was connected."""
+    """Cancel a running call; return whether the server noticed while it was connected."""
     task = asyncio.ensure_future(call)
     await _comes(folder / "began")
     task.cancel()
