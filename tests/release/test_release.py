@@ -68,11 +68,11 @@ def test_the_wheel_works_alone_and_names_the_extras_that_are_missing(
         done = place.install("--quiet", wheel)
         assert done.code == 0, done.last
         result = place.run(CORE)
-        assert result.code == 0, message.last
+        assert result.code == 0, result.last
         for extra in ("cli", "mcp", "redis", "ui", "langgraph", "strands"):
             result = place.run(DOORS[extra])
             assert result.code, extra
-            assert f"agents-tools[{extra}]" in result.err.strip().splitlines()[-1], message.last
+            assert f"agents-tools[{extra}]" in result.err.strip().splitlines()[-1], result.last
 
 
 def test_each_extra_has_a_program() -> None:
