@@ -1,4 +1,4 @@
-"""What models get from the file editor, and what is left on the disk."""
+"""The file editor: what it returns to models, and what it leaves on the disk."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.waiting import BOUND
 
 
 class Editor:
-    """An executor, its workspace, and calls of it in short."""
+    """An executor with its workspace and shortcuts for calling it."""
 
     def __init__(self, root: Path, **options: Any) -> None:
         self.root = root
@@ -87,7 +87,7 @@ def big_file(lines: int = 192_000) -> bytes:
 
 @pytest.mark.requirement("C21", "B91")
 def test_a_view_has_line_numbers(editor: Editor) -> None:
-    """As `cat -n` writes them."""
+    """The format is that of `cat -n`."""
     editor.put("f", b"one\n\ttwo\n")
     seen = editor("view", "f")
     assert seen.text == "f, 2 lines:\n     1\tone\n     2\t\ttwo\n"
@@ -100,7 +100,7 @@ def test_a_view_has_line_numbers(editor: Editor) -> None:
     [([1, 1], "1-1"), ([2, 3], "2-3"), ([4, -1], "4-5"), ([3, 99], "3-5"), ([5, 5], "5-5")],
 )
 def test_a_range_of_lines_is_shown(editor: Editor, given: list[int], shown: str) -> None:
-    """-1 is the last line, and more than there is, is that as well."""
+    """-1 means the last line, and an end after the last line is clipped."""
     editor.put("f", b"1\n2\n3\n4\n5\n")
     text = editor.ok("view", "f", view_range=given)
     first, last = (int(number) for number in shown.split("-"))
@@ -109,15 +109,15 @@ def test_a_range_of_lines_is_shown(editor: Editor, given: list[int], shown: str)
 
 
 @pytest.mark.parametrize("given", [[0, 1], [6, 7], [-1, 2], [3, 2], [2, 0], [2, -2]])
-def test_a_range_outside_of_the_file_is_refused(editor: Editor, given: list[int]) -> None:
-    """The message says how many lines there are, or that the range is reversed."""
+def test_an_invalid_line_range_is_rejected(editor: Editor, given: list[int]) -> None:
+    """The message states how many lines there are, or that the range is reversed."""
     editor.put("f", b"1\n2\n3\n4\n5\n")
     assert re.search("has 5 lines|Swap the two", editor.fails("view", "f", view_range=given))
 
 
 @pytest.mark.requirement("F17", "S29")
 def test_a_long_file_is_shown_with_its_true_line_numbers(editor: Editor) -> None:
-    """Head, exact notice, tail; the numbers of the tail are those of the file."""
+    """Head, exact notice, tail; the line numbers of the tail are those of the file."""
     editor.put("f", big_file(20_000))
     text = editor.ok("view", "f")
     assert len(text) < 31_000
@@ -132,7 +132,7 @@ def test_a_long_file_is_shown_with_its_true_line_numbers(editor: Editor) -> None
 
 @pytest.mark.requirement("S29")
 def test_a_long_line_is_cut_with_a_marker(editor: Editor) -> None:
-    """One line of 3 MB costs 2,000 characters; those around it are shown."""
+    """One line of 3 MB costs 2,000 characters; the lines around it are shown."""
     editor.put("f", b"a\n" + b"x" * 3_000_000 + b"\nb\n" + "ä".encode() * 5_000)
     text = editor.ok("view", "f")
     assert len(text) < 6_000
@@ -140,8 +140,8 @@ def test_a_long_line_is_cut_with_a_marker(editor: Editor) -> None:
     assert "ä… [cut here: the line has 10,000 bytes]" in text
 
 
-def test_a_changed_file_is_read_anew(editor: Editor) -> None:
-    """What is remembered of a file belongs to one state of it."""
+def test_a_changed_file_is_read_again(editor: Editor) -> None:
+    """Cached data of a file belongs to one state of it."""
     for number in range(5):
         editor.put("f", b"x\n" * number + b"end")
         assert f"{number + 1:6}\tend" in editor.ok("view", "f")
@@ -150,8 +150,8 @@ def test_a_changed_file_is_read_anew(editor: Editor) -> None:
 
 
 @pytest.mark.requirement("S19")
-def test_what_a_model_cannot_see_is_written_out(editor: Editor) -> None:
-    """Escapes of a file do not reach a terminal, nor do lone surrogates break a message."""
+def test_control_characters_and_surrogates_are_escaped(editor: Editor) -> None:
+    """Escape codes of a file do not reach a terminal, and lone surrogates do not break a message."""
     editor.put("f", "a\x1b[31m\u202eb\n".encode() + b"\xff" + "äöü".encode() + b"\n")
     seen = editor("view", "f")
     assert "\\x1b[31m\\u202eb" in seen.text
@@ -175,7 +175,7 @@ def test_directories_are_listed_two_levels_deep(editor: Editor) -> None:
 
 @pytest.mark.requirement("S29")
 def test_a_large_directory_is_cut_with_an_exact_count(editor: Editor) -> None:
-    """Neither level floods the model."""
+    """The output is bounded at both levels."""
     (editor.root / "d").mkdir()
     for number in range(1_100):
         editor.put(f"f{number:04}", b"")
@@ -198,8 +198,8 @@ IMAGES = {
 
 @pytest.mark.requirement("B94")
 @pytest.mark.parametrize("kind", IMAGES)
-def test_images_are_shown_by_what_they_are(editor: Editor, kind: str) -> None:
-    """The content decides, not the name."""
+def test_images_are_recognized_by_their_content(editor: Editor, kind: str) -> None:
+    """The content decides, not the file name."""
     editor.put("picture.txt", IMAGES[kind])
     seen = editor("view", "picture.txt")
     image = seen.content[1]
@@ -211,7 +211,7 @@ def test_images_are_shown_by_what_they_are(editor: Editor, kind: str) -> None:
 
 @pytest.mark.requirement("S29")
 def test_an_image_that_is_too_large_is_refused(tmp_path: Path) -> None:
-    """With both sizes."""
+    """The message states the size and the limit."""
     editor = Editor(tmp_path, max_image=10)
     editor.put("p.png", PNG)
     assert "more than the 10 bytes" in editor.fails("view", "p.png")
@@ -233,7 +233,7 @@ BINARY = {
     "data", [pytest.param(d, id=f"{n} {k}") for n, (d, k) in enumerate(BINARY.items())]
 )
 def test_binary_files_are_refused_with_kind_and_size(editor: Editor, data: bytes) -> None:
-    """Neither shown nor edited."""
+    """They are neither shown nor edited."""
     editor.put("f", data)
     commands = [("str_replace", {"old_str": "a"}), ("insert", {"insert_line": 0, "new_str": "x"})]
     if data != PNG:
@@ -247,7 +247,7 @@ def test_binary_files_are_refused_with_kind_and_size(editor: Editor, data: bytes
 
 @pytest.mark.requirement("S29")
 def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
-    """For viewing, editing, making and growing."""
+    """The limit applies to viewing, editing, creating and growing."""
     editor = Editor(tmp_path, max_file=100)
     editor.put("f", b"x" * 101)
     editor.put("g", b"x" * 100)
@@ -262,8 +262,8 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("B91")
-def test_a_file_is_made_with_its_directories(editor: Editor) -> None:
-    """Parents are made; the diff shows the whole of it."""
+def test_a_file_is_created_with_its_directories(editor: Editor) -> None:
+    """Parents are created; the diff shows the whole file."""
     seen = editor("create", "a/b/c.txt", file_text="one\ntwo\n")
     assert seen.text == "a/b/c.txt was created with 2 lines."
     assert seen.diff == "--- /dev/null\n+++ a/b/c.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n"
@@ -272,7 +272,7 @@ def test_a_file_is_made_with_its_directories(editor: Editor) -> None:
 
 
 def test_undoing_a_create_removes_the_file_and_its_directories(editor: Editor) -> None:
-    """Those that are empty then, and not those that were there before."""
+    """Directories that existed before, or are not empty, stay."""
     (editor.root / "a").mkdir()
     editor.ok("create", "a/b/c/f", file_text="x")
     editor.put("a/b/other", b"")
@@ -286,7 +286,7 @@ def test_undoing_a_create_removes_the_file_and_its_directories(editor: Editor) -
 
 
 def test_an_existing_file_is_only_replaced_after_it_was_viewed(editor: Editor) -> None:
-    """What a model has not seen, or seen in another state, is not lost."""
+    """Content that the model has not seen, or saw in an older state, is not lost."""
     editor.put("f", b"old\n")
     assert "view it before" in editor.fails("create", "f", file_text="new")
     assert editor.get("f") == b"old\n"
@@ -310,7 +310,7 @@ def test_an_empty_file_is_replaced_at_once(editor: Editor) -> None:
 
 
 def test_a_text_that_cannot_be_stored_is_refused(editor: Editor) -> None:
-    """Half characters, and nothing is left behind."""
+    """Lone surrogates cannot be encoded; no file is left behind."""
     seen = editor.executor(
         FileEditorAction.model_construct(command="create", path="d/f", file_text="a\ud800")
     )
@@ -333,8 +333,8 @@ def test_the_mode_of_a_new_file_follows_the_umask(editor: Editor) -> None:
 
 
 @pytest.mark.requirement("C21", "B91")
-def test_a_text_that_is_there_once_is_replaced(editor: Editor) -> None:
-    """The answer shows the place, the diff the change alone."""
+def test_a_text_that_occurs_once_is_replaced(editor: Editor) -> None:
+    """The answer shows the lines around it, the diff only the change."""
     editor.put("f", b"".join(b"%d\n" % n for n in range(1, 21)))
     seen = editor("str_replace", "f", old_str="10\n11\n", new_str="ten\n")
     assert seen.diff == "--- f\n+++ f\n@@ -7,8 +7,7 @@\n 7\n 8\n 9\n-10\n-11\n+ten\n 12\n 13\n 14\n"
@@ -343,7 +343,7 @@ def test_a_text_that_is_there_once_is_replaced(editor: Editor) -> None:
 
 
 def test_without_new_str_the_text_is_deleted(editor: Editor) -> None:
-    """As in the tool that models know."""
+    """This matches the tool that models are trained on."""
     editor.put("f", b"a\nb\nc\n")
     editor.ok("str_replace", "f", old_str="b\n")
     assert editor.get("f") == b"a\nc\n"
@@ -352,8 +352,8 @@ def test_without_new_str_the_text_is_deleted(editor: Editor) -> None:
 
 
 @pytest.mark.requirement("C21")
-def test_several_places_are_all_told(editor: Editor) -> None:
-    """Also those that overlap."""
+def test_all_places_of_an_ambiguous_text_are_reported(editor: Editor) -> None:
+    """Overlapping places are included."""
     editor.put("f", b"x = 1\ny\nx = 1\n")
     assert "2 times in f, beginning in lines 1, 3;" in editor.fails(
         "str_replace", "f", old_str="x = 1", new_str="z"
@@ -365,8 +365,8 @@ def test_several_places_are_all_told(editor: Editor) -> None:
 
 
 @pytest.mark.requirement("C21")
-def test_a_line_is_named_once_however_often_it_has_the_text(editor: Editor) -> None:
-    """A model learns in which lines, and that there are more of them."""
+def test_a_line_with_several_matches_is_listed_once(editor: Editor) -> None:
+    """The model gets the line numbers, and whether there are more."""
     editor.put("f", b"aaa\na\n")
     assert "4 times in f, beginning in lines 1, 2;" in editor.fails(
         "str_replace", "f", old_str="a", new_str="b"
@@ -379,7 +379,7 @@ def test_a_line_is_named_once_however_often_it_has_the_text(editor: Editor) -> N
 
 @pytest.mark.requirement("C21")
 def test_lines_around_several_places_are_shown_once(editor: Editor) -> None:
-    """Places near each other are one piece."""
+    """Places near each other are merged."""
     editor.put("f", b"".join(b"%d x x\n" % number for number in range(1, 40)))
     text = editor.ok("str_replace", "f", old_str="x", new_str="y", replace_all=True)
     numbers = re.findall(r"^ *(\d+)\t", text, re.MULTILINE)
@@ -392,7 +392,7 @@ def test_lines_around_several_places_are_shown_once(editor: Editor) -> None:
 @pytest.mark.parametrize("new", ["", "x", "x\ny\n", "aa\n"])
 @pytest.mark.parametrize("ends", [b"\n", b"\r\n", b"mixed"])
 def test_replacing_many_places_is_exact(editor: Editor, old: str, new: str, ends: bytes) -> None:
-    """As Python would replace, with the lines that are named, however many places."""
+    """The result equals that of `str.replace`, and the reported lines are right, for any number of places."""
     text = "aaa\nb\naaaab\n\n" * 30
     raw = text.encode()
     raw = raw.replace(b"b\n", b"b\r\n") if ends == b"mixed" else raw.replace(b"\n", ends)
@@ -410,7 +410,7 @@ def test_replacing_many_places_is_exact(editor: Editor, old: str, new: str, ends
 
 @pytest.mark.requirement("F17")
 def test_a_replacement_that_is_too_large_is_refused_before_it_is_made(tmp_path: Path) -> None:
-    """A thousand times the file is never in memory."""
+    """A result of a thousand times the file size is never in memory."""
     editor = Editor(tmp_path, max_file=1_000_000)
     editor.put("f", b"a" * 900_000)
     text = editor.fails("str_replace", "f", old_str="a", new_str="b" * 100_000, replace_all=True)
@@ -419,8 +419,8 @@ def test_a_replacement_that_is_too_large_is_refused_before_it_is_made(tmp_path: 
     editor.executor.close()
 
 
-def test_all_places_are_replaced_when_that_is_asked_for(editor: Editor) -> None:
-    """Once from left to right: what is new is not searched again."""
+def test_all_places_are_replaced_on_request(editor: Editor) -> None:
+    """Replacement goes from left to right; inserted text is not searched again."""
     editor.put("f", b"a b a\na\n" + b"-\n" * 20 + b"a\n")
     seen = editor("str_replace", "f", old_str="a", new_str="aa", replace_all=True)
     assert seen.replaced == 4
@@ -449,8 +449,8 @@ NEAR = {
 
 
 @pytest.mark.parametrize("case", NEAR)
-def test_what_is_not_found_is_explained(editor: Editor, case: str) -> None:
-    """The nearest place, its line and what differs; nothing is guessed and nothing written."""
+def test_a_missing_text_is_explained(editor: Editor, case: str) -> None:
+    """The message shows the nearest place, its line and the difference; nothing is written."""
     data, old, expected = NEAR[case]
     editor.put("f", data)
     text = editor.fails("str_replace", "f", old_str=old, new_str="new")
@@ -459,15 +459,15 @@ def test_what_is_not_found_is_explained(editor: Editor, case: str) -> None:
     assert editor.get("f") == data
 
 
-def test_no_match_is_made_of_a_text_that_differs(editor: Editor) -> None:
-    """Another editor strips old_str and not new_str, which doubles the indentation."""
+def test_a_text_with_other_whitespace_does_not_match(editor: Editor) -> None:
+    """An editor that strips only old_str doubles the indentation."""
     editor.put("f", b"    a\n")
     editor.fails("str_replace", "f", old_str="        a", new_str="        b")
     assert editor.get("f") == b"    a\n"
 
 
 def test_requests_that_change_nothing_are_refused(editor: Editor) -> None:
-    """Identical texts, no text, missing arguments: each says what is needed."""
+    """Identical texts, no text, missing arguments: each message states what is needed."""
     editor.put("f", b"a\n")
     assert "same text" in editor.fails("str_replace", "f", old_str="a", new_str="a")
     assert "old_str is empty" in editor.fails("str_replace", "f", old_str="", new_str="a")
@@ -480,7 +480,7 @@ def test_requests_that_change_nothing_are_refused(editor: Editor) -> None:
 
 @pytest.mark.requirement("S28")
 def test_patterns_are_plain_text(editor: Editor) -> None:
-    """Nothing of old_str or new_str is a pattern."""
+    """Neither old_str nor new_str is a regular expression."""
     editor.put("f", b"(a+)+ \\1\n")
     editor.ok("str_replace", "f", old_str="(a+)+", new_str=r"\g<0>")
     assert editor.get("f") == b"\\g<0> \\1\n"
@@ -502,7 +502,7 @@ def test_an_edit_keeps_crlf(editor: Editor) -> None:
 
 
 def test_mixed_line_ends_stay_with_their_lines(editor: Editor) -> None:
-    """Lines that are the same in old_str and new_str are not touched."""
+    """Lines that are the same in old_str and new_str keep their line ends."""
     editor.put("f", b"a\r\nb\nc\r\nd\n")
     editor.ok("str_replace", "f", old_str="a\nb\nc\nd", new_str="a\nnew\nb\nc\nd")
     assert editor.get("f") in (b"a\r\nnew\nb\nc\r\nd\n", b"a\r\nnew\r\nb\nc\r\nd\n")
@@ -511,8 +511,8 @@ def test_mixed_line_ends_stay_with_their_lines(editor: Editor) -> None:
     assert editor.get("f") == b"a\r\nb\nc\r\nd\n"
 
 
-def test_carriage_returns_alone_are_line_ends_of_their_kind(editor: Editor) -> None:
-    """Files of old systems have lines as well."""
+def test_carriage_returns_alone_are_line_ends(editor: Editor) -> None:
+    """Files of old systems use them."""
     editor.put("f", b"a\rb\rc")
     assert "     2\tb\n     3\tc\n" in editor.ok("view", "f")
     editor.ok("insert", "f", insert_line=2, new_str="x")
@@ -539,10 +539,10 @@ INSERTS = [
 
 @pytest.mark.requirement("C21", "B91")
 @pytest.mark.parametrize(("data", "line", "text", "expected"), INSERTS)
-def test_lines_are_inserted_and_never_glued(
+def test_inserted_lines_are_never_joined_to_others(
     editor: Editor, data: bytes, line: int, text: str, expected: bytes
 ) -> None:
-    r"""`a\nb` and `c` after line 2 once gave `bc`."""
+    r"""`a\nb` and `c` after line 2 once returned `bc`."""
     editor.put("f", data)
     editor.ok("insert", "f", insert_line=line, new_str=text)
     assert editor.get("f") == expected
@@ -550,8 +550,8 @@ def test_lines_are_inserted_and_never_glued(
     assert editor.get("f") == data
 
 
-def test_a_line_that_is_not_there_is_refused(editor: Editor) -> None:
-    """With how many there are."""
+def test_a_line_number_after_the_end_is_rejected(editor: Editor) -> None:
+    """The message states how many lines there are."""
     editor.put("f", b"a\nb")
     assert "has 2 lines. Use 0 to 2." in editor.fails("insert", "f", insert_line=3, new_str="x")
 
@@ -560,8 +560,8 @@ def test_a_line_that_is_not_there_is_refused(editor: Editor) -> None:
 
 
 @pytest.mark.requirement("C21", "B91")
-def test_edits_are_taken_back_one_by_one(editor: Editor) -> None:
-    """The exact bytes, as many times as are kept."""
+def test_edits_are_undone_one_by_one(editor: Editor) -> None:
+    """Undo restores the exact bytes, for as many edits as the history holds."""
     states = [b"0\xff\r\n1\n"]
     editor.put("f", states[0])
     for number in range(12):
@@ -573,8 +573,8 @@ def test_edits_are_taken_back_one_by_one(editor: Editor) -> None:
     assert "no change" in editor.fails("undo_edit", "f")
 
 
-def test_what_others_changed_is_not_undone(editor: Editor) -> None:
-    """Nothing is lost: neither a change nor a removal by something else is written over."""
+def test_changes_by_others_are_not_undone(editor: Editor) -> None:
+    """A change or removal by another program is not overwritten."""
     editor.put("f", b"a\n")
     editor.ok("insert", "f", insert_line=0, new_str="x")
     editor.put("f", b"precious\n")
@@ -585,8 +585,8 @@ def test_what_others_changed_is_not_undone(editor: Editor) -> None:
 
 
 @pytest.mark.requirement("S11")
-def test_the_history_is_private_and_goes_with_the_executor(editor: Editor) -> None:
-    """A 0600 file without a name, nothing in the workspace, even with umask 0."""
+def test_the_history_is_private_and_ends_with_the_executor(editor: Editor) -> None:
+    """It is an unlinked 0600 file outside the workspace, even with umask 0."""
     descriptors = Path("/proc/self/fd")
     before = os.umask(0)
     known = set(descriptors.iterdir())
@@ -604,12 +604,12 @@ def test_the_history_is_private_and_goes_with_the_executor(editor: Editor) -> No
 
 
 def test_the_history_is_bounded(tmp_path: Path) -> None:
-    """In bytes: the oldest goes; a change that is larger than all of it cannot be taken back."""
+    """The limit is in bytes: the oldest edit goes first; an edit larger than the limit cannot be undone."""
     editor = Editor(tmp_path, max_history=1_000)
     for name in "abc":
         editor.put(name, name.encode() * 400 + b"\n")
         editor.ok("str_replace", name, old_str=name * 400, new_str="x")
-    assert editor.executor._history.size <= 1_200  # and never more, as places are used again
+    assert editor.executor._history.size <= 1_200  # and never more, as freed space is reused
     assert "no change" in editor.fails("undo_edit", "a")
     editor.ok("undo_edit", "c")
     editor.put("big", b"y" * 2_000)
@@ -618,8 +618,8 @@ def test_the_history_is_bounded(tmp_path: Path) -> None:
     editor.executor.close()
 
 
-def test_the_place_of_what_is_forgotten_is_used_again() -> None:
-    """The file of the history grows no further than what is kept, and gives back the bytes."""
+def test_the_space_of_dropped_edits_is_reused() -> None:
+    """The history file stays as large as what it holds, and returns the same bytes."""
     with UndoHistory(3, 10_000) as history:
         for number in range(200):
             size = 100 + number * 37 % 400
@@ -658,7 +658,7 @@ ENCODINGS = {
 def test_long_lines_are_cut_between_characters(
     editor: Editor, codec: str, length: int, character: str
 ) -> None:
-    """In a view, in a diff, in what is said of an edit; nothing else is shown than is there."""
+    """This holds in views, diffs and edit reports; the text shown is text of the file."""
     old = "a" + character * length + "old\nlast\n"
     editor.put("f", old.encode(codec))
     shown = editor.ok("view", "f")
@@ -672,8 +672,8 @@ def test_long_lines_are_cut_between_characters(
 
 
 @pytest.mark.parametrize("name", ENCODINGS)
-def test_encodings_are_kept_to_the_byte(editor: Editor, name: str) -> None:
-    """The right letters are shown, and what is not edited stays as it is."""
+def test_encodings_are_preserved_byte_for_byte(editor: Editor, name: str) -> None:
+    """The letters are decoded correctly, and unedited text keeps its bytes."""
     data = ENCODINGS[name]
     editor.put("f", data)
     seen = editor("view", "f")
@@ -691,7 +691,7 @@ def test_encodings_are_kept_to_the_byte(editor: Editor, name: str) -> None:
 
 
 def test_a_utf8_file_with_some_stray_bytes_is_utf8(editor: Editor) -> None:
-    """One bad byte does not turn all the other letters into wrong ones."""
+    """One bad byte must not change the decoding of all other letters."""
     data = "größe übung äöü\n".encode() + b"bad \xff byte\nend\n"
     editor.put("f", data)
     assert "größe" in editor.ok("view", "f")
@@ -699,8 +699,8 @@ def test_a_utf8_file_with_some_stray_bytes_is_utf8(editor: Editor) -> None:
     assert editor.get("f") == data.replace("größe".encode(), "maß".encode())
 
 
-def test_a_character_that_the_encoding_has_not_is_refused(editor: Editor) -> None:
-    """Nothing is written as a question mark."""
+def test_a_character_that_the_encoding_does_not_have_is_refused(editor: Editor) -> None:
+    """It must not be written as a question mark."""
     editor.put("f", b"gr\xfcn\n")
     text = editor.fails("str_replace", "f", old_str="grün", new_str="緑")
     assert "U+7DD1" in text
@@ -708,11 +708,11 @@ def test_a_character_that_the_encoding_has_not_is_refused(editor: Editor) -> Non
     assert editor.get("f") == b"gr\xfcn\n"
 
 
-# --- what a file is beside its bytes
+# --- file attributes
 
 
-def test_permissions_stay(editor: Editor) -> None:
-    """An edited script can still be run."""
+def test_permissions_are_preserved(editor: Editor) -> None:
+    """An edited script stays executable."""
     editor.put("f", b"a\n")
     for mode in (0o755, 0o600, 0o4755):
         (editor.root / "f").chmod(mode)
@@ -721,8 +721,8 @@ def test_permissions_stay(editor: Editor) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_the_owner_stays(editor: Editor) -> None:
-    """Root edits a file of somebody else, and it stays theirs."""
+def test_the_owner_is_preserved(editor: Editor) -> None:
+    """If root edits the file of another user, it stays theirs."""
     editor.put("f", b"a\n")
     os.chown(editor.root / "f", 1234, 4321)
     editor.ok("insert", "f", insert_line=0, new_str="x")
@@ -731,7 +731,7 @@ def test_the_owner_stays(editor: Editor) -> None:
 
 
 def test_a_read_only_file_is_reported(editor: Editor) -> None:
-    """Replacing it would be possible, and would pass over what somebody meant."""
+    """Replacing the file would be possible, but would ignore the permission."""
     editor.put("f", b"a\n")
     (editor.root / "f").chmod(0o444)
     assert "read-only (mode 444)" in editor.fails("insert", "f", insert_line=0, new_str="x")
@@ -739,7 +739,7 @@ def test_a_read_only_file_is_reported(editor: Editor) -> None:
 
 
 @pytest.mark.requirement("S9")
-def test_a_link_is_kept_and_its_target_edited(editor: Editor) -> None:
+def test_editing_a_link_keeps_it_and_edits_its_target(editor: Editor) -> None:
     """Temp file and rename once replaced the link by a file."""
     (editor.root / "d").mkdir()
     editor.put("d/target", b"a\n")
@@ -756,8 +756,8 @@ def test_a_link_is_kept_and_its_target_edited(editor: Editor) -> None:
 
 
 @pytest.mark.requirement("S9")
-def test_other_names_of_a_file_are_warned_of(editor: Editor) -> None:
-    """Hard links keep the old content."""
+def test_a_file_with_hard_links_gets_a_warning(editor: Editor) -> None:
+    """The other hard links keep the old content."""
     editor.put("f", b"a\n")
     os.link(editor.root / "f", editor.root / "g")
     assert "hard link" in editor.ok("insert", "f", insert_line=0, new_str="x")
@@ -787,10 +787,10 @@ def test_special_files_are_refused_without_waiting(editor: Editor) -> None:
 
 
 @pytest.mark.requirement("S10")
-def test_a_file_that_changes_meanwhile_is_not_written_over(
+def test_a_file_that_changes_during_an_edit_is_not_overwritten(
     editor: Editor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The moment before the rename is the last one in which another write is seen."""
+    """The last check for another write is right before the rename."""
     editor.put("f", b"a\n")
     own = _write._check_same
 
@@ -806,10 +806,10 @@ def test_a_file_that_changes_meanwhile_is_not_written_over(
 
 
 @pytest.mark.requirement("S10")
-def test_a_file_that_is_made_meanwhile_is_not_written_over(
+def test_a_file_that_is_created_during_an_edit_is_not_overwritten(
     editor: Editor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A new file takes its name only if nothing has it."""
+    """A new file gets its name only if no other file has it."""
     own = _write._place_new
 
     def late(*args: Any) -> None:
@@ -822,7 +822,7 @@ def test_a_file_that_is_made_meanwhile_is_not_written_over(
     assert editor.names() == ["f"]
 
 
-def test_a_file_can_be_made_where_there_are_no_hard_links(
+def test_a_file_can_be_created_without_hard_links(
     editor: Editor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """FAT and some network file systems refuse them."""
@@ -837,7 +837,7 @@ def test_a_file_can_be_made_where_there_are_no_hard_links(
 
 
 def test_a_write_that_fails_leaves_the_original(editor: Editor) -> None:
-    """F: a file may grow to 4 kB here, which is met in the middle of writing, as a full disk is."""
+    """F: files are limited to 4 kB here, so the write fails half-way, as on a full disk."""
     data = b"a\n" + b"x" * 6_000
     editor.put("f", data)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -854,8 +854,8 @@ def test_a_write_that_fails_leaves_the_original(editor: Editor) -> None:
     assert editor.names() == ["f"]
 
 
-def test_a_full_disk_is_told_as_that(editor: Editor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """F: the system's answer at any of the calls leaves the original and no trace."""
+def test_a_full_disk_is_reported(editor: Editor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """F: ENOSPC from any of the calls leaves the original and no temporary file."""
     editor.put("f", b"a\n")
 
     def full(*_: Any, **__: Any) -> None:
@@ -872,8 +872,8 @@ def test_a_full_disk_is_told_as_that(editor: Editor, monkeypatch: pytest.MonkeyP
     assert "no change" in editor.fails("undo_edit", "f")
 
 
-def test_a_process_killed_in_the_middle_leaves_one_of_the_two_contents(tmp_path: Path) -> None:
-    """F: a reader sees the whole old or the whole new file, whenever it looks."""
+def test_a_process_killed_during_a_write_leaves_the_old_or_the_new_content(tmp_path: Path) -> None:
+    """F: a reader always sees one complete version of the file."""
     one, two = "a" * 200_000, "b" * 200_000
     (tmp_path / "f").write_text(one)
     program = (
@@ -895,7 +895,7 @@ def test_a_process_killed_in_the_middle_leaves_one_of_the_two_contents(tmp_path:
     assert seen | {(tmp_path / "f").read_text()} <= {one, two}
 
 
-def test_edits_at_the_same_time_are_all_done(editor: Editor) -> None:
+def test_concurrent_edits_are_all_applied(editor: Editor) -> None:
     """Calls of one executor wait for each other."""
     editor.put("f", b"start\n")
 
@@ -916,8 +916,8 @@ def test_edits_at_the_same_time_are_all_done(editor: Editor) -> None:
 
 
 @pytest.mark.requirement("S29")
-def test_an_edit_of_a_large_file_says_only_what_changed(editor: Editor) -> None:
-    """10 MB once made an event of 20 MB."""
+def test_the_event_of_an_edit_contains_only_the_change(editor: Editor) -> None:
+    """Editing 10 MB once made an event of 20 MB."""
     data = big_file()
     editor.put("f", data)
     seen = editor("str_replace", "f", old_str="100000 x", new_str="changed x")
@@ -932,7 +932,7 @@ def test_an_edit_of_a_large_file_says_only_what_changed(editor: Editor) -> None:
 
 @pytest.mark.requirement("S29")
 def test_a_diff_is_bounded(editor: Editor) -> None:
-    """However much is replaced."""
+    """The size of the replacement does not matter."""
     seen = editor("create", "f", file_text="line\n" * 100_000)
     assert seen.diff is not None
     assert len(seen.diff) < 21_000
@@ -943,7 +943,7 @@ def test_a_diff_is_bounded(editor: Editor) -> None:
 
 
 def test_ranges_of_a_large_file_are_right_everywhere(editor: Editor) -> None:
-    """The index of lines agrees with counting them."""
+    """The line index agrees with counting the lines."""
     editor.put("f", big_file(50_000))
     for first in (1, 2, 1_260, 1_261, 24_999, 49_999, 50_000):
         text = editor.ok("view", "f", view_range=[first, min(first + 2, 50_000)])
@@ -955,7 +955,7 @@ def test_ranges_of_a_large_file_are_right_everywhere(editor: Editor) -> None:
 
 @pytest.mark.requirement("B54", "C20")
 async def test_the_tool_is_called_with_json(tmp_path: Path) -> None:
-    """Created directly, arguments checked, errors told to the model."""
+    """The file is created, arguments are validated, and errors are returned to the model."""
     (definition,) = FileEditorTool.create(working_dir=tmp_path)
     tool = definition.as_function_tool()
     made = await tool.call(None, '{"command": "create", "path": "f", "file_text": "x"}')
@@ -970,7 +970,7 @@ async def test_the_tool_is_called_with_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("B19", "B62", "C20")
-def test_what_the_tool_is(tmp_path: Path) -> None:
+def test_the_tool_definition(tmp_path: Path) -> None:
     """Name, alias, commands, annotations."""
     (tool,) = EditorTool.create(SimpleNamespace(workspace=SimpleNamespace(working_dir=tmp_path)))
     assert EditorTool is FileEditorTool
@@ -989,8 +989,8 @@ def test_what_the_tool_is(tmp_path: Path) -> None:
     tool.close()
 
 
-def test_a_workspace_that_is_given_is_not_closed(tmp_path: Path) -> None:
-    """Its other users go on."""
+def test_a_workspace_of_the_caller_is_not_closed(tmp_path: Path) -> None:
+    """Its other users still need it."""
     with ConfinedWorkspace(tmp_path) as workspace:
         (tool,) = FileEditorTool.create(workspace=workspace)
         tool.close()
@@ -998,14 +998,14 @@ def test_a_workspace_that_is_given_is_not_closed(tmp_path: Path) -> None:
 
 
 def test_limits_are_checked(tmp_path: Path) -> None:
-    """A negative one is an error of the caller."""
+    """A negative limit is an error of the caller."""
     with pytest.raises(UserError):
         FileEditorExecutor(tmp_path, history=-1)
 
 
 @pytest.mark.requirement("B29")
 def test_loading_the_definition_does_not_load_the_implementation() -> None:
-    """Describing the tool costs little."""
+    """Reading the tool's definition must be cheap."""
     program = (
         "import sys, agents_tools.builtin.file_editor as e\n"
         "assert 'agents_tools.builtin.file_editor.executor' not in sys.modules\n"
@@ -1022,7 +1022,7 @@ def test_loading_the_definition_does_not_load_the_implementation() -> None:
 def test_an_editor_waits_for_the_lock_of_another_process(
     editor: Editor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What another process writes while it holds the lock is not written over."""
+    """What another process writes while it holds the lock is not overwritten."""
     editor.put("f", b"old\n")
     code = """
 import fcntl, os, sys
@@ -1056,17 +1056,17 @@ os.replace(sys.argv[1] + "2", sys.argv[1])
     assert editor.get("f") == b""
 
 
-def test_turns_leave_nothing_behind(editor: Editor) -> None:
-    """A lock is forgotten with the last editor that waits for it."""
+def test_unused_locks_are_removed(editor: Editor) -> None:
+    """A lock is removed with the last editor that waits for it."""
     for number in range(50):
         editor.ok("create", f"f{number}", file_text="x")
     assert len(_write._turns) == 0
 
 
-async def test_a_replacement_that_nobody_waits_for_is_not_made(
+async def test_a_cancelled_replacement_is_not_made(
     editor: Editor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A call that was cancelled stops among many places, and the file stays as it is."""
+    """The call stops between places, and the file stays as it is."""
     content = b"a\r\na\n" * 10_000
     editor.put("f", content)
     begun, goes_on = threading.Event(), threading.Event()
@@ -1091,6 +1091,6 @@ async def test_a_replacement_that_nobody_waits_for_is_not_made(
     with contextlib.suppress(asyncio.CancelledError):
         await call
     goes_on.set()
-    await asyncio.to_thread(editor.ok, "create", "other", file_text="")  # has its turn afterwards
+    await asyncio.to_thread(editor.ok, "create", "other", file_text="")  # gets the lock afterwards
     assert [type(error).__name__ for error in stopped] == ["ToolCancelledError"]
     assert editor.get("f") == content

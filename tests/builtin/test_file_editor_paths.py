@@ -1,4 +1,4 @@
-"""No path, link or race leads an editor command out of its workspace."""
+"""No path, link or race condition leads an editor command out of its workspace."""
 
 from __future__ import annotations
 
@@ -208,10 +208,10 @@ def test_no_link_leads_out(
 
 @pytest.mark.requirement("S12")
 @pytest.mark.parametrize("command", ["create", "insert", "str_replace"])
-def test_protected_names_are_shown_and_not_changed(
+def test_protected_names_can_be_read_but_not_changed(
     inside: Path, editor: FileEditorExecutor, command: str
 ) -> None:
-    """Those that are there and those that are not, and through links to them."""
+    """This holds for existing and missing names, and through links."""
     (inside / ".git").mkdir()
     (inside / ".git" / "config").write_text("secret")
     (inside / "config").symlink_to(".git/config")

@@ -1,4 +1,4 @@
-"""Finding files: the same with ripgrep and without, newest first, never outside of the workspace."""
+"""The glob tool: the same results with and without ripgrep, newest first, only inside the workspace."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def plant(root: Path, *names: str) -> None:
 
 @pytest.mark.requirement("B88")
 def test_the_newest_files_come_first(work: Path, glob: Search) -> None:
-    """By time, and those of one time by path."""
+    """Files of the same time are sorted by path."""
     plant(work, "b.py", "src/a.py", "src/deep/c.py", "other.txt")
     for name in ("z.py", "m/y.py"):
         plant(work, name)
@@ -97,14 +97,14 @@ src/deep/c.py\
 def test_the_dialect_does_not_depend_on_what_is_installed(
     work: Path, glob: Search, pattern: str, expected: list[str]
 ) -> None:
-    """Choices, classes, escapes and `**` mean the same with ripgrep and without."""
+    """Alternatives, classes, escapes and `**` mean the same with ripgrep and without."""
     plant(work, "a.ts", "b.tsx", "s/c.ts", "s/u/d.js", "t/[x].ts")
     assert sorted(glob(pattern).files) == expected
 
 
 @pytest.mark.requirement("B88")
-def test_hidden_and_ignored_files_are_asked_for(work: Path, glob: Search) -> None:
-    """Hidden directories and what .gitignore leaves out are the same in both engines."""
+def test_hidden_and_ignored_files_are_listed_on_request(work: Path, glob: Search) -> None:
+    """Both engines agree on hidden directories and `.gitignore`."""
     plant(work, "a.log", ".h/b.py", ".env", "build/c.py", "d.py", ".git/config", ".git/hooks/x.py")
     (work / ".gitignore").write_text("*.log\nbuild/\n!.env\n")
     assert sorted(glob("**").files) == [".env", "d.py"]
@@ -143,8 +143,8 @@ def test_rules_of_ignore_files(
     assert sorted(glob("**").files) == left
 
 
-def test_rules_below_come_before_those_above(work: Path, glob: Search) -> None:
-    """The nearest file decides, up to where a repository begins; .ignore beats .gitignore."""
+def test_ignore_files_in_subdirectories_have_priority(work: Path, glob: Search) -> None:
+    """The nearest file decides, up to the repository root; .ignore beats .gitignore."""
     plant(work, "a.log", "s/a.log", "r/a.log", "r/b.tmp", "u/a.log", "r/.git/HEAD")
     (work / ".gitignore").write_text("*.log\n*.tmp\n")
     (work / "s/.gitignore").write_text("!a.log\n")
@@ -154,10 +154,8 @@ def test_rules_below_come_before_those_above(work: Path, glob: Search) -> None:
 
 
 @pytest.mark.parametrize("name", [".rgignore", ".ignore"])
-def test_rules_above_the_path_bring_back_what_weaker_ones_leave_out(
-    work: Path, glob: Search, name: str
-) -> None:
-    """Where only a directory is searched, the rules above it hold as they do for the whole."""
+def test_ignore_files_above_the_path_apply(work: Path, glob: Search, name: str) -> None:
+    """A search of a subdirectory uses the same rules as a search of the whole workspace."""
     plant(work, "inner/kept", "inner/other", "inner/d/kept", "inner/.gitignore")
     (work / name).write_text("!kept\n")
     (work / "inner/.gitignore").write_text("*\n!d/\n")
@@ -167,8 +165,8 @@ def test_rules_above_the_path_bring_back_what_weaker_ones_leave_out(
 
 @pytest.mark.requirement("S9", "S10")
 @posix_only
-def test_what_was_opened_is_searched(work: Path, tmp_path: Path, glob: Search) -> None:
-    """A link in the place of a workspace that was renamed leads nowhere."""
+def test_the_opened_workspace_is_searched(work: Path, tmp_path: Path, glob: Search) -> None:
+    """A link in the place of a renamed workspace is not followed."""
     plant(work, "s/mine")
     plant(tmp_path, "outside/s/secret")
     work.rename(tmp_path / "renamed")
@@ -178,8 +176,8 @@ def test_what_was_opened_is_searched(work: Path, tmp_path: Path, glob: Search) -
 
 
 @pytest.mark.requirement("B88")
-def test_the_note_says_exactly_whether_there_is_more(work: Path, glob: Search) -> None:
-    """100 of 100 files are all of them; the next page begins where the last one ended."""
+def test_the_note_states_whether_there_are_more_files(work: Path, glob: Search) -> None:
+    """100 of 100 files are all of them; the next page starts after the last one."""
     plant(work, *(f"f{n:03}" for n in range(100)))
     seen = glob("*")
     assert (len(seen.files), seen.count, seen.truncated) == (100, 100, False)
@@ -204,8 +202,8 @@ def test_an_answer_is_bounded(work: Path, glob: Search) -> None:
     assert f"offset={len(seen.files)} for more" in seen.text
 
 
-def test_a_pattern_may_be_absolute(work: Path, tmp_path: Path, glob: Search) -> None:
-    """Absolute patterns mean what they say inside of the workspace, and are refused outside."""
+def test_a_pattern_can_be_absolute(work: Path, tmp_path: Path, glob: Search) -> None:
+    """Absolute patterns work inside of the workspace, and are refused outside."""
     plant(work, "a.py", "s/b.py", "s/t/c.py")
     assert glob(f"{work}/*.py").files == ["a.py"]
     assert glob(f"{work}/s/**/*.py").files == ["s/b.py", "s/t/c.py"]
@@ -217,8 +215,8 @@ def test_a_pattern_may_be_absolute(work: Path, tmp_path: Path, glob: Search) -> 
 
 @pytest.mark.requirement("S8")
 @pytest.mark.parametrize("pattern", ["../*", "a/../../*", "..", "**/../x", "/../etc/*"])
-def test_a_pattern_never_leads_upwards(work: Path, glob: Search, pattern: str) -> None:
-    """What is above is never listed, in no engine."""
+def test_a_pattern_cannot_contain_parent_references(work: Path, glob: Search, pattern: str) -> None:
+    """Neither engine lists parent directories."""
     with pytest.raises(ToolError, match=r"contains '..'"):
         glob(pattern)
 
@@ -252,8 +250,8 @@ def test_links_are_neither_listed_nor_followed(work: Path, tmp_path: Path, glob:
     assert glob("*", path="inside").files == ["d/a"]
 
 
-def test_a_file_is_no_directory(work: Path, glob: Search) -> None:
-    """The message says what to give instead."""
+def test_the_path_must_be_a_directory(work: Path, glob: Search) -> None:
+    """The message states what to pass instead."""
     plant(work, "a")
     with pytest.raises(ToolError, match="a is a file"):
         glob("*", path="a")
@@ -269,7 +267,7 @@ def test_a_pattern_is_never_an_option(work: Path, glob: Search, pattern: str) ->
 
 
 @pytest.mark.parametrize(
-    ("pattern", "says"),
+    ("pattern", "message"),
     [
         ("{a", "a '{' is not closed"),
         ("a}", "a '}' has no '{'"),
@@ -281,9 +279,11 @@ def test_a_pattern_is_never_an_option(work: Path, glob: Search, pattern: str) ->
         ("./", "is empty"),
     ],
 )
-def test_a_bad_pattern_is_told(work: Path, glob: Search, pattern: str, says: str) -> None:
-    """Both engines say the same."""
-    with pytest.raises(ToolError, match=says.replace("[", r"\[").replace("{", r"\{")) as refused:
+def test_an_invalid_pattern_is_reported(
+    work: Path, glob: Search, pattern: str, message: str
+) -> None:
+    """Both engines report the same error."""
+    with pytest.raises(ToolError, match=message.replace("[", r"\[").replace("{", r"\{")) as refused:
         glob(pattern)
     assert pattern in str(refused.value)
 
@@ -296,8 +296,8 @@ EVIL = [
 
 @pytest.mark.requirement("S28")
 @pytest.mark.parametrize("pattern", EVIL, ids=range(len(EVIL)))
-def test_no_pattern_takes_the_program_along(work: Path, glob: Search, pattern: str) -> None:
-    """Globs that take others exponential time have an answer, or are given up."""
+def test_a_pathological_pattern_does_not_hang(work: Path, glob: Search, pattern: str) -> None:
+    """Globs with exponential backtracking elsewhere return an answer or time out."""
     plant(work, "a" * 200, "/".join(["a" * 20] * 30), "ab" * 100)
     try:
         assert glob(pattern[:4_096]).count >= 0
@@ -306,8 +306,8 @@ def test_no_pattern_takes_the_program_along(work: Path, glob: Search, pattern: s
 
 
 @posix_only
-def test_names_that_are_no_text_are_shown(work: Path, glob: Search) -> None:
-    """Results stay JSON and single lines, whatever files are called."""
+def test_names_that_are_not_text_are_shown(work: Path, glob: Search) -> None:
+    """Results stay valid JSON with single lines, whatever the file names."""
     Path(os.fsdecode(os.fsencode(work) + b"/a\xff.txt")).touch()
     plant(work, "b\nforged.txt")
     seen = glob("*.txt")
@@ -330,8 +330,8 @@ def _swap(work: str, outside: str, ready: Any) -> None:
 
 @pytest.mark.requirement("S10")
 @posix_only
-def test_no_race_leads_outside(work: Path, tmp_path: Path, glob: Search) -> None:
-    """While a directory is swapped with a link to outside, nothing of there is listed."""
+def test_no_race_condition_leads_outside(work: Path, tmp_path: Path, glob: Search) -> None:
+    """While a directory is swapped with a link to outside, no file of there is listed."""
     plant(work, *(f"d/f{n}" for n in range(30)))
     plant(tmp_path, *(f"outside/secret{n}" for n in range(30)))
     spawn = multiprocessing.get_context("spawn")
@@ -348,8 +348,8 @@ def test_no_race_leads_outside(work: Path, tmp_path: Path, glob: Search) -> None
 
 
 @pytest.mark.requirement("B7", "B19")
-async def test_the_tool(work: Path) -> None:
-    """Read-only, idempotent, of a closed world; made for a conversation or alone."""
+async def test_the_tool_definition(work: Path) -> None:
+    """It is read-only, idempotent, closed-world; created with or without a conversation."""
     plant(work, "a.py")
     state = SimpleNamespace(workspace=SimpleNamespace(working_dir=str(work)))
     (tool,) = GlobTool.create(state)
@@ -365,8 +365,8 @@ async def test_the_tool(work: Path) -> None:
     tool.close()
 
 
-def test_a_workspace_is_shared_and_left_open(work: Path, tmp_path: Path, engine: Any) -> None:
-    """Further directories are reached by absolute paths, and shown by them."""
+def test_a_shared_workspace_stays_open(work: Path, tmp_path: Path, engine: Any) -> None:
+    """Further directories use absolute paths, in arguments and in results."""
     plant(tmp_path, "more/a")
     with ConfinedWorkspace(work, also=[tmp_path / "more"]) as workspace:
         (tool,) = GlobTool.create(workspace=workspace, engine=engine)

@@ -1,4 +1,4 @@
-"""Finding lines: the same with ripgrep and without, bounded, and never outside of the workspace."""
+"""The grep tool: the same results with and without ripgrep, bounded, and only inside the workspace."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def lines_of(seen: GrepObservation) -> list[tuple[str, int, str]]:
 
 
 @pytest.mark.requirement("B89")
-def test_lines_are_given_with_path_and_number(work: Path, grep: Search) -> None:
-    """Not only names of files; case counts; the order is that of the paths."""
+def test_matching_lines_have_path_and_number(work: Path, grep: Search) -> None:
+    """The search is case-sensitive, and results are sorted by path."""
     plant(work, {"src/b.py": "import os\nFoo = 1\nfoo = 2\n", "a.txt": "no\nfoo foo\n"})
     seen = grep("foo")
     assert lines_of(seen) == [("a.txt", 2, "foo foo"), ("src/b.py", 3, "foo = 2")]
@@ -85,7 +85,7 @@ src/b.py
 
 
 def test_files_and_counts(work: Path, grep: Search) -> None:
-    """The other outputs give paths, or how many lines match in each file."""
+    """These output modes return paths, or the number of matching lines of each file."""
     plant(work, {"b.py": "x\nx\n", "a.py": "x\n", "c.py": "y\n"})
     files = grep("x", output="files")
     assert files.text == "Showing 1-2 of 2 files with matching lines.\na.py\nb.py"
@@ -113,21 +113,21 @@ def test_files_and_counts(work: Path, grep: Search) -> None:
 def test_the_dialect_does_not_depend_on_what_is_installed(
     work: Path, grep: Search, pattern: str, expected: list[int]
 ) -> None:
-    """Extended syntax always; what an old ripgrep does not know is searched without it."""
+    """The syntax is always extended; what an old ripgrep does not support is searched without it."""
     plant(work, {"a": "a foo\nbar\n12\nfooo\n  x\n-e\n\n"})
     assert [one.line_number for one in grep(pattern).matches] == expected
 
 
-def test_a_file_may_be_the_path(work: Path, grep: Search) -> None:
-    """A file can be named, also by an absolute path, also one that is otherwise left out."""
+def test_the_path_can_be_a_file(work: Path, grep: Search) -> None:
+    """It can be absolute, or a file that is otherwise ignored."""
     plant(work, {".gitignore": "a.log\n", "a.log": "foo\n", "b.log": "foo\n"})
     assert lines_of(grep("foo", path="a.log")) == [("a.log", 1, "foo")]
     assert lines_of(grep("foo", path=str(work / "a.log"))) == [("a.log", 1, "foo")]
     assert grep("bar", path="a.log").text == "No line of a.log matches: bar"
 
 
-def test_a_directory_may_be_the_path(work: Path, grep: Search) -> None:
-    """Rules of directories above hold below; `include` starts at the path."""
+def test_the_path_can_be_a_directory(work: Path, grep: Search) -> None:
+    """Ignore rules of parent directories apply; `include` is relative to the path."""
     plant(work, {".gitignore": "*.log\n!.env\n", "s/a.py": "x", "s/t/a.py": "x", "s/b.log": "x"})
     plant(work, {"s/.env": "x", "s/.other": "x", "a.py": "x"})
     assert grep("x", path="s").files == ["s/.env", "s/a.py", "s/t/a.py"]
@@ -140,8 +140,8 @@ def test_a_directory_may_be_the_path(work: Path, grep: Search) -> None:
     ]
 
 
-def test_a_literal_is_no_pattern(work: Path, grep: Search) -> None:
-    """`literal` takes the meaning from every character."""
+def test_a_literal_is_not_a_pattern(work: Path, grep: Search) -> None:
+    """`literal` escapes every character."""
     plant(work, {"a": "f(x) + [1]*\nfx\n"})
     assert grep("f(x) + [1]*", literal=True).count == 1
     assert grep("F(X", literal=True, ignore_case=True).count == 1
@@ -149,7 +149,7 @@ def test_a_literal_is_no_pattern(work: Path, grep: Search) -> None:
 
 
 def test_lines_around_a_match(work: Path, grep: Search) -> None:
-    """Contexts that meet are one; a gap between them is marked."""
+    """Overlapping contexts are merged; a gap between them is marked."""
     plant(work, {"a": "".join(f"{n}\n" for n in range(1, 21)).replace("4\n", "x\n")})
     seen = grep("x", context=1)
     assert seen.matches[0] == GrepMatch(
@@ -174,7 +174,7 @@ a
 
 
 def test_the_lines_around_may_be_far_from_other_matches(work: Path, grep: Search) -> None:
-    """Numbers and context hold when most of a large file was passed over at once."""
+    """Line numbers and context are right when most of a large file is skipped."""
     lines = [f"line {n}" for n in range(1, 200_001)]
     lines[150_000 - 1] = "needle"
     plant(work, {"a": "\n".join(lines)})
@@ -189,7 +189,7 @@ def test_the_lines_around_may_be_far_from_other_matches(work: Path, grep: Search
 
 
 def test_pages_follow_each_other(work: Path, grep: Search) -> None:
-    """Pages are of one order and leave nothing out; the note says how to go on."""
+    """Pages share one order and skip nothing; the note states how to continue."""
     plant(work, {f"f{n:02}": "x 1\nx 2\nx 3\n" for n in range(20)})
     whole = lines_of(grep("x", limit=1_000))
     assert len(whole) == 60
@@ -205,7 +205,7 @@ def test_pages_follow_each_other(work: Path, grep: Search) -> None:
 
 @pytest.mark.requirement("S29")
 def test_an_answer_is_bounded(work: Path, grep: Search) -> None:
-    """100,000 long lines that match give an answer of a size that can be read."""
+    """100,000 long matching lines return an answer of a readable size."""
     plant(work, {"a": ("x" * 90 + "\n") * 100_000})
     seen = grep("x", limit=1_000, context=2)
     assert seen.count == 100_000
@@ -219,7 +219,7 @@ def test_an_answer_is_bounded(work: Path, grep: Search) -> None:
 
 @pytest.mark.requirement("S29")
 def test_a_long_line_is_cut_around_what_matches(work: Path, grep: Search) -> None:
-    """What is shown of a long line is the part that the search was for."""
+    """The part that matches is shown."""
     plant(work, {"a": "start " + "x" * 100_000 + " needle " + "y" * 100_000 + "\nz\n"})
     (match,) = grep("needle").matches
     assert "needle" in match.line
@@ -233,7 +233,7 @@ def test_a_long_line_is_cut_around_what_matches(work: Path, grep: Search) -> Non
 
 @pytest.mark.requirement("S29")
 def test_a_line_that_never_ends_is_searched_in_parts(work: Path) -> None:
-    """A line of many MiB is one line, and is not held in memory as a whole."""
+    """A line of many MiB is one line, but is not loaded as a whole."""
     plant(work, {"a": b"a\n" + b"x" * (40 << 20) + b"needle\nlast\n"})
     executor = GrepExecutor(work, engine="python")
     assert [m.line_number for m in executor(GrepAction(pattern="needle")).matches] == [2]
@@ -267,16 +267,16 @@ def test_a_line_that_never_ends_is_searched_in_parts(work: Path) -> None:
         (b"foo\n" * 3 + b"\0", "foo", []),
     ],
 )
-def test_kinds_of_content(
+def test_line_ends_encodings_and_nuls(
     work: Path, grep: Search, content: bytes, pattern: str, expected: list[str]
 ) -> None:
-    """Line ends, marks at the start, broken characters and NULs are read in one way."""
+    """Line ends, byte order marks, invalid characters and NULs are handled the same by both engines."""
     plant(work, {"a": content})
     assert [one.line for one in grep(pattern).matches] == expected
 
 
-def test_a_binary_file_that_is_named_is_told(work: Path, grep: Search) -> None:
-    """Who names a binary file is not left to believe that nothing is in it."""
+def test_a_binary_file_as_the_path_is_reported(work: Path, grep: Search) -> None:
+    """An empty result would suggest that nothing matches."""
     plant(work, {"a.bin": b"foo\n\0"})
     assert grep("foo").count == 0
     with pytest.raises(ToolError, match=r"a\.bin is a binary file"):
@@ -284,8 +284,8 @@ def test_a_binary_file_that_is_named_is_told(work: Path, grep: Search) -> None:
 
 
 @posix_only
-def test_what_is_no_file_is_passed_over(work: Path, grep: Search) -> None:
-    """A pipe nobody writes to does not stop the search; named, it is refused."""
+def test_special_files_are_skipped(work: Path, grep: Search) -> None:
+    """A pipe without a writer does not block the search; as the path it is refused."""
     plant(work, {"a": "x\n"})
     os.mkfifo(work / "pipe")
     assert grep("x").files == ["a"]
@@ -294,8 +294,8 @@ def test_what_is_no_file_is_passed_over(work: Path, grep: Search) -> None:
 
 
 @posix_only
-def test_names_that_are_no_text_are_shown(work: Path, grep: Search) -> None:
-    """Results stay JSON and single lines, whatever files are called."""
+def test_names_that_are_not_text_are_shown(work: Path, grep: Search) -> None:
+    """Results stay valid JSON with single lines, whatever the file names."""
     (Path(os.fsdecode(os.fsencode(work) + b"/a\xff.txt"))).write_text("x\n")
     plant(work, {"b\n9:forged": "x\n", "-e": "x\n", "--help": "x\n"})
     seen = grep("x")
@@ -308,7 +308,7 @@ def test_names_that_are_no_text_are_shown(work: Path, grep: Search) -> None:
 @posix_only
 @pytest.mark.parametrize("name", ["a\nb", "a\rb", "a\x1bb", "a\u2028b", "a\x85b"])
 def test_a_name_cannot_make_two_lines_of_one(work: Path, grep: Search, name: str) -> None:
-    """Neither in an answer nor in what is said of a file that cannot be searched."""
+    """This holds in results and in errors about a file that cannot be searched."""
     plant(work, {name: "foo\n", f"{name}.bin": b"\0"})
     assert len(grep("foo", output="files").text.splitlines()) == 2
     assert len(grep("bar", path=name).text.splitlines()) == 1
@@ -317,12 +317,12 @@ def test_a_name_cannot_make_two_lines_of_one(work: Path, grep: Search, name: str
     assert len(str(refused.value).splitlines()) == 1
 
 
-# --- rules that are too many
+# --- too many ignore rules
 
 
 @pytest.mark.requirement("S28", "S29")
 def test_a_file_of_too_many_rules_is_read_in_part(work: Path, grep: Search) -> None:
-    """What is behind is passed over, without half of a rule; both engines agree."""
+    """Rules after the limit are ignored, and no rule is cut in half; both engines agree."""
     plant(work, {"a.log": "foo\n", "b.txt": "foo\n", "s/.gitignore": "x\n" * 50_000 + "*\n"})
     plant(work, {".gitignore": "*.log\n" + "# a comment\n" * 50_000, "s/c": "foo\n"})
     rules = b"*.log\n" + b"#" * ((1 << 18) - 8) + b"\n*.none\n"
@@ -332,7 +332,7 @@ def test_a_file_of_too_many_rules_is_read_in_part(work: Path, grep: Search) -> N
 
 @pytest.mark.requirement("S29")
 def test_rules_of_many_directories_are_bounded_together(work: Path, grep: Search) -> None:
-    """Each directory may bring rules, but those that hold for a file stay few enough."""
+    """Each directory can add rules, but the number that applies to a file is limited."""
     folder = ""
     for number in range(20):
         rules = "".join(f"{number}n{at}*x[a-z]\n" for at in range(1_500))
@@ -342,8 +342,8 @@ def test_rules_of_many_directories_are_bounded_together(work: Path, grep: Search
 
 
 @pytest.mark.requirement("S28")
-def test_the_time_of_a_search_is_looked_at_between_rules(work: Path) -> None:
-    """Rules are neither read nor applied when the search is over."""
+def test_the_timeout_is_checked_between_rules(work: Path) -> None:
+    """Rules are neither read nor applied after the search has ended."""
     plant(work, {".gitignore": "".join(f"n{n}*x\n" for n in range(2_000)), "a": "foo\n"})
     looked: list[int] = []
 
@@ -377,8 +377,8 @@ UNFIT = [
 
 
 @pytest.mark.parametrize("pattern", BAD + UNFIT)
-def test_a_bad_pattern_is_told_with_the_place(work: Path, pattern: str) -> None:
-    """Both engines say the same, and where it is, and search nothing."""
+def test_an_invalid_pattern_is_reported_with_its_position(work: Path, pattern: str) -> None:
+    """Both engines report the same error and position, and search nothing."""
     plant(work, {"a": "a\nb\n"})
     said: list[str] = []
     for engine in ("python", "auto"):
@@ -391,8 +391,8 @@ def test_a_bad_pattern_is_told_with_the_place(work: Path, pattern: str) -> None:
     assert ("^" in said[0]) if pattern in BAD else ("at character" in said[0])
 
 
-def test_what_is_said_of_a_bad_pattern(work: Path, grep: Search) -> None:
-    """The text that a model reads names the place and what is wrong."""
+def test_the_error_for_an_invalid_pattern(work: Path, grep: Search) -> None:
+    """The model reads the position and the reason."""
     with pytest.raises(ToolError) as refused:
         grep("foo(bar")
     assert str(refused.value) == snapshot("""\
@@ -423,8 +423,8 @@ EVIL = [
 
 @pytest.mark.requirement("S28")
 @pytest.mark.parametrize("at", range(0, len(EVIL), 5))
-def test_no_pattern_takes_the_program_along(work: Path, engine: Any, at: int) -> None:
-    """Patterns that hang others have an answer, or are given up cleanly."""
+def test_a_pathological_pattern_does_not_hang(work: Path, engine: Any, at: int) -> None:
+    """Patterns with catastrophic backtracking return an answer or time out."""
     plant(work, {"a": "a" * 30_000 + "!\n" + "abc def " * 5_000 + "\n" + "x" * 28 + "\n"})
     plant(work, {"b": ("a" * 80 + "\n") * 3_000})
     executor = GrepExecutor(work, engine=engine, timeout=2)
@@ -440,7 +440,7 @@ def test_no_pattern_takes_the_program_along(work: Path, engine: Any, at: int) ->
     executor.close()
 
 
-# --- ripgrep is a program
+# --- ripgrep as a program
 
 
 @pytest.mark.requirement("S7")
@@ -448,7 +448,7 @@ def test_no_pattern_takes_the_program_along(work: Path, engine: Any, at: int) ->
     "pattern", ["--pre=./evil.sh", "--help", "--version", "-V", "-f/etc/passwd", "-", "--"]
 )
 def test_a_pattern_is_never_an_option(work: Path, grep: Search, pattern: str) -> None:
-    """Neither a pattern, nor a glob, nor a name of a directory is read as an option."""
+    """Patterns, globs and directory names are never parsed as options."""
     plant(
         work, {"a": f"x {pattern} y\n", "evil.sh": "#!/bin/sh\ntouch hit\n", f"{pattern}d/b": "x"}
     )
@@ -461,8 +461,8 @@ def test_a_pattern_is_never_an_option(work: Path, grep: Search, pattern: str) ->
 
 @pytest.mark.requirement("S7")
 @posix_only
-def test_no_configuration_is_read(work: Path, grep: Search, monkeypatch: Any) -> None:
-    """Options of the user's own, or of the repository, do not reach the search."""
+def test_ripgrep_configuration_is_ignored(work: Path, grep: Search, monkeypatch: Any) -> None:
+    """Options of the user or the repository do not affect the search."""
     plant(work, {"a": "foo\n", "rc": "--invert-match\n--files\n", ".ripgreprc": "--invert-match\n"})
     monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(work / "rc"))
     assert grep("foo").files == ["a"]
@@ -474,7 +474,7 @@ def test_no_configuration_is_read(work: Path, grep: Search, monkeypatch: Any) ->
 def test_ripgrep_is_never_run_from_the_workspace(
     work: Path, tmp_path: Path, monkeypatch: Any, linked: bool
 ) -> None:
-    """What a tool may have written is not run, also when the PATH leads there by a link."""
+    """A file that a tool wrote is not executed, even if PATH leads there through a link."""
     plant(work, {"bin/rg": "#!/bin/sh\ntouch hit\n", "a": "foo\n"})
     (work / "bin/rg").chmod(0o755)
     (tmp_path / "link").symlink_to(work / "bin")
@@ -489,8 +489,8 @@ def test_ripgrep_is_never_run_from_the_workspace(
         GrepExecutor(work, engine="ripgrep")
 
 
-def test_an_engine_that_is_none_is_refused(work: Path) -> None:
-    """Mistakes of the programmer are told when the tool is made."""
+def test_an_unknown_engine_is_refused(work: Path) -> None:
+    """Mistakes of the programmer are reported when the tool is created."""
     with pytest.raises(UserError, match="The engine 'ack' is unknown"):
         GrepExecutor(work, engine="ack")  # type: ignore[arg-type]
     with pytest.raises(UserError, match="more than 0"):
@@ -502,7 +502,7 @@ def test_an_engine_that_is_none_is_refused(work: Path) -> None:
 
 @pytest.fixture
 def sleeper(tmp_path: Path, monkeypatch: Any) -> Path:
-    """Put a program in the place of ripgrep that starts another one and does not end."""
+    """Replace ripgrep by a program that starts another one and does not end."""
     folder = tmp_path / "bin"
     plant(
         folder,
@@ -525,7 +525,7 @@ def gone(pid: int) -> bool:
 
 
 def started_by(sleeper: Path) -> int:
-    """Wait for the next program to have started, and give what it has started itself."""
+    """Wait until the next program has started, and return the processes that it started."""
     until(sleeper.exists)
     pid = int(sleeper.read_text())
     sleeper.unlink()
@@ -547,8 +547,8 @@ def in_thread(call: Callable[[], object]) -> tuple[threading.Thread, list[BaseEx
 
 
 @posix_only
-def test_an_interruption_ends_ripgrep_with_all_it_started(work: Path, sleeper: Path) -> None:
-    """The program is killed as a group, and the call ends at once."""
+def test_an_interrupt_ends_ripgrep_and_its_processes(work: Path, sleeper: Path) -> None:
+    """The process group is killed, and the call ends at once."""
     executor = GrepExecutor(work, engine="ripgrep")
     thread, raised = in_thread(lambda: executor(GrepAction(pattern="x")))
     until(sleeper.exists)
@@ -561,8 +561,8 @@ def test_an_interruption_ends_ripgrep_with_all_it_started(work: Path, sleeper: P
 
 @pytest.mark.requirement("S28")
 @posix_only
-def test_a_search_that_takes_too_long_is_ended(work: Path, sleeper: Path) -> None:
-    """The time of a search is bounded, and so is what it leaves behind."""
+def test_a_search_that_exceeds_its_timeout_is_ended(work: Path, sleeper: Path) -> None:
+    """No process is left behind."""
     executor = GrepExecutor(work, engine="ripgrep", timeout=0.5)
     with pytest.raises(ToolError, match=r"takes too long \(more than 0\.5 seconds\)"):
         executor(GrepAction(pattern="x"))
@@ -570,8 +570,8 @@ def test_a_search_that_takes_too_long_is_ended(work: Path, sleeper: Path) -> Non
     executor.close()
 
 
-def test_an_interruption_ends_a_search_without_ripgrep(work: Path) -> None:
-    """The file in hand is not read to its end."""
+def test_an_interrupt_ends_a_search_without_ripgrep(work: Path) -> None:
+    """The current file is not read to its end."""
     with (work / "a").open("wb") as file:
         for _ in range(200):
             file.write(b"line of text\n" * 80_000)
@@ -596,8 +596,8 @@ def test_an_interruption_ends_a_search_without_ripgrep(work: Path) -> None:
 
 
 @posix_only
-async def test_only_the_call_that_was_cancelled_ends(work: Path, sleeper: Path) -> None:
-    """Calls of one tool run side by side; ending one leaves the other."""
+async def test_only_the_cancelled_call_ends(work: Path, sleeper: Path) -> None:
+    """Concurrent calls of one tool are independent."""
     import asyncio
 
     tool = GrepTool.create(working_dir=work, engine="ripgrep")[0]
@@ -616,8 +616,10 @@ async def test_only_the_call_that_was_cancelled_ends(work: Path, sleeper: Path) 
     tool.close()
 
 
-async def test_a_call_that_was_left_already_does_not_search(work: Path, engine: Any) -> None:
-    """Its interruption ends no call of others, and it ends by itself when it begins."""
+async def test_a_call_that_was_cancelled_before_its_start_does_not_search(
+    work: Path, engine: Any
+) -> None:
+    """Its interrupt ends no other call, and the call itself ends when it starts."""
     import asyncio
 
     from agents_tools.tool import current_context
@@ -639,8 +641,10 @@ async def test_a_call_that_was_left_already_does_not_search(work: Path, engine: 
     executor.close()
 
 
-async def test_progress_is_told_while_it_runs(work: Path, engine: Any, monkeypatch: Any) -> None:
-    """Who watches sees how far a long search is."""
+async def test_progress_is_reported_while_a_search_runs(
+    work: Path, engine: Any, monkeypatch: Any
+) -> None:
+    """Subscribers see how far a long search is."""
     monkeypatch.setattr(running, "EVERY", 0.0)
     plant(work, {f"f{n}": "x\n" for n in range(5)})
     tool = GrepTool.create(working_dir=work, engine=engine)[0]
@@ -659,8 +663,10 @@ OUTSIDE = ["..", "../secret", "a/../../secret", "/etc/passwd", "/", "link", "lin
 @pytest.mark.requirement("S8", "S9")
 @posix_only
 @pytest.mark.parametrize("path", OUTSIDE)
-def test_no_path_leads_outside(work: Path, tmp_path: Path, grep: Search, path: str) -> None:
-    """A path that leads out is refused, whether by its text or by a link."""
+def test_paths_outside_the_workspace_are_refused(
+    work: Path, tmp_path: Path, grep: Search, path: str
+) -> None:
+    """This holds for relative paths and for links."""
     plant(tmp_path, {"secret/x": "secret\n"})
     (work / "link").symlink_to(tmp_path / "secret")
     (work / "chain").symlink_to("link")
@@ -672,7 +678,7 @@ def test_no_path_leads_outside(work: Path, tmp_path: Path, grep: Search, path: s
 @pytest.mark.requirement("S9")
 @posix_only
 def test_links_are_not_followed(work: Path, tmp_path: Path, grep: Search) -> None:
-    """Neither out, nor round in circles; rules behind a link that leads out are not read."""
+    """Links to outside and circular links are ignored, as are ignore files behind a link."""
     plant(tmp_path, {"secret/x": "foo\n", "rules": "*\n"})
     plant(work, {"d/a": "foo\n"})
     for name, target in [
@@ -688,7 +694,7 @@ def test_links_are_not_followed(work: Path, tmp_path: Path, grep: Search) -> Non
 
 
 def _swap(work: str, outside: str, ready: Any) -> None:
-    """Put a link to outside in the place of a directory, and back, again and again."""
+    """Swap a directory and a link to outside, again and again."""
     inside, kept, link = Path(work, "d"), Path(work, "kept"), Path(work, "new")
     while True:
         inside.rename(kept)
@@ -701,8 +707,8 @@ def _swap(work: str, outside: str, ready: Any) -> None:
 
 @pytest.mark.requirement("S10")
 @posix_only
-def test_no_race_leads_outside(work: Path, tmp_path: Path, grep: Search) -> None:
-    """While a directory is swapped with a link to outside, nothing of there is shown."""
+def test_no_race_condition_leads_outside(work: Path, tmp_path: Path, grep: Search) -> None:
+    """While a directory is swapped with a link to outside, no file of there is shown."""
     plant(work, {f"d/f{n}": "mine needle\n" for n in range(30)})
     plant(tmp_path, {f"outside/f{n}": "secret needle\n" for n in range(30)})
     plant(tmp_path, {"outside/only": "secret needle\n"})
@@ -725,8 +731,8 @@ def test_no_race_leads_outside(work: Path, tmp_path: Path, grep: Search) -> None
 
 
 @pytest.mark.requirement("B7", "B19")
-async def test_the_tool(work: Path) -> None:
-    """Read-only, idempotent, of a closed world; made for a conversation or alone."""
+async def test_the_tool_definition(work: Path) -> None:
+    """It is read-only, idempotent, closed-world; created with or without a conversation."""
     plant(work, {"a.py": "foo\n"})
     state = SimpleNamespace(workspace=SimpleNamespace(working_dir=str(work)))
     (tool,) = GrepTool.create(state)
@@ -745,8 +751,8 @@ async def test_the_tool(work: Path) -> None:
     tool.close()
 
 
-def test_a_workspace_is_shared_and_left_open(work: Path, tmp_path: Path, engine: Any) -> None:
-    """Further directories are reached by absolute paths, and shown by them."""
+def test_a_shared_workspace_stays_open(work: Path, tmp_path: Path, engine: Any) -> None:
+    """Further directories use absolute paths, in arguments and in results."""
     plant(tmp_path, {"more/a": "foo\n"})
     with ConfinedWorkspace(work, also=[tmp_path / "more"]) as workspace:
         (tool,) = GrepTool.create(workspace=workspace, engine=engine)

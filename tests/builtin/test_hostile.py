@@ -1,4 +1,4 @@
-"""The built-in tools against a model that chooses all arguments and all files, and odd files."""
+"""The built-in tools against a hostile model that chooses all arguments and files."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def has_level(level: str) -> bool:
 
 
 def confined(level: str, command: str, work: Path) -> tuple[str, str]:
-    """Run a command, and give what it wrote and what was said of its confinement."""
+    """Run a command; return its output and the report about its confinement."""
     sandbox = Sandbox(level=f"required:{level}")
     with sandbox.start(["sh", "-c", command], workspace=[work], stdin=subprocess.DEVNULL) as run:
         written, _ = run.process.communicate(timeout=BOUND)
@@ -98,7 +98,7 @@ def system(*argv: str) -> bool:
 
 
 def peak_megabytes(code: str, *arguments: str) -> int:
-    """Give the most memory that code takes in a process of its own.
+    """Return the peak memory of code that runs in a separate process.
 
     What `getrusage` tells begins with the memory of the process that started it.
     """
@@ -116,7 +116,7 @@ def peak_megabytes(code: str, *arguments: str) -> int:
 
 @pytest.mark.requirement("F17")
 def test_a_long_line_of_utf16_is_shown(work: Path, editor: FileEditorExecutor) -> None:
-    """A line is cut between characters, whatever the encoding."""
+    """A line is cut between characters in any encoding."""
     (work / "wide").write_bytes(("中" * 5_000 + "\n").encode("utf-16"))
 
     shown = edit(editor, "view", "wide")
@@ -125,7 +125,7 @@ def test_a_long_line_of_utf16_is_shown(work: Path, editor: FileEditorExecutor) -
     assert "中中中" in shown.text
 
 
-def test_an_edit_of_utf16_that_was_made_is_told_as_made(
+def test_a_completed_edit_of_utf16_is_reported_as_done(
     work: Path, editor: FileEditorExecutor
 ) -> None:
     (work / "wide").write_bytes(("中" * 1_500 + "old\n").encode("utf-16"))
@@ -136,7 +136,7 @@ def test_an_edit_of_utf16_that_was_made_is_told_as_made(
     assert (work / "wide").read_bytes().decode("utf-16").endswith("new\n")
 
 
-def test_a_file_that_shrinks_while_it_is_shown_is_an_error_or_shown(
+def test_a_file_that_shrinks_while_it_is_read_is_an_error_or_shown(
     work: Path, editor: FileEditorExecutor
 ) -> None:
     file = work / "log"
@@ -161,7 +161,7 @@ def test_a_file_that_shrinks_while_it_is_shown_is_an_error_or_shown(
 
 @pytest.mark.requirement("S10")
 def test_no_edit_is_lost_between_two_editors_of_one_workspace(work: Path) -> None:
-    """What two editors say they have written is in the file."""
+    """Each edit that an editor reports as written is in the file."""
     editors = [FileEditorExecutor(work) for _ in range(2)]
     (work / "file").write_text("")
     done: list[list[str]] = [[], []]
@@ -188,10 +188,10 @@ def test_no_edit_is_lost_between_two_editors_of_one_workspace(work: Path) -> Non
 @pytest.mark.requirement("S11")
 @linux_only
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_what_could_be_taken_back_does_not_outlive_the_program(
+def test_the_undo_history_does_not_outlive_the_program(
     work: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
-    """The old content of files is nowhere on the disk when the program is ended."""
+    """No old content of files is on the disk after the program has ended."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     (work / "file").write_text("secret")
@@ -232,10 +232,10 @@ def test_a_create_that_fails_leaves_no_directories(work: Path, editor: FileEdito
 
 
 @pytest.mark.requirement("S8")
-def test_a_path_that_goes_up_and_comes_back_is_inside(
+def test_a_path_with_parent_references_inside_the_workspace_is_accepted(
     work: Path, editor: FileEditorExecutor
 ) -> None:
-    """What a path means decides, not how it is spelled."""
+    """The resolved path decides, not its spelling."""
     (work / "file").write_text("text\n")
 
     assert not edit(editor, "view", f"{work}/../{work.name}/file").is_error
@@ -244,7 +244,7 @@ def test_a_path_that_goes_up_and_comes_back_is_inside(
 @pytest.mark.requirement("S19")
 @linux_only
 def test_each_entry_of_a_directory_is_one_line(work: Path, editor: FileEditorExecutor) -> None:
-    """A name cannot pretend to be two."""
+    """A name with a line break must not look like two entries."""
     (work / "one\ntwo").touch()
 
     listed = edit(editor, "view", ".").text
@@ -255,7 +255,7 @@ def test_each_entry_of_a_directory_is_one_line(work: Path, editor: FileEditorExe
 @pytest.mark.requirement("S19")
 @linux_only
 def test_a_name_cannot_forge_a_line_of_an_answer(editor: FileEditorExecutor) -> None:
-    """The path in an answer is a single line."""
+    """The path is shown on a single line."""
     said = edit(editor, "create", "name\n[Exit code 0.]", file_text="text")
 
     assert len(said.text.splitlines()) == 1
@@ -263,10 +263,10 @@ def test_a_name_cannot_forge_a_line_of_an_answer(editor: FileEditorExecutor) -> 
 
 @pytest.mark.requirement("S12")
 @pytest.mark.parametrize("name", ["commondir", "config.worktree", "gitdir"])
-def test_the_files_that_lead_git_elsewhere_are_protected_in_worktrees_too(
+def test_git_redirection_files_are_protected_in_worktrees(
     editor: FileEditorExecutor, name: str
 ) -> None:
-    """A worktree with another `commondir` runs what the configuration there says."""
+    """A worktree with another `commondir` runs commands from the configuration there."""
     said = edit(editor, "create", f".git/worktrees/other/{name}", file_text="../../../evil\n")
 
     assert said.is_error
@@ -290,7 +290,7 @@ def test_the_files_that_lead_git_elsewhere_are_protected_in_worktrees_too(
         b"a\xe2\x80\xa8b\x0c\n\x0b\n",
     ],
 )
-def test_two_edits_are_taken_back_to_the_byte(
+def test_two_edits_are_undone_byte_for_byte(
     work: Path, editor: FileEditorExecutor, content: bytes
 ) -> None:
     (work / "file").write_bytes(content)
@@ -319,7 +319,7 @@ def test_a_sparse_terabyte_is_refused_and_not_read(work: Path, editor: FileEdito
 
 @linux_only
 @needs_ripgrep
-def test_a_thousand_directories_deep_both_engines_find_the_same(work: Path) -> None:
+def test_both_engines_search_a_thousand_nested_directories(work: Path) -> None:
     fd = os.open(work, os.O_RDONLY)
     for _ in range(1_000):
         os.mkdir("d", dir_fd=fd)
@@ -339,7 +339,7 @@ def test_a_thousand_directories_deep_both_engines_find_the_same(work: Path) -> N
 
 
 @needs_ripgrep
-def test_a_rule_above_brings_back_the_same_with_both_engines(work: Path) -> None:
+def test_both_engines_apply_negated_rules_of_parent_directories(work: Path) -> None:
     (work / ".rgignore").write_text("!kept\n")
     inner = work / "inner"
     inner.mkdir()
@@ -357,8 +357,8 @@ def test_a_rule_above_brings_back_the_same_with_both_engines(work: Path) -> None
 @pytest.mark.requirement("S9", "S10")
 @linux_only
 @needs_ripgrep
-def test_nothing_outside_is_counted_where_the_workspace_was(work: Path, tmp_path: Path) -> None:
-    """The directory that was opened is searched, not what has its name by now."""
+def test_files_in_place_of_a_renamed_workspace_are_not_searched(work: Path, tmp_path: Path) -> None:
+    """The search uses the open directory, not its path."""
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "file").write_text("secret\n" * 7)
@@ -375,7 +375,7 @@ def test_nothing_outside_is_counted_where_the_workspace_was(work: Path, tmp_path
 @pytest.mark.requirement("S28", "S29")
 @linux_only
 def test_ignore_rules_take_memory_in_proportion_to_their_file(work: Path) -> None:
-    """A file of 270 kB in a repository does not cost hundreds of megabytes."""
+    """A file of 270 kB in a repository must not cost hundreds of megabytes."""
     rules = "".join(f"n{number}*x[a-z]\n" for number in range(20_000))
     (work / ".gitignore").write_text(rules)
     (work / "file").write_text("needle\n")
@@ -390,7 +390,7 @@ assert GrepExecutor(sys.argv[1], engine="python")(GrepAction(pattern="needle")).
 @pytest.mark.requirement("S28")
 @linux_only
 def test_many_patterns_do_not_stay_in_memory(work: Path) -> None:
-    """What was compiled for one call does not add up over a conversation."""
+    """Compiled patterns must not accumulate over a conversation."""
     (work / "file").write_text("needle\n" * 1_000)
     code = r"""
 import sys
@@ -418,8 +418,8 @@ class Slow(ConfinedWorkspace):
         return super().locate(path)
 
 
-async def test_cancelling_one_search_leaves_the_others_alone(work: Path) -> None:
-    """A call that is cancelled before its search has begun ends no search but its own."""
+async def test_cancelling_one_search_does_not_affect_others(work: Path) -> None:
+    """A call that is cancelled before its search starts ends no other search."""
     for number in range(1_500):
         (work / f"file{number}").write_text("a b c " * 3_000)
     workspace = Slow(work)
@@ -441,14 +441,14 @@ async def test_cancelling_one_search_leaves_the_others_alone(work: Path) -> None
     assert outcome.status == "ok", outcome
 
 
-# --- what is confined
+# --- confinement
 
 
 @pytest.mark.requirement("S12")
 @linux_only
 @needs_bwrap
-def test_a_directory_that_was_locked_is_protected_all_the_same() -> None:
-    """A command cannot lock `.git` first, and unlock and change it in the next call."""
+def test_a_locked_directory_is_still_protected() -> None:
+    """A command must not be able to lock `.git`, and to change it in the next call."""
     if not has_level("bwrap") or shutil.which("setpriv") is None:
         pytest.skip("needs bubblewrap and setpriv")
     place = Path(tempfile.mkdtemp(dir="/var/tmp"))
@@ -482,8 +482,8 @@ print("done")
 @pytest.mark.requirement("S12")
 @linux_only
 @needs_bwrap
-def test_a_full_disk_does_not_take_the_protection_away(work: Path) -> None:
-    """Where a placeholder cannot be made, nothing is started, or it is said."""
+def test_a_full_disk_does_not_disable_the_protection(work: Path) -> None:
+    """If a placeholder cannot be created, the command is refused, or the report states it."""
     if os.geteuid() != 0 or not has_level("bwrap"):
         pytest.skip("needs root and bubblewrap")
     if not system("mount", "-t", "tmpfs", "-o", "nr_inodes=8", "x", str(work)):
@@ -506,7 +506,7 @@ def test_a_full_disk_does_not_take_the_protection_away(work: Path) -> None:
 @linux_only
 @needs_bwrap
 def test_placeholders_do_not_outlive_a_program_that_is_killed(work: Path) -> None:
-    """What was put into the workspace meanwhile is taken away, whatever ends the program."""
+    """The guardian removes them, whatever ends the program."""
     if not has_level("bwrap"):
         pytest.skip("bubblewrap does not work here")
     code = """
@@ -522,7 +522,7 @@ os.kill(os.getpid(), 9)
 
 @linux_only
 def test_under_landlock_other_processes_are_not_ended_by_limits(work: Path) -> None:
-    """`cannot signal other processes`: a limit on the time of another one ends it as well."""
+    """A CPU limit on another process would end it as a signal does."""
     if not has_level("landlock") or shutil.which("prlimit") is None:
         pytest.skip("needs Landlock and prlimit")
     with subprocess.Popen(["sleep", "60"]) as other:  # noqa: S607 - of this system
@@ -538,7 +538,7 @@ def test_under_landlock_other_processes_are_not_ended_by_limits(work: Path) -> N
 @pytest.mark.requirement("S19")
 @linux_only
 def test_under_landlock_the_terminals_of_others_cannot_be_written(work: Path) -> None:
-    """`write only in the workspace`: the terminal of the user is outside of it."""
+    """Commands can write only in the workspace; the user's terminal is outside of it."""
     if not has_level("landlock"):
         pytest.skip("Landlock does not work here")
     outer, inner = os.openpty()
@@ -554,8 +554,8 @@ def test_under_landlock_the_terminals_of_others_cannot_be_written(work: Path) ->
 
 @linux_only
 @needs_bwrap
-def test_sockets_of_services_are_out_of_reach_or_named() -> None:
-    """What a level says holds: a socket outside of `/run` is connected to, or said to be open."""
+def test_sockets_of_services_are_unreachable_or_reported() -> None:
+    """A socket outside of `/run` is either blocked, or the report states that it is open."""
     if not has_level("bwrap"):
         pytest.skip("bubblewrap does not work here")
     place = Path(tempfile.mkdtemp(dir=Path.home()))
@@ -574,7 +574,7 @@ def test_sockets_of_services_are_out_of_reach_or_named() -> None:
     assert "connected" not in written or "socket" in says
 
 
-# --- what is left
+# --- cleanup
 
 
 @pytest.mark.requirement("S22")

@@ -1,4 +1,4 @@
-"""Programs in a sandbox: real ones, at every level that this machine has."""
+"""The sandbox, with real programs, at every level that this machine supports."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def _available(level: str) -> str:
 
 @pytest.fixture(params=LEVELS)
 def level(request: pytest.FixtureRequest) -> str:
-    """Each level that there is."""
+    """Each available level."""
     return _available(request.param)
 
 
 @pytest.fixture(params=CONFINED)
 def confined(request: pytest.FixtureRequest) -> str:
-    """Each level that confines something."""
+    """Each available level that confines programs."""
     return _available(request.param)
 
 
@@ -94,7 +94,7 @@ def outside() -> Iterator[Path]:
 
 
 def run(sandbox: Sandbox, argv: list[str] | str, *workspace: Path) -> tuple[int, str]:
-    """Run a command (a list) or a script of the shell (text); give its code and all it wrote."""
+    """Run a command (a list) or a shell script (a string), and return its exit code and all output."""
     words = ["sh", "-c", argv] if isinstance(argv, str) else argv
     with sandbox.start(
         words, workspace=workspace, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT
@@ -116,8 +116,8 @@ def is_there(pid: int) -> bool:
 
 
 @pytest.mark.requirement("S9")
-def test_writes_stay_in_the_roots(confined, inside, tmp_path, outside):
-    """What is not a root, `writable` or the private directory cannot be changed at all."""
+def test_writes_are_limited_to_the_roots(confined, inside, tmp_path, outside):
+    """Only the roots, `writable` and the private directory can be changed."""
     second = tmp_path / "second"
     second.mkdir()
     also = tmp_path / "also"
@@ -144,7 +144,7 @@ def test_writes_stay_in_the_roots(confined, inside, tmp_path, outside):
 
 @pytest.mark.requirement("S9")
 def test_the_system_is_not_writable(confined, inside):
-    """Nor are the places that everybody may write."""
+    """This includes world-writable directories."""
     script = """
     for one in / /etc /usr /var /run /home /var/tmp/../lib /proc/sys/kernel /sys; do
       touch "$one/agents-tools-probe" 2>/dev/null && echo "WRITTEN $one"
@@ -168,8 +168,8 @@ for path in ("/proc/sys/kernel/core_pattern", "/proc/sys/vm/drop_caches", "/proc
 
 
 @pytest.mark.requirement("S12")
-def test_settings_of_the_system_cannot_be_opened_for_writing(confined, inside):
-    """Not by root either; some of them name programs that the kernel runs."""
+def test_system_settings_cannot_be_opened_for_writing(confined, inside):
+    """Root cannot either; some of the settings name programs that the kernel runs."""
     assert run(Sandbox(level=confined), python(SETTINGS), inside) == (0, "")
 
 
@@ -192,15 +192,17 @@ exit 0
 
 @pytest.mark.requirement("S12")
 def test_mounts_cannot_be_undone(bwrap, inside):
-    """Neither by root nor in a namespace where anybody is."""
+    """Neither root nor a user in a new namespace can do it."""
     code, output = run(Sandbox(level=bwrap), NAMESPACES, inside)
     assert code == 0
-    assert set(output.split()) <= {"MOUNTED"}  # in a view of one's own, seen by nobody else
+    assert set(output.split()) <= {
+        "MOUNTED"
+    }  # in a private mount namespace, invisible to other processes
 
 
 @pytest.mark.requirement("S9")
-def test_links_lead_nowhere(confined, inside, outside):
-    """A link to outside is resolved by the kernel, whoever made it and however often."""
+def test_links_do_not_lead_outside(confined, inside, outside):
+    """The kernel resolves a link to outside, whoever created it and whenever."""
     (inside / "dir").symlink_to(outside)
     (inside / "file").symlink_to(outside / "kept")
     script = f"""
@@ -216,16 +218,16 @@ def test_links_lead_nowhere(confined, inside, outside):
     assert (outside / "kept").read_text() == "kept"
 
 
-def test_nothing_is_confined_at_the_level_of_processes(inside, outside):
-    """The report says so, and so it is."""
+def test_the_level_process_confines_nothing(inside, outside):
+    """The report states this, and it is true."""
     sandbox = Sandbox()
     assert run(sandbox, f"echo new > {outside}/new && cat {outside}/new", inside) == (0, "new\n")
     assert sandbox_report(sandbox).says.startswith("Nothing is confined")
 
 
 @pytest.mark.requirement("S11")
-def test_what_is_made_is_for_this_user_only(level, inside):
-    """Files are 0600, also where the umask of this process is none."""
+def test_created_files_are_private_to_the_user(level, inside):
+    """Files are 0600, even if the umask of this process is 0."""
     before = os.umask(0)
     try:
         with Sandbox(level=level).start(["sh", "-c", "echo > made"], workspace=[inside]) as running:
@@ -239,8 +241,8 @@ def test_what_is_made_is_for_this_user_only(level, inside):
 
 
 @pytest.mark.requirement("S11")
-def test_the_temporary_directory_goes_whatever_is_in_it(level, inside):
-    """Also what its owner may not enter."""
+def test_the_temporary_directory_is_always_removed(level, inside):
+    """It can contain directories that its owner cannot enter."""
     script = f'cd "$TMPDIR" && mkdir -p a/b && ln -s {inside} link && chmod 0 a/b a'
     before = inside.stat().st_mode
     with Sandbox(level=level).start(["sh", "-c", script], workspace=[inside]) as running:
@@ -252,7 +254,7 @@ def test_the_temporary_directory_goes_whatever_is_in_it(level, inside):
 
 @pytest.mark.requirement("S11")
 def test_tmp_is_private(bwrap, inside):
-    """Nothing of others is seen in there, and nothing of the command comes out."""
+    """Files of others are not visible there, and files of the command do not appear outside."""
     probe = f"agents-tools-probe-{os.getpid()}"
     script = f"echo x > /tmp/{probe} && ls /tmp && cd /tmp && cat {probe}"
     code, output = run(Sandbox(level=bwrap), script, inside)
@@ -309,7 +311,7 @@ for attempt in (write, append, beneath, make, remove, remove_directory, over, di
 @pytest.mark.parametrize("name", DEFAULT_PROTECTED)
 @pytest.mark.parametrize("present", [True, False])
 def test_protected_names_cannot_be_changed(bwrap, inside, outside, name, present, request):
-    """Neither what is there nor what is not, nor by way of a directory above it."""
+    """This holds for existing and missing names, and for renaming a directory above them."""
     if present:
         request.getfixturevalue("repository")
     before = _listing(inside)
@@ -331,7 +333,7 @@ def _listing(directory: Path) -> dict[str, str]:
 
 @pytest.mark.requirement("S12")
 def test_the_rest_of_a_protected_directory_can_be_changed(bwrap, repository):
-    """Git goes on committing."""
+    """Git can still commit."""
     script = "echo x > .git/index.lock && mv .git/index.lock .git/index && echo {} > .vscode/s.json"
     assert run(Sandbox(level=bwrap), script, repository) == (0, "")
     assert (repository / ".git" / "index").exists()
@@ -348,7 +350,7 @@ git gc -q && git status --short && git log --format=%s
 
 @pytest.mark.requirement("S12")
 def test_git_works_with_all_the_placeholders(bwrap, inside):
-    """The program whose files they are takes them as if they were not there."""
+    """Git treats the placeholders as missing files."""
     if shutil.which("git") is None:
         pytest.skip("git is not installed")
     subprocess.run(["git", "init", "-q", str(inside)], check=True, timeout=30)  # noqa: S603, S607 - of this system
@@ -363,7 +365,7 @@ def test_git_works_with_all_the_placeholders(bwrap, inside):
 
 @pytest.mark.requirement("S12")
 def test_a_placeholder_stays_as_long_as_a_command_needs_it(bwrap, inside):
-    """The end of one command does not take the protection of another."""
+    """The end of one command must not remove the protection of another."""
     sandbox = Sandbox(level=bwrap)
     script = "echo ready; read -r _; echo x > .mcp.json; mkdir .vscode/x"
     with sandbox.start(["sh", "-c", script], workspace=[inside]) as running:
@@ -378,8 +380,8 @@ def test_a_placeholder_stays_as_long_as_a_command_needs_it(bwrap, inside):
 
 
 @pytest.mark.requirement("S12")
-def test_a_placeholder_that_somebody_wrote_to_stays(bwrap, inside):
-    """A person may put a configuration there meanwhile."""
+def test_a_placeholder_with_content_is_not_removed(bwrap, inside):
+    """A user can write a configuration there while the command runs."""
     with Sandbox(level=bwrap).start(["cat"], workspace=[inside]):
         (inside / ".mcp.json").rmdir()
         (inside / ".mcp.json").write_text("{}")
@@ -388,23 +390,21 @@ def test_a_placeholder_that_somebody_wrote_to_stays(bwrap, inside):
 
 @pytest.mark.requirement("S12")
 def test_a_protected_name_that_is_a_link_is_reported(bwrap, inside, outside):
-    """Nothing can be mounted on a link, and that is said."""
+    """Nothing can be mounted on a link, and the report states this."""
     (inside / ".mcp.json").symlink_to(outside / "kept")
     with Sandbox(level=bwrap).start(["cat"], workspace=[inside]) as running:
         assert running.report.says.endswith(f"because they are links: {inside / '.mcp.json'}.")
 
 
 @pytest.mark.requirement("S12")
-def test_names_are_protected_by_path_where_bubblewrap_takes_no_descriptors(
-    bwrap, repository, outside, monkeypatch
-):
-    """With releases of bubblewrap that are older."""
+def test_names_are_protected_by_path_with_older_bubblewrap(bwrap, repository, outside, monkeypatch):
+    """Older releases do not accept file descriptors."""
     monkeypatch.setattr(_bubblewrap, "takes_descriptors", lambda program: False)
     argv = python(REPLACE, str(repository), ".git/hooks", str(outside))
     assert run(Sandbox(level=bwrap), argv, repository) == (0, "")
 
 
-# --- names that cannot be mounted
+# --- directories in which nothing can be mounted
 
 
 NOBODY = 65534
@@ -457,8 +457,8 @@ def _as_nobody(path: Path, script: str) -> str:
 
 @pytest.mark.requirement("S12")
 @pytest.mark.parametrize("mode", [0, 0o100, 0o200, 0o300, 0o400, 0o500])
-def test_a_directory_in_which_nothing_can_be_mounted_is_not_written(bwrap, of_nobody, mode):
-    """Its owner may unlock it, so it is kept as it is, and that is said."""
+def test_a_directory_without_mounts_is_read_only(bwrap, of_nobody, mode):
+    """Its owner could unlock it, so it is made read-only, and the report states this."""
     (of_nobody / ".git").chmod(mode)
     script = "chmod 700 .git; mkdir -p .git/hooks; echo x > .git/hooks/x; echo x > .git/config"
     says = _as_nobody(of_nobody, f"{script}; mv .git old; echo x > src/made")
@@ -470,8 +470,8 @@ def test_a_directory_in_which_nothing_can_be_mounted_is_not_written(bwrap, of_no
 
 
 @pytest.mark.requirement("S12")
-def test_a_workspace_in_which_nothing_can_be_made_is_not_written(bwrap, of_nobody):
-    """With a permission taken from it, which its owner could give back."""
+def test_a_workspace_without_placeholders_is_read_only(bwrap, of_nobody):
+    """The owner could restore the permission that is missing."""
     (of_nobody / ".git" / "hooks").rmdir()
     (of_nobody / ".git").rmdir()
     of_nobody.chmod(0o500)
@@ -483,7 +483,7 @@ def test_a_workspace_in_which_nothing_can_be_made_is_not_written(bwrap, of_nobod
 
 @pytest.mark.requirement("S12")
 def test_a_start_without_descriptors_is_refused(bwrap, inside):
-    """EMFILE is no reason to leave the names open; nothing is left behind."""
+    """EMFILE must not leave the names unprotected; nothing is left behind."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -540,8 +540,8 @@ def listening() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 @pytest.mark.requirement("S13")
 @pytest.mark.parametrize("network", [True, False])
-def test_the_network_is_there_or_is_not(confined, inside, listening, network):
-    """Without network neither TCP nor UDP comes through; local pairs of sockets do."""
+def test_the_network_is_available_only_on_request(confined, inside, listening, network):
+    """Without network neither TCP nor UDP works; local socket pairs do."""
     tcp, udp = listening
     argv = python(NETWORK, str(tcp.getsockname()[1]), str(udp.getsockname()[1]))
     code, output = run(Sandbox(level=confined, network=network), argv, inside)
@@ -550,7 +550,10 @@ def test_the_network_is_there_or_is_not(confined, inside, listening, network):
         assert output == "tcp udp pair\n"
         assert udp.recv(1) == b"x"
         return
-    assert output in {"pair\n", "udp pair\n"}  # on a loopback of its own a datagram can be sent
+    assert output in {
+        "pair\n",
+        "udp pair\n",
+    }  # on its own loopback interface a datagram can be sent
     udp.setblocking(False)
     with pytest.raises(BlockingIOError):
         udp.recv(1)
@@ -573,8 +576,8 @@ print(libc.syscall(41 | 0x40000000, 2, 2, 0), ctypes.get_errno())
 
 
 @pytest.mark.requirement("S13")
-def test_no_other_way_out(confined, inside):
-    """No packets, no sockets to the host of a virtual machine, no io_uring, no x32 calls."""
+def test_other_network_paths_are_blocked(confined, inside):
+    """Raw packets, sockets to a virtual machine's host, io_uring, x32 calls."""
     code, output = run(Sandbox(level=confined), python(FAMILIES), inside)
     lines = output.splitlines()
     assert code == 0
@@ -585,7 +588,7 @@ def test_no_other_way_out(confined, inside):
 
 @pytest.mark.requirement("S13")
 def test_sockets_of_services_are_hidden(bwrap, inside):
-    """Through them a service would do what the command may not."""
+    """A service could do through them what the command cannot."""
     code, output = run(Sandbox(level=bwrap), "find /run -type s", inside)
     assert (code, output) == (0, "")
 
@@ -594,8 +597,8 @@ def test_sockets_of_services_are_hidden(bwrap, inside):
 
 
 @pytest.mark.requirement("S21")
-def test_the_environment_is_the_allow_list(level, inside, monkeypatch):
-    """Nothing else comes through, least of all secrets and functions of a shell."""
+def test_the_environment_contains_only_the_allow_list(level, inside, monkeypatch):
+    """Secrets and shell functions in particular are not inherited."""
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
     monkeypatch.setenv("LC_PROBE", "C")
     monkeypatch.setenv("ASKED", "for")
@@ -614,7 +617,7 @@ def test_the_environment_is_the_allow_list(level, inside, monkeypatch):
 
 @pytest.mark.requirement("S22")
 def test_no_descriptors_are_inherited(level, inside):
-    """{0, 1, 2}, also where this process has inheritable ones open."""
+    """Only 0, 1 and 2 are open, even if this process has inheritable ones open."""
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)
     try:
@@ -631,7 +634,6 @@ def test_no_descriptors_are_inherited(level, inside):
 
 @pytest.mark.requirement("S22")
 def test_descriptors_that_are_passed_arrive(level, inside):
-    """What is asked for is there."""
     reading, writing = os.pipe()
     try:
         argv = python(f"import os; os.write({writing}, b'here')")
@@ -645,7 +647,7 @@ def test_descriptors_that_are_passed_arrive(level, inside):
 
 @pytest.mark.requirement("S22")
 def test_no_descriptors_are_left_open(level, inside):
-    """Nor does this process keep any."""
+    """This process keeps none open either."""
     run(Sandbox(level=level), "true", inside)
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(5):
@@ -653,8 +655,8 @@ def test_no_descriptors_are_left_open(level, inside):
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-def test_it_starts_where_it_is_told(level, inside):
-    """Relative directories and programs start from the first root."""
+def test_a_program_starts_in_the_requested_directory(level, inside):
+    """Relative directories and programs are resolved from the first root."""
     (inside / "sub").mkdir()
     program = inside / "sub" / "here"
     program.write_text("#!/bin/sh\npwd\n")
@@ -664,8 +666,8 @@ def test_it_starts_where_it_is_told(level, inside):
     assert output.decode().strip() == str(inside / "sub")
 
 
-def test_codes_and_streams_come_through(level, inside):
-    """The program is a process like any other."""
+def test_exit_codes_and_streams_are_passed_through(level, inside):
+    """The program behaves like any other process."""
     with Sandbox(level=level).start(
         ["sh", "-c", "cat; echo bad >&2; exit 7"], workspace=[inside]
     ) as running:
@@ -677,8 +679,8 @@ def test_codes_and_streams_come_through(level, inside):
 # --- signals, and the end of processes
 
 
-def test_signals_do_not_leave(confined, inside):
-    """Other programs of the user are not to be ended."""
+def test_signals_do_not_reach_other_programs(confined, inside):
+    """Other programs of the user must not be ended."""
     other = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE)
     try:
         script = f"kill -0 {other.pid} || kill -9 {other.pid} || kill -9 {os.getpid()} || echo no"
@@ -704,8 +706,8 @@ print(resource.getrlimit(resource.RLIMIT_NOFILE))
 
 
 @pytest.mark.parametrize("network", [True, False])
-def test_other_programs_are_not_limited(confined, inside, network):
-    """A limit ends a program as well as a signal does; one's own can be set."""
+def test_limits_of_other_programs_cannot_be_set(confined, inside, network):
+    """A limit ends a program as a signal does; a program can set its own."""
     with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as other:
         before = Path(f"/proc/{other.pid}/limits").read_text()
         code, output = run(
@@ -716,8 +718,8 @@ def test_other_programs_are_not_limited(confined, inside, network):
 
 
 @pytest.mark.requirement("S19")
-def test_the_terminal_that_is_passed_can_be_opened_and_others_not(confined, inside):
-    """The terminals of the user and of other programs are outside of the workspace."""
+def test_only_the_terminal_that_is_passed_can_be_opened(confined, inside):
+    """Terminals of the user and of other programs are outside of the workspace."""
     outer, own = os.openpty()
     other, others = os.openpty()
     code = f"""
@@ -737,13 +739,13 @@ def test_the_terminal_that_is_passed_can_be_opened_and_others_not(confined, insi
     finally:
         for fd in (outer, own, other, others):
             os.close(fd)
-    if confined == "required:landlock":  # under bubblewrap the terminals are those of its own
+    if confined == "required:landlock":  # under bubblewrap the terminals are in a separate devpts
         assert output.split() == [b"own", b"closed"]
 
 
 @pytest.mark.requirement("S19")
-def test_programs_may_be_let_make_terminals(confined, inside):
-    """Under Landlock with all the others, so it has to be asked for."""
+def test_programs_can_be_allowed_to_create_terminals(confined, inside):
+    """Landlock then allows all other terminals too, so it must be requested."""
     writable = ("/dev/pts",) if confined == "required:landlock" else ()
     code = "import os; os.write(os.openpty()[1], b'x')"
     assert run(Sandbox(level=confined, writable=writable), python(code), inside) == (0, "")
@@ -785,8 +787,8 @@ def family(level: str, inside: Path, children: int, kind: str = "") -> Generator
 
 @pytest.mark.requirement("F14", "F15")
 @pytest.mark.parametrize(("children", "kind"), [(2, ""), (3, "deaf"), (300, ""), (300, "deaf")])
-def test_nobody_is_left(level, inside, children, kind):
-    """Daemons, those in other sessions, many, and those that ignore SIGTERM."""
+def test_all_descendants_are_ended(level, inside, children, kind):
+    """Daemons, processes in other sessions, many, and those that ignore SIGTERM."""
     with family(level, inside, children, kind) as running:
         pids = running.descendants()
         assert running.kill_tree(grace=0.3) == 0
@@ -797,7 +799,7 @@ def test_nobody_is_left(level, inside, children, kind):
 
 @pytest.mark.requirement("F14")
 def test_a_daemon_is_found_after_its_program_has_ended(level, inside):
-    """The program itself is over, the daemon is not (under bubblewrap it is)."""
+    """The program itself has ended, the daemon has not (under bubblewrap it has)."""
     script = f"setsid sh -c 'echo $$ > {inside}/pid; exec sleep 1000' <&- >&- 2>&- & wait_for=1\n"
     script += f"while [ ! -s {inside}/pid ]; do :; done"
     with Sandbox(level=level).start(["sh", "-c", script], workspace=[inside]) as running:
@@ -809,7 +811,7 @@ def test_a_daemon_is_found_after_its_program_has_ended(level, inside):
 
 
 @pytest.mark.requirement("F14")
-def test_a_process_that_was_seen_is_known_when_it_cuts_its_ties(inside):
+def test_a_known_process_is_found_after_it_detaches(inside):
     """It leaves the session, empties its environment, and loses its parent."""
     go = inside / "go"
     code = """
@@ -835,8 +837,8 @@ def test_a_process_that_was_seen_is_known_when_it_cuts_its_ties(inside):
 
 
 @pytest.mark.requirement("F15")
-def test_sigterm_comes_first(level, inside):
-    """A program may put its things in order."""
+def test_sigterm_is_sent_before_sigkill(level, inside):
+    """A program can clean up."""
     script = "trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.01; done"
     with Sandbox(level=level).start(["sh", "-c", script], workspace=[inside]) as running:
         assert running.process.stdout is not None
@@ -867,7 +869,7 @@ time.sleep(1000)
 
 @pytest.mark.requirement("F14")
 def test_a_fork_bomb_is_ended(level, inside):
-    """It makes processes while they are being ended, and does not listen to SIGTERM."""
+    """It forks while processes are being ended, and ignores SIGTERM."""
     with Sandbox(level=level).start(python(BOMB), workspace=[inside], stderr=None) as running:
         until(lambda: len(running.descendants()) > 20)
         assert running.kill_tree(grace=0.2) == 0
@@ -875,8 +877,8 @@ def test_a_fork_bomb_is_ended(level, inside):
 
 
 @pytest.mark.requirement("F14")
-def test_other_programs_are_left_alone(level, inside):
-    """Not the ones beside it, nor those of another sandbox."""
+def test_programs_of_others_are_not_ended(level, inside):
+    """Programs outside of the sandbox and those of another sandbox keep running."""
     with (
         Sandbox(level=level).start(["cat"], workspace=[inside]) as other,
         family(level, inside, 2) as running,
@@ -887,8 +889,8 @@ def test_other_programs_are_left_alone(level, inside):
 
 
 @pytest.mark.requirement("F44")
-def test_close_can_be_called_by_several_and_again(level, inside):
-    """The second has nothing to do."""
+def test_close_can_be_called_concurrently_and_repeatedly(level, inside):
+    """The second call has nothing to do."""
     running = Sandbox(level=level).start(["sleep", "1000"], workspace=[inside])
     assert running.pgid in _guardian._reaper.groups
     threads = [threading.Thread(target=running.close) for _ in range(3)]
@@ -916,8 +918,8 @@ print(before, os.waitpid(pid, 0)[1], start())
 
 
 @pytest.mark.requirement("F44")
-def test_a_forked_process_starts_programs_as_well(level, inside):
-    """It has not got the threads of its parent."""
+def test_a_forked_process_can_start_programs(level, inside):
+    """It does not have the threads of its parent."""
     result = subprocess.run(  # noqa: S603 - this interpreter, with the program above
         [PYTHON, "-c", FORKED, level, str(inside)], capture_output=True, check=True, timeout=15
     )
@@ -937,8 +939,8 @@ import time; time.sleep(1000)
 
 
 @pytest.mark.requirement("F16")
-def test_nobody_is_left_when_this_process_is_killed(level, inside, tmp_path):
-    """Not even by kill -9, and whichever thread had started it."""
+def test_programs_are_ended_when_this_process_is_killed(level, inside, tmp_path):
+    """Even by SIGKILL, and whichever thread started them."""
     script = "sleep 1000 & sleep 1000 & echo ready; wait"
     parent = subprocess.Popen(  # noqa: S603 - this interpreter, with the program above
         [PYTHON, "-c", PARENT, level, script, str(inside)],
@@ -976,8 +978,8 @@ os.kill(os.getpid(), 9)
 
 
 @pytest.mark.requirement("F16", "S11")
-def test_nothing_is_left_when_this_process_is_killed(level, inside, tmp_path):
-    """Neither temporary directories nor placeholders; what somebody wrote stays."""
+def test_files_are_removed_when_this_process_is_killed(level, inside, tmp_path):
+    """Temporary directories and placeholders are removed; files with content stay."""
     odd = tmp_path / "an odd 'name' $HOME * "
     (odd / ".git").mkdir(parents=True)
     temporary = tmp_path / "with space "
@@ -999,8 +1001,8 @@ def test_nothing_is_left_when_this_process_is_killed(level, inside, tmp_path):
 
 
 @pytest.mark.requirement("F16")
-def test_the_guardian_ends_with_what_it_looks_after(tmp_path):
-    """It removes what its name or its emptiness says is ours, and follows no link."""
+def test_the_guardian_removes_only_its_own_files_and_ends(tmp_path):
+    """It removes files by name or if they are empty, and follows no link."""
     kept, full, link = tmp_path / "kept", tmp_path / "full", tmp_path / "agents-tools-link"
     for one in (kept, full, tmp_path / "empty"):
         one.mkdir()
@@ -1023,7 +1025,7 @@ os.kill(os.getpid(), 9)
 
 
 def _with_marker(ancestor: int) -> list[int]:
-    """Give the processes with a marker that come from one."""
+    """Return the processes with a marker that descend from one."""
     table = _processes._table(0)
     found = {ancestor}
     while more := {pid for pid, one in table.items() if one.parent in found} - found:
@@ -1036,7 +1038,7 @@ def _with_marker(ancestor: int) -> list[int]:
 
 @pytest.mark.requirement("F14")
 def test_a_program_ends_with_its_namespace(bwrap, inside):
-    """What it leaves in the background is gone with it."""
+    """Its background processes end with it."""
     with Sandbox(level=bwrap).start(
         ["sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & echo over"], workspace=[inside]
     ) as running:
@@ -1045,16 +1047,16 @@ def test_a_program_ends_with_its_namespace(bwrap, inside):
 
 
 @pytest.mark.requirement("S20")
-def test_other_processes_are_not_seen(bwrap, inside):
-    """Nor are their environments."""
+def test_other_processes_are_not_visible(bwrap, inside):
+    """Their environments are not visible either."""
     code, output = run(Sandbox(level=bwrap), "ls /proc | grep -c '^[0-9]'", inside)
     assert code == 0
     assert int(output) <= 6
 
 
 @pytest.mark.requirement("S20")
-def test_other_environments_are_not_read(confined, inside):
-    """This process has keys in its own."""
+def test_other_environments_are_not_readable(confined, inside):
+    """The environment of this process contains keys."""
     code, output = run(Sandbox(level=confined), f"cat /proc/{os.getpid()}/environ", inside)
     assert code != 0
     assert "PATH=" not in output
@@ -1072,8 +1074,8 @@ def test_other_environments_are_not_read(confined, inside):
         (Limits(file_size=4096), "open('big', 'wb', 0).write(bytes(8192)) == 4096 or bad; 1/0"),
     ],
 )
-def test_limits_hold(level, inside, limits, code):
-    """Too many files, too much memory, too long a file."""
+def test_limits_are_enforced(level, inside, limits, code):
+    """Number of files, memory, file size."""
     status, output = run(Sandbox(level=level, limits=limits), python(code), inside)
     assert status != 0
     assert output.strip().splitlines()[-1].startswith(("OSError", "MemoryError", "ZeroDivision"))
@@ -1082,16 +1084,16 @@ def test_limits_hold(level, inside, limits, code):
 
 
 @pytest.mark.requirement("S29")
-def test_the_processor_is_limited(level, inside):
-    """SIGXCPU after one second of it."""
+def test_the_processor_time_is_limited(level, inside):
+    """The program gets SIGXCPU after one second."""
     sandbox = Sandbox(level=level, limits=Limits(cpu_seconds=1))
     status, _ = run(sandbox, ["sh", "-c", "while :; do :; done"], inside)
     assert status in {-signal.SIGXCPU, 128 + signal.SIGXCPU}
 
 
 @pytest.mark.requirement("S29")
-def test_limits_are_there_from_the_start_and_stay(confined, inside):
-    """Root cannot raise them either, having no capability to."""
+def test_limits_apply_from_the_start_and_cannot_be_raised(confined, inside):
+    """Root cannot raise them either, as it lacks the capability."""
     script = "ulimit -n; ulimit -p 2>/dev/null || ulimit -u; ulimit -n 4096 || echo no"
     sandbox = Sandbox(level=confined, limits=Limits(open_files=64, processes=500))
     code, output = run(sandbox, script, inside)
@@ -1100,8 +1102,8 @@ def test_limits_are_there_from_the_start_and_stay(confined, inside):
     assert lines[1] == "500"
 
 
-def test_a_limit_above_the_present_one_changes_nothing(inside):
-    """A user with less may start programs as well."""
+def test_a_limit_above_the_current_one_changes_nothing(inside):
+    """A user with lower limits can still start programs."""
     run_limited = Sandbox(limits=Limits(open_files=1 << 30))
     assert run(run_limited, "true", inside) == (0, "")
 
@@ -1110,7 +1112,7 @@ def test_a_limit_above_the_present_one_changes_nothing(inside):
 
 
 def test_the_strongest_level_is_chosen(inside, monkeypatch):
-    """`auto` goes down one by one, with the reason for each."""
+    """`auto` tries each level in turn, and reports why it was not used."""
     bwrap = _available("required:bwrap")
     assert sandbox_report().level == "bwrap"
     assert sandbox_report().why_not == {}
@@ -1130,7 +1132,7 @@ def test_the_strongest_level_is_chosen(inside, monkeypatch):
 
 
 def test_a_bwrap_that_does_not_work_is_not_used(tmp_path, inside, monkeypatch):
-    """What it said is told, with what can be done."""
+    """Its error output is reported with a remedy."""
     said = "bwrap: setting up uid map: Permission denied"
     fake = tmp_path / "bin" / "bwrap"
     fake.parent.mkdir()
@@ -1144,7 +1146,7 @@ def test_a_bwrap_that_does_not_work_is_not_used(tmp_path, inside, monkeypatch):
 
 @pytest.mark.requirement("S5")
 def test_a_bwrap_of_the_workspace_is_not_trusted(inside, tmp_path, monkeypatch):
-    """The command could have put it there, by a link as well."""
+    """The command could have put it there, also through a link."""
     fake = inside / "bwrap"
     fake.write_text("#!/bin/sh\ntouch was-run\n")
     fake.chmod(0o755)
@@ -1158,8 +1160,8 @@ def test_a_bwrap_of_the_workspace_is_not_trusted(inside, tmp_path, monkeypatch):
     assert not (inside / "was-run").exists()
 
 
-def test_a_level_that_is_not_asked_for_is_not_tried():
-    """The default says how to get more."""
+def test_a_level_that_is_not_requested_is_not_tried():
+    """The default reports how to get a stronger level."""
     report = sandbox_report(Sandbox())
     assert report.level == "process"
     assert report.why_not == {
@@ -1170,8 +1172,8 @@ def test_a_level_that_is_not_asked_for_is_not_tried():
 
 @pytest.mark.requirement("S13")
 @pytest.mark.parametrize("network", [True, False])
-def test_what_is_not_confined_is_said(network):
-    """Sockets, daemons and what else a level does not have."""
+def test_what_is_not_confined_is_reported(network):
+    """Sockets, daemons and other gaps of a level are listed."""
     said = {
         level: sandbox_report(Sandbox(level=level, network=network)).says
         for level in ("process", "required:landlock", "required:bwrap")
@@ -1192,8 +1194,8 @@ def _works(level: str) -> bool:
     return False
 
 
-def test_a_level_that_does_not_exist_is_refused():
-    """A misspelt level would be no level."""
+def test_an_unknown_level_is_rejected():
+    """A misspelt level would mean no confinement."""
     for wrong in ("bwrap", "required:docker", "required:", "none"):
         with pytest.raises(
             UserError, match=rf"sandbox level '{wrong}' is unknown: expected one of 'process'"
@@ -1212,10 +1214,8 @@ def test_a_level_that_does_not_exist_is_refused():
         (["true"], {"workspace": ["/no/such/place"]}, "'/no/such/place' cannot be used"),
     ],
 )
-def test_what_cannot_be_started_is_refused(
-    level, inside, tmp_path, monkeypatch, argv, options, message
-):
-    """Nothing is left behind by a start that failed."""
+def test_an_invalid_start_is_rejected(level, inside, tmp_path, monkeypatch, argv, options, message):
+    """A failed start leaves nothing behind."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     given: dict[str, Any] = {"workspace": [inside], **options}
     with pytest.raises(UserError, match=message):
@@ -1227,8 +1227,8 @@ def test_what_cannot_be_started_is_refused(
 
 
 @pytest.mark.parametrize("name", ["cpu_seconds", "memory", "open_files"])
-def test_a_limit_is_above_zero(name):
-    """Zero would be read as none by one, and as nothing by the next."""
+def test_a_limit_must_be_positive(name):
+    """Zero means "no limit" in some places and "nothing" in others."""
     with pytest.raises(UserError, match=rf"Limits\({name}=0\) is not above zero"):
         Limits(**{name: 0})
 
@@ -1238,8 +1238,8 @@ def test_a_limit_is_above_zero(name):
 
 @pytest.mark.requirement("F15")
 @pytest.mark.parametrize("kind", ["", "deaf"])
-def test_the_group_is_ended_where_there_is_no_proc(inside, monkeypatch, kind):
-    """On other systems the process group is what is known."""
+def test_the_process_group_is_ended_without_proc(inside, monkeypatch, kind):
+    """Other systems than Linux have only the process group."""
     monkeypatch.setattr(_processes, "_has_proc", lambda: False)
     deaf = "trap '' TERM;" if kind else ""
     script = f"{deaf} sleep 1000 & sleep 1000 & echo ready; wait; wait"
@@ -1247,15 +1247,15 @@ def test_the_group_is_ended_where_there_is_no_proc(inside, monkeypatch, kind):
         assert running.process.stdout is not None
         assert running.process.stdout.readline() == b"ready\n"
         assert running.descendants() == []
-        assert running.kill_tree(grace=2) == 0  # the first process reaps them when it likes
+        assert running.kill_tree(grace=2) == 0  # the first process reaps them at an unknown time
         assert running.process.returncode is not None
         with pytest.raises(ProcessLookupError):
             os.killpg(running.pgid, 0)
 
 
 @pytest.mark.requirement("S12")
-def test_placeholders_are_nothing_to_git(bwrap, inside):
-    """What a command adds and commits in a repository is what it has made, and no more."""
+def test_placeholders_are_not_added_to_git(bwrap, inside):
+    """Only files that the command created are added and committed."""
     subprocess.run(["git", "init", "-q", str(inside)], check=True, timeout=30)  # noqa: S603, S607 - the git that is here
     script = (
         "echo x > own && git add -A && git -c user.name=a -c user.email=a@b commit -qm one && "

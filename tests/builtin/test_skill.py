@@ -1,4 +1,4 @@
-"""`use_skill`: what is read of a skill, what is run, and what never leaves its folder."""
+"""`use_skill`: reading skills, running their scripts, and staying inside their folders."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def write_skill(folder: Path, name: str = "pdf", *, more: str = "", **scripts: s
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Give a folder with two skills; the first has a script that says what it was given."""
+    """Return a folder with two skills; the first has a script that prints its arguments."""
     write_skill(tmp_path / "skills", echo__py=ECHO)
     write_skill(tmp_path / "skills", "csv")
     (tmp_path / "work").mkdir()
@@ -77,12 +77,12 @@ def given_to(seen: SkillObservation) -> Any:
     return json.loads(seen.text.splitlines()[0])[0]
 
 
-# --- what a model reads
+# --- output for the model
 
 
 @pytest.mark.requirement("C24", "B19")
-def test_what_models_are_told(folder: Path) -> None:
-    """The schema of the document, and a line for each skill."""
+def test_the_tool_definition_for_models(folder: Path) -> None:
+    """The specified schema, and a line for each skill."""
     tool = make(folder).as_function_tool()
     schema = tool.params_json_schema
     assert list(schema["properties"]) == [
@@ -104,7 +104,7 @@ def test_what_models_are_told(folder: Path) -> None:
 
 @pytest.mark.requirement("C24")
 async def test_info_and_references(folder: Path) -> None:
-    """A model reads what it needs, when it needs it."""
+    """A model reads only the files that it needs."""
     tool = make(folder).as_function_tool()
     outcome = await tool.call(None, '{"action": "get_info", "skill_name": "pdf"}')
     assert str(outcome.output).replace(str(folder), "…") == snapshot("""\
@@ -125,7 +125,7 @@ Like this.\
 
 
 @pytest.mark.requirement("C24")
-def test_what_is_not_there_is_answered_with_what_is(folder: Path) -> None:
+def test_an_unknown_name_lists_the_available_ones(folder: Path) -> None:
     """The nearest name comes first."""
     tool = make(folder)
     texts = [
@@ -169,8 +169,8 @@ def test_what_is_not_there_is_answered_with_what_is(folder: Path) -> None:
         "\udcff",
     ],
 )
-def test_no_name_leads_out_of_a_skill(folder: Path, name: str) -> None:
-    """Neither a path nor a link; what is hidden is not shown, a pipe not waited for."""
+def test_names_cannot_lead_out_of_a_skill(folder: Path, name: str) -> None:
+    """Paths and links are refused; hidden files are not shown, and pipes do not block."""
     place = folder / "pdf" / "references"
     (place / "outside.md").symlink_to("/etc/passwd")
     (place / "out").symlink_to("/etc")
@@ -188,7 +188,7 @@ def test_no_name_leads_out_of_a_skill(folder: Path, name: str) -> None:
 
 @pytest.mark.requirement("C24")
 def test_long_and_binary_references(folder: Path) -> None:
-    """What is shown is bounded, and says so."""
+    """The output is bounded, and a note states it."""
     (folder / "pdf" / "references" / "long.md").write_text("x" * 5_000)
     (folder / "pdf" / "references" / "image.png").write_bytes(b"\x89PNG\0\0")
     tool = make(folder, max_output=1_000)
@@ -228,8 +228,8 @@ HOSTILE = [
 
 @pytest.mark.requirement("C25", "S7")
 @pytest.mark.parametrize("text", HOSTILE)
-def test_arguments_arrive_as_they_are(folder: Path, text: str) -> None:
-    """No shell is between, and no argument is an option of the interpreter."""
+def test_arguments_are_passed_unchanged(folder: Path, text: str) -> None:
+    """There is no shell, and no argument is an option of the interpreter."""
     victim = folder.parent / "victim"
     text = text.format(victim)
     assert given_to(run(make(folder), "echo.py", [text, "last"])) == [text, "last"]
@@ -238,8 +238,8 @@ def test_arguments_arrive_as_they_are(folder: Path, text: str) -> None:
 
 
 @pytest.mark.requirement("C24", "C25")
-def test_arguments_as_one_text_are_split_at_blanks(folder: Path) -> None:
-    """Quotes hold words together; everything else is only text."""
+def test_arguments_in_one_string_are_split_at_spaces(folder: Path) -> None:
+    """Quotes group words; all other characters are plain text."""
     tool = make(folder)
     seen = run(tool, "echo", "a 'b c' \"d e\" ; rm -rf $(pwd) `id` # x > y")
     assert given_to(seen) == [
@@ -254,8 +254,8 @@ def test_arguments_as_one_text_are_split_at_blanks(folder: Path) -> None:
 
 @pytest.mark.requirement("C25")
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))))
-def test_shell_scripts_get_the_same(words: list[str]) -> None:
-    """Whatever it is that runs a script."""
+def test_shell_scripts_get_the_same_arguments(words: list[str]) -> None:
+    """Arguments do not depend on the interpreter."""
     folder = _shared()
     seen = run(make(folder), "args.sh", words)
     assert seen.exit_code == 0
@@ -281,7 +281,7 @@ def _shared() -> Path:
 
 @pytest.mark.requirement("C25")
 @pytest.mark.parametrize(
-    ("name", "content", "executable", "says"),
+    ("name", "content", "executable", "message"),
     [
         ("a.py", "import sys; print(sys.executable)", False, sys.executable),
         (
@@ -300,24 +300,24 @@ def _shared() -> Path:
         ("i.py", "import sys; print(repr(sys.stdin.read()))", False, "''"),
     ],
 )
-def test_what_runs_a_script(
-    tmp_path: Path, name: str, content: str, executable: bool, says: str
+def test_the_interpreter_of_a_script(
+    tmp_path: Path, name: str, content: str, executable: bool, message: str
 ) -> None:
-    """Its first line, its suffix, or itself; and how it ended is told."""
+    """The shebang, the suffix, or the file itself decides; the exit status is reported."""
     place = write_skill(tmp_path / "skills") / "scripts" / name
     place.write_text(content)
     place.chmod(0o755 if executable else 0o644)
     (tmp_path / "work").mkdir()
     seen = run(make(tmp_path / "skills"), name)
-    assert says in seen.text, seen.text
+    assert message in seen.text, seen.text
     assert seen.is_error == (seen.exit_code != 0)
 
 
 @pytest.mark.requirement("C25", "S12")
-def test_where_scripts_start_and_what_they_get(
+def test_the_directory_and_environment_of_scripts(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The working directory; no secret of this process; nothing compiled is left."""
+    """They start in the working directory, get no secrets, and leave no compiled files."""
     monkeypatch.setenv("MY_API_KEY", "sk-1")
     (folder / "pdf" / "scripts" / "lib.py").write_text("x = 1\n")
     (folder / "pdf" / "scripts" / "env.py").write_text(
@@ -333,8 +333,7 @@ def test_where_scripts_start_and_what_they_get(
 
 
 @pytest.mark.requirement("C25")
-def test_an_endless_script_is_ended_with_all_it_started(tmp_path: Path) -> None:
-    """The deadline holds for its children, too."""
+def test_a_timeout_ends_a_script_with_its_children(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     script = "sleep 1000 &\nsetsid sleep 1000 &\necho $! > pid\necho started\nsleep 1000\n"
     write_skill(tmp_path / "skills", slow__sh=script)
@@ -347,8 +346,8 @@ def test_an_endless_script_is_ended_with_all_it_started(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("C25")
-def test_what_a_script_leaves_running_is_not_waited_for(tmp_path: Path) -> None:
-    """A daemon that holds the output does not hold the call."""
+def test_background_processes_of_a_script_do_not_block_the_call(tmp_path: Path) -> None:
+    """A daemon can keep the output pipe open."""
     (tmp_path / "work").mkdir()
     script = "setsid sleep 1000 &\necho $! > pid\necho done\n"
     write_skill(tmp_path / "skills", daemon__sh=script)
@@ -367,7 +366,7 @@ def _alive(pid: str) -> bool:
 
 @pytest.mark.requirement("C25")
 def test_much_output_is_bounded(tmp_path: Path) -> None:
-    """The beginning and the end are what matters."""
+    """The beginning and the end are kept."""
     (tmp_path / "work").mkdir()
     script = "print('first'); print('é' * 3_000_000); print('last')"
     write_skill(tmp_path / "skills", much__py=script)
@@ -380,8 +379,8 @@ def test_much_output_is_bounded(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("C25")
-async def test_output_is_seen_while_the_script_runs(tmp_path: Path) -> None:
-    """The script goes on only after somebody has seen its first line."""
+async def test_output_is_streamed_while_the_script_runs(tmp_path: Path) -> None:
+    """The script only continues after its first line was read."""
     work = tmp_path / "work"
     work.mkdir()
     script = "echo first\nwhile [ ! -e seen ]; do sleep 0.01; done\necho second\n"
@@ -401,8 +400,8 @@ async def test_output_is_seen_while_the_script_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("C25")
-async def test_a_cancelled_call_ends_its_script_and_no_other(tmp_path: Path) -> None:
-    """Two calls share the executor, not their fate."""
+async def test_a_cancelled_call_ends_only_its_own_script(tmp_path: Path) -> None:
+    """Two calls share the executor."""
     work = tmp_path / "work"
     work.mkdir()
     script = "echo $$ > $1\nwhile [ ! -e go ]; do sleep 0.01; done\necho over\n"
@@ -427,8 +426,8 @@ async def test_a_cancelled_call_ends_its_script_and_no_other(tmp_path: Path) -> 
 
 
 @pytest.mark.requirement("C25")
-def test_closing_ends_what_runs(tmp_path: Path) -> None:
-    """And the call comes back."""
+def test_closing_ends_running_scripts(tmp_path: Path) -> None:
+    """The call returns."""
     (tmp_path / "work").mkdir()
     write_skill(tmp_path / "skills", wait__sh="echo here > here\nsleep 1000\n")
     tool = make(tmp_path / "skills")
@@ -455,8 +454,8 @@ TOOLS: list[SkillTool] = []
 
 
 @pytest.mark.requirement("C25")
-def test_closing_ends_what_is_just_being_started(tmp_path: Path) -> None:
-    """A script that `close` could not see yet would run until its timeout."""
+def test_closing_ends_a_script_that_is_being_started(tmp_path: Path) -> None:
+    """A script that `close` misses would run until its timeout."""
     (tmp_path / "work").mkdir()
     write_skill(tmp_path / "skills", wait__sh="sleep 1000\n")
     tool = make(tmp_path / "skills", sandbox=ClosedMeanwhile())
@@ -469,12 +468,12 @@ def test_closing_ends_what_is_just_being_started(tmp_path: Path) -> None:
     assert again.text == "Scripts cannot be run: this tool is closed."
 
 
-# --- what is protected
+# --- protection
 
 
 @pytest.mark.requirement("S12")
-def test_a_script_that_has_changed_is_not_run(folder: Path) -> None:
-    """Also one that came later, or a module beside it; a person adds the skill again."""
+def test_a_modified_script_is_not_run(folder: Path) -> None:
+    """This includes new scripts and imported modules; a user must add the skill again."""
     registry = SkillRegistry(folder)
     tool = SkillTool.create(skill_registry=registry, working_dir=folder.parent / "work")[0]
     scripts = folder / "pdf" / "scripts"
@@ -495,8 +494,8 @@ def test_a_script_that_has_changed_is_not_run(folder: Path) -> None:
 
 
 @pytest.mark.requirement("S12")
-def test_file_tools_are_told_what_not_to_write(tmp_path: Path) -> None:
-    """Skills in the workspace are read there, and not written."""
+def test_skills_are_read_only_for_file_tools(tmp_path: Path) -> None:
+    """Skills in the workspace can be read but not written."""
     write_skill(tmp_path / "my" / "skills")
     registry = SkillRegistry(tmp_path / "my" / "skills")
     assert registry.protected(tmp_path) == ("my/skills/pdf",)
@@ -511,7 +510,7 @@ def test_file_tools_are_told_what_not_to_write(tmp_path: Path) -> None:
 @pytest.mark.requirement("S12")
 @pytest.mark.external("bwrap")
 def test_a_confined_script_cannot_write_its_own_skill(tmp_path: Path) -> None:
-    """Not even where the skill is within what it may write."""
+    """This holds even if the skill is within its writable directories."""
     script = (
         "import os\n"
         "for name in ('SKILL.md', 'scripts/new.py'):\n"
@@ -530,8 +529,8 @@ def test_a_confined_script_cannot_write_its_own_skill(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("C25")
-def test_a_sandbox_that_cannot_be_had_is_said(folder: Path) -> None:
-    """Nothing is run with less than was asked for."""
+def test_an_unavailable_sandbox_is_reported(folder: Path) -> None:
+    """A script never runs with less confinement than requested."""
     with pytest.raises(UserError):
         make(folder, sandbox=Sandbox(level="required:moat"))
 
@@ -541,7 +540,7 @@ def test_a_sandbox_that_cannot_be_had_is_said(folder: Path) -> None:
 
 @pytest.mark.requirement("C18")
 def test_a_default_registry_with_skills_has_their_tool(folder: Path) -> None:
-    """Without skills there is nothing that it could do."""
+    """Without skills the tool would have no use."""
     with create_default_registry(SkillRegistry(folder)) as registry:
         assert "use_skill" in registry.get_tool_names()
     with create_default_registry() as registry:
@@ -550,7 +549,7 @@ def test_a_default_registry_with_skills_has_their_tool(folder: Path) -> None:
 
 @pytest.mark.requirement("C24")
 def test_finding_skills(tmp_path: Path) -> None:
-    """Those that cannot be used are told of, and do not stop the others."""
+    """Invalid skills are reported, and do not stop the others."""
     write_skill(tmp_path / "a" / "deep", "one")
     write_skill(tmp_path, "two")
     write_skill(tmp_path / "two" / "references", "inside")
@@ -576,7 +575,7 @@ def test_finding_skills(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("C24")
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         ("no front matter", "line 1"),
         ("---\nname: a\n", "is missing"),
@@ -590,18 +589,18 @@ def test_finding_skills(tmp_path: Path) -> None:
         (b"---\nname: a\ndescription: \xff\n---\n", "not UTF-8 at byte"),
     ],
 )
-def test_what_is_no_skill(tmp_path: Path, content: str | bytes, says: str) -> None:
-    """The file and what is wrong with it are named."""
+def test_an_invalid_skill_is_reported(tmp_path: Path, content: str | bytes, message: str) -> None:
+    """The message names the file and the problem."""
     data = content.encode() if isinstance(content, str) else content
     (tmp_path / "SKILL.md").write_bytes(data)
-    with pytest.raises(SkillError, match=says) as raised:
+    with pytest.raises(SkillError, match=message) as raised:
         SkillRegistry().add(tmp_path)
     assert "SKILL.md" in str(raised.value)
 
 
 @pytest.mark.requirement("S9")
-def test_a_pipe_in_place_of_a_skill_is_not_waited_for(tmp_path: Path) -> None:
-    """Neither is a link that leads out followed."""
+def test_a_pipe_in_place_of_a_skill_does_not_block(tmp_path: Path) -> None:
+    """A link that leads out is not followed either."""
     os.mkfifo(tmp_path / "SKILL.md")
     with pytest.raises(SkillError):
         SkillRegistry().add(tmp_path)
@@ -614,8 +613,8 @@ def test_a_pipe_in_place_of_a_skill_is_not_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("B93")
-def test_skills_may_bring_mcp_servers(tmp_path: Path) -> None:
-    """They are for the application to start; nothing does so by itself."""
+def test_skills_can_declare_mcp_servers(tmp_path: Path) -> None:
+    """Only the application can start them."""
     more = (
         "allowed-tools: Read, Bash(git add *) Write\n"
         "license: MIT\n"
@@ -644,7 +643,7 @@ def test_skills_may_bring_mcp_servers(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("C24")
 def test_parameters(folder: Path) -> None:
-    """What cannot work is said when the tool is made."""
+    """Invalid values are reported when the tool is created."""
     wrongs: list[dict[str, Any]] = [
         {},
         {"skills_dir": folder, "skill_registry": SkillRegistry()},
@@ -680,7 +679,7 @@ def test_parameters(folder: Path) -> None:
     ],
 )
 def test_front_matter_is_read_as_yaml(text: str) -> None:
-    """The values of JSON are what YAML has them be."""
+    """JSON values are parsed as YAML parses them."""
     assert read_front_matter(f"---\n{text}---\nbody\n") == (yaml.safe_load(text) or {}, "body")
 
 
@@ -701,8 +700,8 @@ _VALUES = st.recursive(
     st.dictionaries(st.text("abcxyz", min_size=1, max_size=5), _VALUES, min_size=1, max_size=4),
     st.booleans(),
 )
-def test_what_pyyaml_writes_is_read(fields: dict[str, Any], flow: bool) -> None:
-    """In its block and its flow style."""
+def test_output_of_pyyaml_is_read(fields: dict[str, Any], flow: bool) -> None:
+    """Both the block style and the flow style."""
     text = yaml.safe_dump(fields, default_flow_style=flow, allow_unicode=True, width=10_000)
     if flow:
         text, fields = f"top: {text}", {"top": fields}
@@ -713,8 +712,8 @@ def test_what_pyyaml_writes_is_read(fields: dict[str, Any], flow: bool) -> None:
 
 @pytest.mark.requirement("B93")
 @given(st.text("ab:- \n\t#'\"[]{},|>&*!\\01", max_size=60))
-def test_nothing_makes_the_reader_fail(text: str) -> None:
-    """A file from a stranger is read or refused."""
+def test_any_text_is_parsed_or_refused(text: str) -> None:
+    """Files of third parties must not crash the parser."""
     with contextlib.suppress(FrontMatterError):
         read_front_matter(f"---\n{text}\n---\n")
 
@@ -740,15 +739,15 @@ def test_nothing_makes_the_reader_fail(text: str) -> None:
         "a: b: c",
     ],
 )
-def test_what_is_no_json_is_refused(text: str) -> None:
-    """By the line, never guessed."""
+def test_values_that_are_not_json_are_refused(text: str) -> None:
+    """The message names the line."""
     with pytest.raises(FrontMatterError, match="line "):
         read_front_matter(f"---\n{text}\n---\n")
 
 
 @pytest.mark.requirement("B93")
-def test_front_matter_is_read_whoever_wrote_it() -> None:
-    """A byte order mark, line ends of Windows, and `no` that means no more than it says."""
+def test_front_matter_of_any_editor_is_read() -> None:
+    """A byte order mark, Windows line ends, and `no` as a string."""
     text = "\ufeff---\r\na: b\r\nc: no\r\nd: 2026-11-21\r\n---\r\nbody\r\n"
     assert read_front_matter(text) == ({"a": "b", "c": "no", "d": "2026-11-21"}, "body")
     with pytest.raises(FrontMatterError, match=r"line 3: a text that contains a colon .* quoted"):
@@ -756,8 +755,9 @@ def test_front_matter_is_read_whoever_wrote_it() -> None:
 
 
 @pytest.mark.requirement("B93")
-def test_skills_say_what_they_take(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without PyYAML the extra is named."""
+def test_a_missing_pyyaml_is_reported_with_the_extra(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(UserError, match=r"agents-tools\[skills\]"):
         SkillRegistry(folder)
@@ -802,8 +802,8 @@ def tar_info(name: str, kind: bytes, **facts: Any) -> tarfile.TarInfo:
 @pytest.mark.requirement("S30")
 @pytest.mark.parametrize("kind", ["zip", "tar", "tar.gz", "tar.bz2"])
 @pytest.mark.parametrize("prefix", ["", "new-1.0/", "./a/b/"])
-def test_a_skill_comes_out_of_an_archive(tmp_path: Path, kind: str, prefix: str) -> None:
-    """Wherever in it it is; only the permission to be executed is kept."""
+def test_a_skill_is_extracted_from_an_archive(tmp_path: Path, kind: str, prefix: str) -> None:
+    """It can be in a subdirectory; of the file modes, only the executable bit is kept."""
     archive = tmp_path / f"x.{kind}"
     script = f"{prefix}scripts/run.sh"
     if kind == "zip":
@@ -869,8 +869,8 @@ def _hostile() -> Iterable[Any]:
 
 @pytest.mark.requirement("S30")
 @pytest.mark.parametrize(("kind", "members"), list(_hostile()))
-def test_hostile_archives_leave_nothing(tmp_path: Path, kind: str, members: list[Any]) -> None:
-    """Paths that lead out, links, devices, clashes, bombs; and nothing half unpacked."""
+def test_hostile_archives_extract_no_file(tmp_path: Path, kind: str, members: list[Any]) -> None:
+    """Paths that lead out, links, devices, conflicts, bombs; and no partial extraction."""
     into = tmp_path / "in" / "skills"
     archive = tmp_path / "x"
     make_it: Any = zipped if kind == "zip" else tarred
@@ -885,8 +885,8 @@ def test_hostile_archives_leave_nothing(tmp_path: Path, kind: str, members: list
 
 
 @pytest.mark.requirement("S30")
-def test_a_link_does_not_carry_what_follows_it(tmp_path: Path) -> None:
-    """A link first, then a file through it."""
+def test_an_archive_cannot_write_through_its_own_link(tmp_path: Path) -> None:
+    """The link comes first, then a file through it."""
     outside = tmp_path / "outside"
     outside.mkdir()
     link = tar_info("a", tarfile.SYMTYPE, linkname=str(outside))
@@ -897,8 +897,8 @@ def test_a_link_does_not_carry_what_follows_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("S30")
-def test_bombs_are_stopped_by_what_comes_out(tmp_path: Path) -> None:
-    """A header that lies about the size, or is itself the bomb."""
+def test_archive_bombs_are_limited_by_their_real_output(tmp_path: Path) -> None:
+    """A header can report a wrong size, or be the bomb itself."""
     archive = zipped(tmp_path / "x.zip", ("SKILL.md", SKILL), ("bomb", bytes(5_000_000)))
     data = archive.read_bytes().replace(
         (5_000_000).to_bytes(4, "little"), (10).to_bytes(4, "little")
@@ -921,8 +921,8 @@ def test_bombs_are_stopped_by_what_comes_out(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("S30")
 @pytest.mark.parametrize("content", [b"", b"PK", b"PK\x03\x04 no", b"\x1f\x8b no", b"BZh no", b"x"])
-def test_what_is_no_archive(tmp_path: Path, content: bytes) -> None:
-    """Refused, with its name."""
+def test_a_file_that_is_not_an_archive(tmp_path: Path, content: bytes) -> None:
+    """The message names the file."""
     (tmp_path / "x.zip").write_bytes(content)
     with pytest.raises(UserError, match=r"x\.zip"):
         SkillRegistry().add_archive(tmp_path / "x.zip", into=tmp_path / "skills")
@@ -932,7 +932,7 @@ def test_what_is_no_archive(tmp_path: Path, content: bytes) -> None:
 
 @pytest.mark.requirement("S30")
 def test_archives_without_a_skill_or_with_several(tmp_path: Path) -> None:
-    """All skills of an archive, or none."""
+    """All skills of an archive are extracted, or none."""
     other = SKILL.replace(b"new", b"other")
     archive = zipped(tmp_path / "two.zip", ("a/SKILL.md", SKILL), ("b/SKILL.md", other))
     registry = SkillRegistry()
@@ -949,8 +949,8 @@ def test_archives_without_a_skill_or_with_several(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("S10", "S12")
-def test_what_runs_is_what_was_seen(tmp_path: Path) -> None:
-    """A script that somebody swaps all the time runs as it was added, or not at all."""
+def test_a_script_runs_as_it_was_added_or_not_at_all(tmp_path: Path) -> None:
+    """The script is replaced again and again during the calls."""
     write_skill(tmp_path / "skills", swap__sh="echo seen\n")
     script = tmp_path / "skills" / "pdf" / "scripts" / "swap.sh"
     seen, other = script.read_bytes(), b"echo other\n"

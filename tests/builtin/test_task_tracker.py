@@ -1,4 +1,4 @@
-"""`task_tracker`: the list of tasks, and that it outlives whatever happens to the program."""
+"""`task_tracker`: the task list, and its persistence."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def titles(seen: TaskTrackerObservation) -> list[str]:
 
 
 @pytest.mark.requirement("B90")
-async def test_what_a_model_reads() -> None:
-    """The list in order, with what is done; two tasks at once are advised against."""
+async def test_the_text_for_the_model() -> None:
+    """The list in order with each status; two tasks in progress at once get a warning."""
     tool = TaskTrackerTool.create()[0].as_function_tool()
     given = {
         "command": "plan",
@@ -76,8 +76,8 @@ Saved 4 tasks: 1 done, 2 in progress.
         ("DONE", "done"),
     ],
 )
-async def test_models_use_other_words(word: str, status: str) -> None:
-    """A status that is understood needs no second try."""
+async def test_synonyms_of_a_status_are_accepted(word: str, status: str) -> None:
+    """The model needs no second attempt."""
     tool = TaskTrackerTool.create()[0].as_function_tool()
     given = {"command": "plan", "tasks": [{"title": "a", "status": word}]}
     outcome = await tool.call(None, json.dumps(given))
@@ -87,7 +87,7 @@ async def test_models_use_other_words(word: str, status: str) -> None:
 
 
 @pytest.mark.requirement("B90")
-def test_the_list_has_another_name() -> None:
+def test_the_list_argument_has_another_name() -> None:
     """Some programs call it `task_list`."""
     action = TaskTrackerAction.model_validate({"command": "plan", "task_list": [{"title": "a"}]})
     assert titles(TaskTrackerExecutor()(action)) == ["a"]
@@ -104,8 +104,8 @@ def test_the_list_has_another_name() -> None:
         {"command": "drop"},
     ],
 )
-async def test_what_is_no_list_of_tasks_is_refused(given: dict[str, object]) -> None:
-    """And the list stays as it was."""
+async def test_an_invalid_task_list_is_refused(given: dict[str, object]) -> None:
+    """The stored list does not change."""
     tool = TaskTrackerTool.create()[0]
     tool(plan("kept"))
     outcome = await tool.as_function_tool().call(None, json.dumps(given))
@@ -114,8 +114,8 @@ async def test_what_is_no_list_of_tasks_is_refused(given: dict[str, object]) -> 
 
 
 @pytest.mark.requirement("B90")
-def test_plan_needs_tasks_and_view_takes_none() -> None:
-    """Neither empties a list by mistake; an empty list does."""
+def test_plan_requires_tasks_and_view_accepts_none() -> None:
+    """A missing list must not clear the tasks; an empty one does."""
     executor = TaskTrackerExecutor()
     executor(plan("a"))
     refused = executor(TaskTrackerAction(command="plan"))
@@ -129,8 +129,8 @@ def test_plan_needs_tasks_and_view_takes_none() -> None:
 
 
 @pytest.mark.requirement("B19")
-def test_hints() -> None:
-    """Not destructive, no open world."""
+def test_annotations() -> None:
+    """Not destructive, closed-world."""
     hints = TaskTrackerTool.create()[0].annotations
     assert hints is not None
     assert (hints.read_only, hints.destructive, hints.open_world) == (False, False, False)
@@ -138,7 +138,7 @@ def test_hints() -> None:
 
 @pytest.mark.requirement("B90")
 def test_parameters(tmp_path: Path) -> None:
-    """What cannot work is said when the tool is made."""
+    """Invalid values are reported when the tool is created."""
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="expected a directory"):
         TaskTrackerTool.create(save_dir=tmp_path / "file")
@@ -154,7 +154,7 @@ def test_parameters(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("B90")
 def test_the_list_survives_a_restart(tmp_path: Path) -> None:
-    """Another program goes on where one ended; nobody else can read it."""
+    """A new program continues with the list; other users cannot read it."""
     TaskTrackerExecutor(tmp_path / "new" / "dir")(plan("a", "ü"))
     file = tmp_path / "new" / "dir" / "tasks.json"
     assert file.stat().st_mode & 0o777 == 0o600
@@ -183,8 +183,8 @@ def test_the_list_survives_a_restart(tmp_path: Path) -> None:
         b"[" * 100_000,
     ],
 )
-def test_a_file_that_cannot_be_read_is_kept_and_told_of(tmp_path: Path, content: bytes) -> None:
-    """A later version, or half a file, is somebody's work: it is not written over."""
+def test_an_unreadable_file_is_kept_and_reported(tmp_path: Path, content: bytes) -> None:
+    """A file of a later version, or a damaged one, must not be overwritten."""
     (tmp_path / "tasks.json").write_bytes(content)
     seen = TaskTrackerExecutor(tmp_path)(plan("new"))
     assert seen.warning is not None
@@ -198,8 +198,8 @@ def test_a_file_that_cannot_be_read_is_kept_and_told_of(tmp_path: Path, content:
 
 @pytest.mark.requirement("S9", "S11")
 @pytest.mark.parametrize("kind", ["link", "dangling", "pipe", "directory"])
-def test_what_is_no_file_is_put_aside(tmp_path: Path, kind: str) -> None:
-    """A link that was planted is neither read nor written through; a pipe never waits."""
+def test_a_path_that_is_not_a_file_is_moved_away(tmp_path: Path, kind: str) -> None:
+    """A planted link is neither read nor written through; a pipe does not block."""
     other = tmp_path / "other"
     other.write_text("{}")
     place = tmp_path / "dir" / "tasks.json"
@@ -219,10 +219,10 @@ def test_what_is_no_file_is_put_aside(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.requirement("B90", "F37")
-def test_a_list_that_cannot_be_saved_stays_as_it_was(
+def test_a_list_that_cannot_be_saved_is_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk is full; the model is told, and nothing is left behind."""
+    """On a full disk the model gets an error, and no temporary file is left."""
     executor = TaskTrackerExecutor(tmp_path)
     executor(plan("old"))
 
@@ -239,8 +239,8 @@ def test_a_list_that_cannot_be_saved_stays_as_it_was(
 
 
 @pytest.mark.requirement("B90")
-def test_many_trackers_on_one_list_leave_a_whole_one(tmp_path: Path) -> None:
-    """Whoever is last wins, with all of its tasks."""
+def test_concurrent_trackers_leave_a_consistent_list(tmp_path: Path) -> None:
+    """The last writer wins, with all of its tasks."""
     lists = [[f"{name}{at}" for at in range(50)] for name in "abcd"]
 
     def work(own: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""The session that commands run in: what it keeps, how it ends, and what it never does."""
+"""The terminal session: its state, its end, and its limits."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def model_text(observation: TerminalObservation) -> str:
     return str(observation.__tool_result__().content)
 
 
-# --- what is kept, and what is told
+# --- state and results
 
 
-def test_it_keeps_its_state(shell: Shell, tmp_path: Path) -> None:
-    """A session is one bash: directory, variables, functions, traps and options stay."""
+def test_a_session_keeps_its_state(shell: Shell, tmp_path: Path) -> None:
+    """A session is one bash: directory, variables, functions, traps and options persist."""
     (tmp_path / "inner").mkdir()
     moved = shell.run("cd inner; one=1; export two=2; f() { echo f$1; }; trap 'echo usr' USR1")
     assert moved.working_dir == str(tmp_path / "inner")
@@ -63,15 +63,15 @@ def test_it_keeps_its_state(shell: Shell, tmp_path: Path) -> None:
 
 @pytest.mark.requirement("B58")
 @pytest.mark.parametrize("code", [0, 1, 42, 255])
-def test_it_gives_the_exit_code(shell: Shell, code: int) -> None:
-    """An exit code is a result, and no error of the tool."""
+def test_the_exit_code_is_returned(shell: Shell, code: int) -> None:
+    """An exit code is a result, not an error of the tool."""
     seen = shell.run(f"(exit {code})")
     assert (seen.exit_code, seen.is_error, seen.text) == (code, False, "")
     assert shell.text("echo $?") == f"{code}\n"
 
 
-def test_what_a_model_reads(shell: Shell) -> None:
-    """The output stays as it is for programs; a model reads below it what else there is."""
+def test_the_text_for_the_model_adds_details_to_the_output(shell: Shell) -> None:
+    """Programs get the output unchanged; the model reads the details below it."""
     assert model_text(shell.run("echo hi")) == "hi\n"
     assert model_text(shell.run("true")) == "[no output]"
     failed = shell.run("echo hi; false")
@@ -79,8 +79,8 @@ def test_what_a_model_reads(shell: Shell) -> None:
     assert model_text(failed) == "hi\n[exit code 1]"
 
 
-def test_it_says_the_rest_of_what_there_is_to_know(shell: Shell) -> None:
-    """Level, duration and command are in the observation, which has a JSON form."""
+def test_the_observation_has_level_duration_and_command(shell: Shell) -> None:
+    """It is JSON-compatible."""
     seen = shell.run("echo hi")
     assert seen.sandbox == "process"
     assert seen.command == "echo hi"
@@ -89,20 +89,20 @@ def test_it_says_the_rest_of_what_there_is_to_know(shell: Shell) -> None:
 
 
 @pytest.mark.requirement("S19")
-def test_no_escape_codes_tabs_and_long_lines_as_they_are(shell: Shell) -> None:
-    """Others gave bracketed-paste codes, tabs as spaces, and lines wrapped at 256 columns."""
+def test_output_has_no_escape_codes_and_keeps_tabs_and_long_lines(shell: Shell) -> None:
+    """Other tools returned bracketed-paste codes, spaces for tabs, and lines wrapped at 256 columns."""
     line = "x" * 20_000
     assert shell.text(f"printf 'a\\tb\\n'; echo {line}") == f"a\tb\n{line}\n"
     assert shell.text(r"printf '\033[?2004h\033[1;31mred\033[0m\033]0;title\a\000\r\n'") == "red\n"
 
 
 def test_a_progress_bar_shows_its_last_state(shell: Shell) -> None:
-    """Carriage returns do what they do on a terminal."""
+    """Carriage returns work as on a terminal."""
     assert shell.text(r"printf '10%%\r50%%\r100%%\nabc\bX\n'") == "100%\nabX\n"
 
 
 def test_unicode(shell: Shell) -> None:
-    """Any language goes in and out; what is no UTF-8 is replaced."""
+    """Any language can be sent and received; invalid UTF-8 is replaced."""
     assert shell.text("echo 'grüße 你好 🎉'") == "grüße 你好 🎉\n"
     assert shell.text(r"printf 'a\xff\xc3b\n'") == "a\ufffd\ufffdb\n"
 
@@ -132,7 +132,7 @@ def test_unicode(shell: Shell) -> None:
 def test_a_command_of_any_kind_leaves_the_session_usable(
     shell: Shell, command: str, code: int, text: str | None
 ) -> None:
-    """Syntax errors, open quotes and jumps out of nothing end with the command."""
+    """Syntax errors, open quotes and stray jumps end with the command."""
     seen = shell.run(command)
     assert seen.exit_code == code
     assert text is None or seen.text == text
@@ -140,28 +140,28 @@ def test_a_command_of_any_kind_leaves_the_session_usable(
 
 
 @pytest.mark.parametrize("name", ["printf", "eval", "exec", "cd", "jobs", "set", "trap", "unset"])
-def test_functions_may_stand_in_front_of_builtins(shell: Shell, name: str) -> None:
-    """What the session itself uses cannot be taken from it."""
+def test_functions_can_hide_builtins(shell: Shell, name: str) -> None:
+    """Commands of the session itself keep working."""
     shell.run(f"{name}() {{ echo mine; }}")
     assert shell.text(name) == "mine\n"
     assert shell.run(f"{name}; false").exit_code == 1
 
 
-def test_the_one_name_that_is_taken(shell: Shell) -> None:
-    """A function that hides `builtin` would hide all others: it is refused, with the reason."""
+def test_a_function_named_builtin_is_refused(shell: Shell) -> None:
+    """It would hide all others, and the message states this."""
     seen = shell.run("builtin() { :; }")
     assert seen.is_error
     assert "Rename it" in seen.text
 
 
 def test_aliases_work_from_the_next_command_on(shell: Shell) -> None:
-    """As in any bash that a person uses."""
+    """Bash expands aliases when it reads a command."""
     shell.run("alias greet='echo hello'")
     assert shell.text("greet you") == "hello you\n"
 
 
-def test_options_that_are_set_stay_set(shell: Shell) -> None:
-    """Tracing shows the commands of the model and nothing of the session's own."""
+def test_shell_options_persist(shell: Shell) -> None:
+    """Tracing shows the commands of the model and not those of the session."""
     assert shell.text("set -x; echo a") == "++ echo a\na\n"
     assert shell.text("echo b") == "++ echo b\nb\n"
     assert shell.text("set +x") == "++ set +x\n"
@@ -171,7 +171,7 @@ def test_options_that_are_set_stay_set(shell: Shell) -> None:
 
 
 def test_set_e_ends_the_session_at_the_first_failure(shell: Shell) -> None:
-    """`set -e` stops a script where it says so; the call tells, and the next command works."""
+    """The call reports it, and the next command works."""
     seen = shell.run("export kept=1; set -e; false; echo not reached")
     assert (seen.exit_code, seen.text) == (1, "")
     assert "the session has ended" in seen.notes[0]
@@ -179,7 +179,7 @@ def test_set_e_ends_the_session_at_the_first_failure(shell: Shell) -> None:
 
 
 def test_exec_can_redirect_and_replace(shell: Shell, tmp_path: Path) -> None:
-    """The shell may redirect itself for good, or become another program."""
+    """The shell can redirect its own streams, or become another program."""
     shell.run("exec 5>&1 >out.txt")
     assert shell.text("echo to the file") == ""
     assert shell.text("exec >&5; cat out.txt") == "to the file\n"
@@ -188,8 +188,8 @@ def test_exec_can_redirect_and_replace(shell: Shell, tmp_path: Path) -> None:
     assert shell.text("echo fine") == "fine\n"
 
 
-def test_the_session_may_stand_in_a_removed_directory(shell: Shell, tmp_path: Path) -> None:
-    """Neither the session nor a new one after it minds."""
+def test_the_current_directory_can_be_removed(shell: Shell, tmp_path: Path) -> None:
+    """The session and a new one after it still work."""
     shell.run("mkdir gone; cd gone; rmdir ../gone")
     assert shell.text("echo here") == "here\n"
     shell.run("exit 1")
@@ -199,12 +199,12 @@ def test_the_session_may_stand_in_a_removed_directory(shell: Shell, tmp_path: Pa
 
 
 def test_a_command_of_a_megabyte(shell: Shell) -> None:
-    """A long command arrives whole, while bash reads it."""
+    """A long command arrives complete, while bash reads it."""
     assert shell.text(f": {'x' * 1_000_000}; echo whole") == "whole\n"
 
 
-def test_what_cannot_be_sent_is_refused(shell: Shell) -> None:
-    """A NUL would cut the command in two."""
+def test_a_command_with_a_nul_is_refused(shell: Shell) -> None:
+    """It would cut the command in two."""
     seen = shell.run("echo a\0b")
     assert seen.is_error
     assert "NUL" in seen.text
@@ -215,7 +215,7 @@ def test_what_cannot_be_sent_is_refused(shell: Shell) -> None:
 
 
 def test_exit_is_reported_at_once_and_the_next_command_works(shell: Shell, tmp_path: Path) -> None:
-    """Others hang for 30 s, and give -1 for every command after it."""
+    """Other tools hang for 30 s, and return -1 for every command after it."""
     seen = shell.run("cd /usr; export one='a b'; two=2; echo a; exit 3")
     assert (seen.exit_code, seen.text, seen.is_error) == (3, "a\n", False)
     assert "starts a new one in /usr, with the exported variables" in seen.notes[0]
@@ -223,7 +223,7 @@ def test_exit_is_reported_at_once_and_the_next_command_works(shell: Shell, tmp_p
 
 
 def test_a_trap_at_exit_runs(shell: Shell, tmp_path: Path) -> None:
-    """A user's own trap takes the place of the session's, which then knows less."""
+    """A trap of the user replaces that of the session, which then knows less."""
     seen = shell.run("trap 'echo bye' EXIT; exit 5")
     assert seen.exit_code == 5
     assert seen.text.endswith("bye\n")
@@ -233,8 +233,8 @@ def test_a_trap_at_exit_runs(shell: Shell, tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("F16")
-def test_a_session_that_is_killed_is_noticed_at_once(shell: Shell) -> None:
-    """In the middle of a command, and between two."""
+def test_a_killed_session_is_detected_at_once(shell: Shell) -> None:
+    """The kill comes during a command, or between two."""
     shell.run("cd /usr")
     killed = shell.run("kill -KILL $$; sleep 600")
     assert (killed.exit_code, killed.is_error) == (137, True)
@@ -249,8 +249,8 @@ def test_a_session_that_is_killed_is_noticed_at_once(shell: Shell) -> None:
     assert "killed by" in after.notes[0]
 
 
-def test_reset_starts_anew(shell: Shell, tmp_path: Path) -> None:
-    """Nothing is kept, and what runs is ended."""
+def test_reset_starts_a_new_session(shell: Shell, tmp_path: Path) -> None:
+    """No state persists, and running commands are ended."""
     shell.run("cd /usr; export one=1; sleep 300 & echo")
     seen = shell.run("echo $one; pwd; jobs", reset=True)
     assert seen.text == f"\n{tmp_path}\n"
@@ -258,11 +258,11 @@ def test_reset_starts_anew(shell: Shell, tmp_path: Path) -> None:
     assert shell.run("", reset=True).exit_code == 0
 
 
-# --- what takes long
+# --- long commands
 
 
 def test_a_timeout_ends_the_command_and_not_the_session(shell: Shell) -> None:
-    """Others lost the next command after a timeout, four times of four: here, none of twenty."""
+    """Other tools lost the next command after a timeout; here none of twenty is lost."""
     shell.run("kept=1")
     for turn in range(20):
         seen = shell.run("echo begun; sleep 60", timeout=0.05)
@@ -282,8 +282,8 @@ def test_a_timeout_ends_the_command_and_not_the_session(shell: Shell) -> None:
         "python3 -c 'import time; time.sleep(600)'",
     ],
 )
-def test_what_a_timeout_stops_is_stopped(shell: Shell, command: str) -> None:
-    """Loops of the shell itself, pipelines and functions end by C-c, as for a person."""
+def test_a_timeout_stops_the_whole_command(shell: Shell, command: str) -> None:
+    """Ctrl-C ends loops of the shell, pipelines and functions, as in an interactive shell."""
     shell.run("kept=1")
     seen = shell.run(command, timeout=0.2)
     assert seen.timed_out
@@ -291,15 +291,15 @@ def test_what_a_timeout_stops_is_stopped(shell: Shell, command: str) -> None:
 
 
 @pytest.mark.requirement("F15")
-def test_a_shell_that_cannot_be_interrupted_is_given_up(shell: Shell) -> None:
-    """Then the session is ended with it, and the call says so."""
+def test_a_shell_that_cannot_be_interrupted_is_ended(shell: Shell) -> None:
+    """The session ends with it, and the call reports that."""
     seen = shell.run("trap '' INT; while :; do :; done", timeout=0.1)
     assert (seen.exit_code, seen.timed_out) == (124, True)
     assert "so the session was" in seen.notes[0]
     assert shell.text("echo fine") == "fine\n"
 
 
-def test_the_call_returns_while_the_command_goes_on(shell: Shell) -> None:
+def test_the_call_returns_while_the_command_continues(shell: Shell) -> None:
     """Without a timeout nothing is killed: the model waits, types, or stops it."""
     shell.soft_timeout = 0.2
     begun = shell.run("echo begun; read -t 60 line < <(sleep 60); echo done")
@@ -317,8 +317,8 @@ def test_the_call_returns_while_the_command_goes_on(shell: Shell) -> None:
     assert shell.text("echo fine") == "fine\n"
 
 
-def test_an_empty_command_waits_for_the_rest(shell: Shell, tmp_path: Path) -> None:
-    """Each call gives what is new."""
+def test_an_empty_command_waits_for_more_output(shell: Shell, tmp_path: Path) -> None:
+    """Each call returns only the new output."""
     shell.soft_timeout = 0.2
     shell.run("echo one; until [ -e go ]; do sleep 0.01; done; echo two")
     shell.soft_timeout = 15
@@ -327,8 +327,8 @@ def test_an_empty_command_waits_for_the_rest(shell: Shell, tmp_path: Path) -> No
     assert (seen.text, seen.exit_code, seen.running) == ("two\n", 0, False)
 
 
-def test_a_command_goes_on_while_nobody_calls(shell: Shell, tmp_path: Path) -> None:
-    """What it writes is read between calls: more than a pipe holds does not stop it."""
+def test_a_command_runs_between_calls(shell: Shell, tmp_path: Path) -> None:
+    """Its output is read between calls, so more than a pipe buffer does not block it."""
     shell.soft_timeout = 0.2
     assert shell.run("sleep 0.5; seq 1 200000; touch done; sleep 300").running
     until((tmp_path / "done").exists)
@@ -338,7 +338,7 @@ def test_a_command_goes_on_while_nobody_calls(shell: Shell, tmp_path: Path) -> N
 
 
 def test_jobs_in_the_background_are_listed_and_ended(shell: Shell, tmp_path: Path) -> None:
-    """They do not hold a call open, write while nobody calls, and end with the session."""
+    """They do not block a call, can write between calls, and end with the session."""
     seen = shell.run("(seq 1 200000; touch done; sleep 300) &")
     assert len(seen.background) == 1
     assert "Running" in seen.background[0]
@@ -353,8 +353,8 @@ def test_jobs_in_the_background_are_listed_and_ended(shell: Shell, tmp_path: Pat
 # --- input
 
 
-def test_a_command_may_read_all_of_its_input(shell: Shell) -> None:
-    """The session's own channel is out of its reach."""
+def test_a_command_can_read_all_of_its_input(shell: Shell) -> None:
+    """It cannot reach the control channel of the session."""
     assert shell.run("cat").running
     assert shell.text("one line", is_input=True) == "one line\n"
     ended = shell.run("C-d", is_input=True)
@@ -363,8 +363,8 @@ def test_a_command_may_read_all_of_its_input(shell: Shell) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/syscall").exists(), reason="it cannot be seen")
-def test_a_program_that_waits_for_input_is_seen(shell: Shell) -> None:
-    """The call returns with the prompt, and does not wait for its timeout."""
+def test_a_program_that_waits_for_input_is_detected(shell: Shell) -> None:
+    """The call returns with the prompt before its timeout."""
     shell.soft_timeout = 60
     asked = shell.run("read -p 'name? ' name; echo hello $name")
     assert (asked.text, asked.waits_for_input, asked.running) == ("name? ", True, True)
@@ -372,7 +372,7 @@ def test_a_program_that_waits_for_input_is_seen(shell: Shell) -> None:
 
 
 def test_a_python_prompt(shell: Shell) -> None:
-    """Programs find a terminal on their input."""
+    """The input of programs is a terminal."""
     shell.soft_timeout = 5
     assert shell.text("python3 -q").endswith(">>> ")
     assert shell.text("6 * 7", is_input=True) == "42\n>>> "
@@ -380,7 +380,7 @@ def test_a_python_prompt(shell: Shell) -> None:
 
 
 def test_a_password_prompt_on_the_terminal_itself(shell: Shell) -> None:
-    """Programs that open the terminal by its name get what is typed."""
+    """Programs that open the terminal by its name receive the input."""
     code = "import getpass; print(len(getpass.getpass()))"
     asked = shell.run(f"python3 -c '{code}'")
     assert "Password:" in asked.text
@@ -388,7 +388,7 @@ def test_a_password_prompt_on_the_terminal_itself(shell: Shell) -> None:
 
 
 def test_long_and_multi_line_input(shell: Shell) -> None:
-    """A terminal takes lines of 4,095 bytes: longer ones are handed over in pieces."""
+    """A terminal accepts lines of 4,095 bytes: longer ones are sent in parts."""
     shell.run("cat > got.txt")
     line = "y" * 30_000
     shell.run(f"first\n{line}\nlast", is_input=True)
@@ -396,8 +396,8 @@ def test_long_and_multi_line_input(shell: Shell) -> None:
     assert shell.text("wc -lc < got.txt").split() == ["3", "30012"]
 
 
-def test_control_z_stops_and_the_job_can_go_on(shell: Shell) -> None:
-    """Job control is that of a person's bash."""
+def test_control_z_stops_a_job_that_can_be_resumed(shell: Shell) -> None:
+    """Job control works as in an interactive bash."""
     shell.soft_timeout = 0.2
     shell.run("sleep 300")
     stopped = shell.run("C-z", is_input=True)
@@ -407,8 +407,8 @@ def test_control_z_stops_and_the_job_can_go_on(shell: Shell) -> None:
     assert shell.run("kill %1; wait; true").background == []
 
 
-def test_input_without_a_program(shell: Shell) -> None:
-    """It is refused, as the next command would swallow it."""
+def test_input_without_a_running_program_is_refused(shell: Shell) -> None:
+    """The next command would read it."""
     for action in ({"command": "yes", "is_input": True}, {"command": "C-c"}):
         seen = shell(TerminalAction.model_validate(action))
         assert seen.is_error
@@ -419,17 +419,17 @@ def test_input_without_a_program(shell: Shell) -> None:
     "command", ["less text", "more text", "man -P less true", "git log", "git diff --no-index a b"]
 )
 def test_pagers_do_not_hang(shell: Shell, tmp_path: Path, command: str) -> None:
-    """Others have the session captured by a pager."""
+    """In other tools a pager blocks the session."""
     (tmp_path / "text").write_text("line\n" * 500)
     seen = shell.run(command)
     assert not seen.running
 
 
-# --- a queue, and ends from outside
+# --- concurrent calls and cancellation
 
 
-def test_calls_at_once_are_run_one_after_the_other(shell: Shell) -> None:
-    """One session has one command at a time, in the order of the calls."""
+def test_concurrent_calls_run_one_after_the_other(shell: Shell) -> None:
+    """One session runs one command at a time, in the order of the calls."""
     seen: list[str] = []
     threads = [
         threading.Thread(target=lambda i=i: seen.append(shell.text(f"sleep 0.01; echo {i}")))
@@ -443,7 +443,7 @@ def test_calls_at_once_are_run_one_after_the_other(shell: Shell) -> None:
 
 
 def test_an_interrupt_ends_the_command_and_not_the_session(shell: Shell, tmp_path: Path) -> None:
-    """`interrupt` comes from another thread, and the call returns soon."""
+    """`interrupt` is called from another thread, and the call returns soon."""
     shell.run("kept=1")
     seen: list[TerminalObservation] = []
     thread = threading.Thread(target=lambda: seen.append(shell.run("touch begun; sleep 60")))
@@ -458,7 +458,7 @@ def test_an_interrupt_ends_the_command_and_not_the_session(shell: Shell, tmp_pat
 
 
 def test_closing_ends_a_running_call(shell: Shell, tmp_path: Path) -> None:
-    """Nobody hangs, and nothing can be run afterwards."""
+    """No caller hangs, and further commands are refused."""
     seen: list[TerminalObservation] = []
     thread = threading.Thread(target=lambda: seen.append(shell.run("touch begun; sleep 60")))
     thread.start()
@@ -470,11 +470,11 @@ def test_closing_ends_a_running_call(shell: Shell, tmp_path: Path) -> None:
         shell.run("true")
 
 
-# --- how it is made
+# --- creation
 
 
 @pytest.mark.requirement("B54")
-def test_the_tool_can_be_made_without_anything(tmp_path: Path) -> None:
+def test_the_tool_can_be_created_without_arguments(tmp_path: Path) -> None:
     """No conversation is needed, and no process is started."""
     tool = BashTool.create()[0]
     assert BashTool is TerminalTool
@@ -485,7 +485,7 @@ def test_the_tool_can_be_made_without_anything(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("B51")
 def test_the_directory_comes_from_the_conversation(tmp_path: Path) -> None:
-    """Unless one is given."""
+    """An explicit directory has priority."""
 
     class Workspace:
         working_dir = str(tmp_path)
@@ -500,7 +500,7 @@ def test_the_directory_comes_from_the_conversation(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("B61", "B58")
 def test_tools_can_share_an_executor(shell: Shell) -> None:
-    """They see the same session."""
+    """They use the same session."""
     one, two = (TerminalTool.create(executor=shell)[0] for _ in range(2))
     one(TerminalAction(command="shared=1"))
     assert two(TerminalAction(command="echo $shared")).text == "1\n"
@@ -508,7 +508,7 @@ def test_tools_can_share_an_executor(shell: Shell) -> None:
 
 @pytest.mark.requirement("B19", "B20", "C19")
 def test_annotations_and_schema(tmp_path: Path) -> None:
-    """It changes things, reaches everywhere, and says how risky it is."""
+    """The tool is destructive and open-world, and has a risk argument."""
     tool = TerminalTool.create(working_dir=tmp_path)[0]
     hints = tool.annotations
     assert hints is not None
@@ -530,16 +530,16 @@ def test_annotations_and_schema(tmp_path: Path) -> None:
     assert json.dumps(described)
 
 
-def test_limits_are_checked_when_it_is_made() -> None:
-    """A mistake is told where it is made."""
+def test_limits_are_validated_at_creation() -> None:
+    """The error is raised where the mistake is."""
     with pytest.raises(UserError, match="soft_timeout=0"):
         TerminalExecutor(soft_timeout=0)
 
 
-def test_without_bash_the_first_command_says_so(
+def test_without_bash_the_first_command_reports_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The tool can be made anywhere, as on Windows; it is the command that cannot be run."""
+    """The tool can be created anywhere, such as on Windows; only commands fail."""
     monkeypatch.setenv("PATH", str(tmp_path))
     shell = Shell(tmp_path)
     with pytest.raises(ToolError, match="bash was not found"):

@@ -1,4 +1,4 @@
-"""The terminal under what goes wrong: bombs, floods, deaths, many sessions at once."""
+"""The terminal under faults: fork bombs, floods, crashes, many sessions at once."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ shell.close()
         ("head -c 50000000 /dev/urandom", 50_000_000),
     ],
 )
-def test_a_flood_takes_little_memory(tmp_path: Path, command: str, size: int) -> None:
+def test_a_flood_uses_little_memory(tmp_path: Path, command: str, size: int) -> None:
     """100 MB, a line of 300 MB and noise; head and tail are shown, all is in a file."""
     grown, shown, kept, code = map(int, in_subprocess(MEASURED, command, str(tmp_path)))
     assert grown <= 32 << 20
@@ -113,8 +113,8 @@ def test_a_flood_takes_little_memory(tmp_path: Path, command: str, size: int) ->
 
 
 @pytest.mark.requirement("S29")
-def test_an_output_beyond_what_is_kept(tmp_path: Path) -> None:
-    """A command that never stops writing gives the call back."""
+def test_an_output_over_the_file_limit(tmp_path: Path) -> None:
+    """A command that never stops writing does not block the call."""
     executor = TerminalExecutor(tmp_path, max_file=5_000_000)
     seen = executor(TerminalAction(command="yes"))
     assert seen.running
@@ -129,7 +129,7 @@ def test_an_output_beyond_what_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("F15")
-def test_a_command_that_ignores_every_request(run: Run, tmp_path: Path) -> None:
+def test_a_command_that_ignores_signals_is_killed(run: Run, tmp_path: Path) -> None:
     """SIGINT and SIGTERM are ignored, and a child keeps the pipe: ended after the grace."""
     code = (
         "import signal, subprocess, time; "
@@ -142,16 +142,16 @@ def test_a_command_that_ignores_every_request(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("F15")
-def test_a_child_that_holds_the_pipe_does_not_hold_the_call(run: Run) -> None:
-    """The call ends with the command, and not with the last that could write."""
+def test_a_child_that_holds_the_pipe_does_not_block_the_call(run: Run) -> None:
+    """The call ends with the command, not with the last writer."""
     seen = run("(setsid sleep 4712 &); echo done")
     assert (seen.text, seen.running) == ("done\n", False)
 
 
 @pytest.mark.requirement("F14")
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_thousand_children_and_daemons_are_gone(tmp_path: Path, level: str) -> None:
-    """Whatever they did to get away."""
+def test_a_thousand_children_and_daemons_are_ended(tmp_path: Path, level: str) -> None:
+    """They try to detach in several ways."""
     if not available(level):
         pytest.skip(f"{level} cannot be had here")
     executor = TerminalExecutor(tmp_path, sandbox=Sandbox(level=level))
@@ -180,8 +180,8 @@ def test_a_process_limit_stops_a_fork_bomb(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("S29")
-def test_limits_reach_the_commands(tmp_path: Path) -> None:
-    """Those of the executor take the place of the sandbox's."""
+def test_limits_apply_to_commands(tmp_path: Path) -> None:
+    """Limits of the executor replace those of the sandbox."""
     executor = TerminalExecutor(tmp_path, limits=Limits(open_files=77, file_size=1 << 20))
     assert executor(TerminalAction(command="ulimit -n")).text == "77\n"
     seen = executor(TerminalAction(command="head -c 3000000 /dev/zero > big; wc -c < big"))
@@ -279,8 +279,8 @@ def test_every_level_has_the_same_session(tmp_path: Path, level: str) -> None:
     executor.close()
 
 
-def test_what_is_made_has_the_usual_permissions(run: Run, tmp_path: Path) -> None:
-    """The mask is that of this program."""
+def test_created_files_have_the_usual_permissions(run: Run, tmp_path: Path) -> None:
+    """The umask is that of this program."""
     run("touch file; mkdir directory")
     before = os.umask(0)
     os.umask(before)
@@ -322,8 +322,8 @@ def test_many_sessions_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("S22")
-def test_the_numbers_of_descriptors_do_not_matter(tmp_path: Path) -> None:
-    """A program with many files open has its new ones at the numbers that bash uses."""
+def test_high_descriptor_numbers_work(tmp_path: Path) -> None:
+    """In a program with many open files, new descriptors get the numbers that bash uses."""
     held = [os.dup(0) for _ in range(300)]
     try:
         for first in range(244, 258):
@@ -344,7 +344,7 @@ def test_the_numbers_of_descriptors_do_not_matter(tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_after_ends_of_all_kinds(tmp_path: Path) -> None:
-    """Descriptors, threads and processes are those of before."""
+    """Descriptors, threads and processes are the same as before."""
     warm = TerminalExecutor(tmp_path)
     warm(TerminalAction(command="true"))
     warm.close()
@@ -364,8 +364,8 @@ def test_nothing_is_left_after_ends_of_all_kinds(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("F16")
-def test_sessions_killed_again_and_again(run: Run) -> None:
-    """Every death is told, and every next command works."""
+def test_a_repeatedly_killed_session_recovers(run: Run) -> None:
+    """Every crash is reported, and every next command works."""
     for turn in range(5):
         pid = int(run("echo $$").text)
         threading.Timer(0.05, os.kill, (pid, signal.SIGKILL)).start()

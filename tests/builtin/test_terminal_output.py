@@ -1,4 +1,4 @@
-"""What becomes of the bytes of programs: plain text, cut in the middle, whole in a file."""
+"""The output of programs: plain text, shortened in the middle, complete in a file."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ def slowly(data: bytes) -> str:
 
 @pytest.mark.requirement("S19")
 @given(outputs)
-def test_any_bytes_become_the_text_that_a_terminal_would_show(data: bytes) -> None:
-    """No control character is left, and what is shown follows the rules."""
+def test_any_bytes_are_rendered_as_on_a_terminal(data: bytes) -> None:
+    """No control character is left."""
     text = clean(data)
     assert text == slowly(data)
     assert not FORBIDDEN.search(text)
@@ -111,7 +111,7 @@ def test_any_bytes_become_the_text_that_a_terminal_would_show(data: bytes) -> No
 @pytest.mark.requirement("F17")
 @given(st.lists(outputs, max_size=5), st.integers(1, 7))
 def test_how_the_bytes_are_split_does_not_matter(parts: list[bytes], size: int) -> None:
-    """Characters and sequences are joined over the reads that they come in."""
+    """Characters and sequences are joined across reads."""
     data = b"".join(parts)
     cleaner = AnsiCleaner()
     chunks = [data[at : at + size] for at in range(0, min(len(data), 300), size)]
@@ -121,16 +121,16 @@ def test_how_the_bytes_are_split_does_not_matter(parts: list[bytes], size: int) 
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cc", "Cs"]) | st.sampled_from("\n\t")))
-def test_plain_text_stays_as_it_is(text: str) -> None:
-    """Tabs, long lines and every script come through."""
+def test_plain_text_is_unchanged(text: str) -> None:
+    """Tabs, long lines and every script are preserved."""
     assert clean(text.encode()) == text
     assert clean(clean(text.encode()).encode()) == text
 
 
 @pytest.mark.requirement("F17")
 @given(st.text(min_size=1, max_size=20), st.integers(0, 3))
-def test_the_beginning_of_a_character_waits_for_its_rest(text: str, cut: int) -> None:
-    """A call that returns in the middle of a character loses none of it."""
+def test_an_incomplete_character_is_held_back(text: str, cut: int) -> None:
+    """A call that returns in the middle of a character loses no byte of it."""
     data = text.encode("utf-8", "replace")
     first = data[: max(0, len(data) - cut)]
     kept = first[: len(first) - unfinished(first)]
@@ -156,8 +156,8 @@ def test_a_short_output_needs_no_file(files: OutputFiles) -> None:
 
 @pytest.mark.requirement("S29")
 @given(st.integers(0, 400), st.integers(1, 120))
-def test_what_is_cut_says_how_much_and_where_the_rest_is(lines: int, limit: int) -> None:
-    """Head and tail are kept, and the file has all of it."""
+def test_the_notice_states_how_much_is_cut_and_where_the_file_is(lines: int, limit: int) -> None:
+    """Head and tail are shown, and the file has all of the output."""
     files = OutputFiles(1 << 20)
     try:
         output = TerminalOutput(files)
@@ -178,7 +178,7 @@ def test_what_is_cut_says_how_much_and_where_the_rest_is(lines: int, limit: int)
 
 @pytest.mark.requirement("S29")
 def test_files_are_bounded_and_private(files: OutputFiles) -> None:
-    """The oldest make room; one alone is cut at the limit, and the notice says so."""
+    """The oldest files are removed; a single file is cut at the limit, and the notice states it."""
     output = TerminalOutput(files)
     first = None
     for _ in range(3):
@@ -220,7 +220,7 @@ def test_any_bytes_of_a_program_arrive_as_clean_text(shell: TerminalExecutor, da
 
 
 def test_keys_have_names() -> None:
-    """Control keys are those that a person would press."""
+    """The names match the keys that a person would press."""
     assert key_named("C-c") == b"\x03"
     assert key_named("c-D") == b"\x04"
     assert key_named("^Z") == b"\x1a"

@@ -1,4 +1,4 @@
-"""The terminal as a tool: cancelled, watched while it runs, and called by several at once."""
+"""The terminal as a tool: cancellation, live output, and concurrent calls."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ async def test_a_call_by_a_model(tool: Any) -> None:
 @pytest.mark.parametrize(
     "arguments", ['{"command": "true", "timeout": 0}', '{"command": 3}', '{"cmd": "ls"}']
 )
-async def test_bad_arguments_run_nothing(
+async def test_invalid_arguments_run_nothing(
     tool: Any, executor: TerminalExecutor, arguments: str
 ) -> None:
-    """They are told what is wrong before anything starts."""
+    """They are reported before anything starts."""
     outcome = await tool.call(None, arguments)
     assert outcome.status == "invalid_args"
     assert executor._session is None
@@ -52,7 +52,7 @@ async def test_bad_arguments_run_nothing(
 async def test_cancelling_ends_the_command_and_keeps_the_session(
     tool: Any, executor: TerminalExecutor, tmp_path: Path
 ) -> None:
-    """The caller goes on at once; what it had started is ended, and the session is usable."""
+    """The caller continues at once; the command is ended, and the session is usable."""
     await tool.call(None, '{"command": "kept=1"}')
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.3):
@@ -61,10 +61,9 @@ async def test_cancelling_ends_the_command_and_keeps_the_session(
     assert outcome.value.text == "1\nbegun\n"
 
 
-async def test_cancelling_a_call_in_the_queue_leaves_the_running_one(
+async def test_cancelling_a_queued_call_does_not_affect_the_running_one(
     tool: Any, tmp_path: Path
 ) -> None:
-    """A cancelled call takes nothing from the others."""
     command = "touch begun; until [ -e go ]; do sleep 0.01; done; rm begun go; echo first"
     first = asyncio.create_task(tool.call(None, json.dumps({"command": command})))
     await asyncio.to_thread(until, (tmp_path / "begun").exists)
@@ -78,16 +77,16 @@ async def test_cancelling_a_call_in_the_queue_leaves_the_running_one(
     assert outcome.value.text == ""
 
 
-async def test_calls_at_once(tool: Any) -> None:
-    """They queue for the one session."""
+async def test_concurrent_calls_are_queued(tool: Any) -> None:
+    """There is one session."""
     outcomes = await asyncio.gather(
         *(tool.call(None, f'{{"command": "echo {number}"}}') for number in range(20))
     )
     assert [outcome.value.text for outcome in outcomes] == [f"{number}\n" for number in range(20)]
 
 
-async def test_what_is_written_is_seen_while_the_command_runs(tool: Any, tmp_path: Path) -> None:
-    """Each line comes before the command ends; together they are the output."""
+async def test_output_is_streamed_while_the_command_runs(tool: Any, tmp_path: Path) -> None:
+    """Each line arrives before the command ends; together they are the output."""
     heard: list[str] = []
     command = "echo one; until [ -e go ]; do sleep 0.01; done; printf 'two\\nthree'"
     async with tool.stream(command=command) as stream:
@@ -101,15 +100,15 @@ async def test_what_is_written_is_seen_while_the_command_runs(tool: Any, tmp_pat
     assert "".join(heard) == stream.result.text == "one\ntwo\nthree"
 
 
-async def test_a_prompt_is_seen_while_the_command_runs(tool: Any, executor: Any) -> None:
-    """A line that has not ended is shown when nothing follows."""
+async def test_a_prompt_is_streamed_while_the_command_runs(tool: Any, executor: Any) -> None:
+    """An incomplete line is sent if nothing follows."""
     async with tool.stream(command="printf 'working...'; sleep 1; echo ' done'") as stream:
         heard = [event.data async for event in stream if isinstance(event, NotifyStreamEvent)]
     assert heard == ["working...", " done\n"]
 
 
 @pytest.mark.requirement("S29")
-async def test_a_flood_is_shown_in_few_events(tool: Any) -> None:
+async def test_a_flood_is_sent_in_few_events(tool: Any) -> None:
     """Live text is bounded as well."""
     async with tool.stream(command="seq 1 1000000") as stream:
         heard = [event.data async for event in stream if isinstance(event, NotifyStreamEvent)]
@@ -120,8 +119,8 @@ async def test_a_flood_is_shown_in_few_events(tool: Any) -> None:
     assert text.endswith("shown live]\n")
 
 
-async def test_without_a_turn_a_closed_terminal_says_so(tool: Any, executor: Any) -> None:
-    """The model is told, and nothing is started."""
+async def test_without_a_turn_a_closed_terminal_reports_it(tool: Any, executor: Any) -> None:
+    """The model gets the error, and nothing is started."""
     executor.close()
     outcome = await tool.call(None, '{"command": "true"}')
     assert outcome.status == "tool_error"

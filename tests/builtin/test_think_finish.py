@@ -1,4 +1,4 @@
-"""`think` and `finish`: what models are told, what comes back, and how a run ends on it."""
+"""`think` and `finish`: their schemas, their results, and how `finish` ends a run."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from agents_tools.testing import ScriptedModel, tool_call
 
 
 @pytest.mark.requirement("B16", "B72", "C22", "D48")
-async def test_a_thought_is_acknowledged_and_nothing_else_happens() -> None:
-    """The call is what stays in the history."""
+async def test_a_thought_is_acknowledged_and_has_no_effect() -> None:
+    """The call stays in the history."""
     tool = ThinkTool.create()[0]
     outcome = await tool.as_function_tool().call(None, '{"thought": "why?"}')
     assert (outcome.status, outcome.output) == ("ok", "Your thought has been logged.")
@@ -22,8 +22,7 @@ async def test_a_thought_is_acknowledged_and_nothing_else_happens() -> None:
 
 
 @pytest.mark.requirement("B73")
-def test_think_takes_one_text() -> None:
-    """One string, which is required."""
+def test_think_has_one_required_string_parameter() -> None:
     schema = ThinkTool.create()[0].as_function_tool().params_json_schema
     assert schema["required"] == ["thought"]
     assert list(schema["properties"]) == ["thought"]
@@ -32,8 +31,8 @@ def test_think_takes_one_text() -> None:
 
 @pytest.mark.requirement("B19", "B70", "B71", "B72")
 @pytest.mark.parametrize("kind", [ThinkTool, FinishTool])
-def test_both_are_harmless_and_take_no_parameters(kind: type[ThinkTool | FinishTool]) -> None:
-    """Hints for policies; a parameter would be a mistake."""
+def test_both_are_read_only_and_accept_no_parameters(kind: type[ThinkTool | FinishTool]) -> None:
+    """Policies read the annotations; a constructor parameter would be a mistake."""
     tool = kind.create(None)[0]
     assert tool.name == kind.__name__.removesuffix("Tool").lower()
     hints = tool.annotations
@@ -50,7 +49,7 @@ def test_both_are_harmless_and_take_no_parameters(kind: type[ThinkTool | FinishT
 
 
 @pytest.mark.requirement("D49")
-def test_think_can_be_described_for_a_domain() -> None:
+def test_the_description_of_think_can_be_replaced() -> None:
     """Hints with examples of the domain are worth more than general ones."""
     assert ThinkTool.create()[0].as_function_tool().description == THINK_DESCRIPTION
     own = ThinkTool.create(description="Think about refunds.")[0]
@@ -58,8 +57,8 @@ def test_think_can_be_described_for_a_domain() -> None:
 
 
 @pytest.mark.requirement("B16", "C23")
-async def test_finish_gives_its_result_back() -> None:
-    """A task that was given up is no error of the call."""
+async def test_finish_returns_its_result() -> None:
+    """A task that was given up is not an error of the call."""
     tool = FinishTool.create()[0].as_function_tool()
     outcome = await tool.call(None, '{"result": "no way", "success": false}')
     assert (outcome.status, outcome.output) == ("ok", "no way")
@@ -70,8 +69,8 @@ async def test_finish_gives_its_result_back() -> None:
 
 @pytest.mark.requirement("C23")
 @pytest.mark.parametrize("name", ["result", "message"])
-def test_a_result_has_two_names(name: str) -> None:
-    """The documents disagree about the name."""
+def test_the_result_argument_has_two_names(name: str) -> None:
+    """The specifications use different names."""
     action = FinishAction.model_validate({name: "done"})
     assert (action.result, action.message, action.success) == ("done", "done", True)
     with pytest.raises(ValueError, match="message"):
@@ -79,7 +78,7 @@ def test_a_result_has_two_names(name: str) -> None:
 
 
 @pytest.mark.requirement("C23")
-def test_finish_tells_models_one_name() -> None:
+def test_the_schema_of_finish_has_one_name() -> None:
     """`result`, and `success`, which is true by default."""
     schema = FinishTool.create()[0].as_function_tool().params_json_schema
     assert list(schema["properties"]) == ["result", "success"]
@@ -89,7 +88,7 @@ def test_finish_tells_models_one_name() -> None:
 
 @pytest.mark.requirement("B70")
 @pytest.mark.parametrize("success", [True, False])
-async def test_an_agent_ends_on_finish_if_it_is_told_to(success: bool) -> None:
+async def test_finish_ends_a_run_that_is_configured_to_stop_at_it(success: bool) -> None:
     """A task that was given up ends the run as well."""
     tools = [tool.as_function_tool() for tool in (*ThinkTool.create(), *FinishTool.create())]
     agent: Agent[Any, Any] = Agent(

@@ -1,4 +1,4 @@
-"""Tests that need a framework which has an environment of its own, run there."""
+"""Runs the tests of frameworks that need their own environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our tools in every framework that is there; `python -m tests.frameworks.run --make` brings them."""
+"""Our tools in every installed framework; `python -m tests.frameworks.run --make` installs them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from tests.frameworks.run import FRAMEWORKS, Finding, examined, table
 @pytest.mark.external
 @pytest.mark.timeout(150)
 @pytest.mark.parametrize("name", FRAMEWORKS)
-def test_our_tools_hold_in_the_framework(name: str) -> None:
-    """Arguments, failures, progress, cancellation and policies are ours wherever a tool is used."""
+def test_our_tools_pass_in_the_framework(name: str) -> None:
+    """Arguments, failures, progress, cancellation and policies work in each framework."""
     framework = FRAMEWORKS[name]
     if framework.missing is not None:
         pytest.skip(framework.missing)
     assert examined(framework).faults == []
 
 
-def test_table_tells_what_does_not_hold() -> None:
-    """A page of figures that leaves faults out would be an advertisement."""
+def test_the_table_lists_failures() -> None:
+    """A page that hides failures would be an advertisement."""
     checks = ("values", "structured", "bad_input", "failures", "generators", "cancel")
     good = {check: [["one", True, ""], ["two", None, "no place"]] for check in checks}
     bad = {**good, "progress": [["one", False, "nothing heard"]]}

@@ -1,4 +1,4 @@
-"""Puts requests to models, and checks what they send against the types of the provider's client."""
+"""Helpers that send requests to models and check them against the types of the provider's client."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Heard:
-    """What a model said while it answered, and its answer.
+class RecordedAnswer:
+    """The response of a model, and what the model emitted before it.
 
     Attributes:
-        response: The answer.
-        said: Its pieces, as they were emitted.
-        calls: The calls that were handed over.
+        response: The response.
+        emitted: The data of the raw stream events, in order.
+        calls: The calls that were passed to `on_call`.
     """
 
     response: ModelResponse | None = None
-    said: list[dict[str, Any]] = field(default_factory=list)
+    emitted: list[dict[str, Any]] = field(default_factory=list)
     calls: list[ToolCallItem] = field(default_factory=list)
 
     @property
@@ -38,20 +38,20 @@ class Heard:
 
     def emit(self, event: Event) -> None:
         assert isinstance(event, RawResponseStreamEvent)
-        self.said.append(event.data)
+        self.emitted.append(event.data)
 
 
-async def ask(model: Model, *history: Item | str, **request: Any) -> Heard:
-    """Put a request; text among the history is what the user says."""
-    heard = Heard()
+async def ask(model: Model, *history: Item | str, **request: Any) -> RecordedAnswer:
+    """Send a request; a string in the history is a user message."""
+    recorded = RecordedAnswer()
     items = [MessageInputItem(content=one) if isinstance(one, str) else one for one in history]
-    asked = ModelRequest(input=items, on_call=heard.calls.append, **request)
-    heard.response = await model.respond(asked, heard.emit)
-    return heard
+    request_ = ModelRequest(input=items, on_call=recorded.calls.append, **request)
+    recorded.response = await model.respond(request_, recorded.emit)
+    return recorded
 
 
 def check(adapter: TypeAdapter[Any], value: Any) -> None:
-    """Check a value against a type of the provider's client, to its last field.
+    """Validate a value against a type of the provider's client, without extra fields.
 
     Iterables are validated as they are read, so each one is read.
     """

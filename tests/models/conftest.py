@@ -1,4 +1,4 @@
-"""What the tests of models share: a server that answers as they script it."""
+"""Fixture for the tests of models: a server with scripted answers."""
 
 from __future__ import annotations
 

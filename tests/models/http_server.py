@@ -1,4 +1,4 @@
-"""A real HTTP server on the loopback that replays what a test scripted, faults included."""
+"""A real HTTP server on the loopback interface that replays scripted answers and faults."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PATIENCE = 45.0
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A request as it came over the wire.
+    """A request as the server received it.
 
     Attributes:
         method: `POST`, mostly.
@@ -42,7 +42,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the server answers to one request.
+    """A scripted answer to one request.
 
     Attributes:
         status: The HTTP status.
@@ -50,7 +50,7 @@ class Answer:
         pieces: The body, sent piece by piece. Before an event in it the server waits until the
             test sets that event; a client that leaves meanwhile sets `ScriptedServer.hung_up`.
         content_type: The type of the body.
-        cut: Reset the connection behind the last piece instead of ending the body.
+        cut: Reset the connection after the last piece instead of ending the body.
         silent: Reset the connection without any answer.
     """
 
@@ -107,10 +107,10 @@ def _frame(event: Mapping[str, Any] | str, *, named: bool) -> bytes:
 
 
 class ScriptedServer:
-    """Answers requests in the order they come with what was scripted, in order.
+    """Answers requests with the scripted answers, in order.
 
     Attributes:
-        requests: What came.
+        requests: The requests that were received.
         hung_up: Set as soon as a client leaves in the middle of an answer.
         connections: How many connections clients have opened.
     """
@@ -192,7 +192,7 @@ class ScriptedServer:
             conn.close()
 
     def _reply(self, conn: socket.socket, request: Recorded) -> bool:
-        """Answer, and say whether the connection can be used again."""
+        """Send the answer, and return whether the connection can be reused."""
         self.requests.append(request)
         try:
             scripted = self._answers.popleft()
@@ -223,7 +223,7 @@ class ScriptedServer:
         return True
 
     def _wait(self, conn: socket.socket, gate: threading.Event) -> bool:
-        """Wait for the gate, and say whether the client is still there."""
+        """Wait for the gate, and return whether the client is still connected."""
         until = time.monotonic() + PATIENCE
         while not gate.wait(0.01):
             readable, _, _ = select.select([conn], [], [], 0)

@@ -81,11 +81,11 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def model(server: ScriptedServer) -> AnthropicModel:
-    """Give a model that is reached at the scripted server."""
+    """Return a model that sends its requests to the scripted server."""
     return AnthropicModel("claude", base_url=server.url, api_key=KEY)
 
 
-# --- what a server sends
+# --- events that a server sends
 
 READ = {
     "input_tokens": 10,
@@ -111,12 +111,12 @@ def stop(index: int) -> dict[str, Any]:
     return {"type": "content_block_stop", "index": index}
 
 
-def said(index: int, *words: str) -> list[dict[str, Any]]:
+def text_block(index: int, *words: str) -> list[dict[str, Any]]:
     pieces = [delta(index, "text_delta", text=one) for one in words]
     return [start(index, "text", text=""), *pieces, stop(index)]
 
 
-def called(index: int, call_id: str, name: str, *pieces: str) -> list[dict[str, Any]]:
+def tool_use(index: int, call_id: str, name: str, *pieces: str) -> list[dict[str, Any]]:
     return [
         start(index, "tool_use", id=call_id, name=name, input={}),
         *[delta(index, "input_json_delta", partial_json=one) for one in pieces],
@@ -138,7 +138,7 @@ BEGUN: dict[str, Any] = {
 }
 
 
-def ended(reason: str = "end_turn", **more: Any) -> dict[str, Any]:
+def message_end(reason: str = "end_turn", **more: Any) -> dict[str, Any]:
     return {
         "type": "message_delta",
         "delta": {"stop_reason": reason, "stop_sequence": None, **more},
@@ -146,23 +146,23 @@ def ended(reason: str = "end_turn", **more: Any) -> dict[str, Any]:
     }
 
 
-def whole(*events: Any, reason: str = "end_turn", **more: Any) -> Answer:
+def complete_answer(*events: Any, reason: str = "end_turn", **more: Any) -> Answer:
     ping = {"type": "ping"}
-    return sse_answer(BEGUN, ping, *events, ended(reason, **more), {"type": "message_stop"})
+    return sse_answer(BEGUN, ping, *events, message_end(reason, **more), {"type": "message_stop"})
 
 
-def failed(kind: str, message: str) -> dict[str, Any]:
+def error_event(kind: str, message: str) -> dict[str, Any]:
     return {"type": "error", "error": {"type": kind, "message": message}}
 
 
 # --- requests
 
 
-async def test_a_request_says_everything_in_the_words_of_the_api(
+async def test_a_request_uses_the_field_names_of_the_api(
     server: ScriptedServer, model: AnthropicModel
 ) -> None:
-    """A field under a wrong name is refused, or worse, passed over."""
-    server.answer(whole(*said(0, "{}")))
+    """The API rejects an unknown field, or silently ignores it."""
+    server.answer(complete_answer(*text_block(0, "{}")))
     settings = ModelSettings(
         temperature=0.5,
         top_p=0.9,
@@ -202,7 +202,7 @@ async def test_a_request_says_everything_in_the_words_of_the_api(
         settings=settings,
         output=OutputFormat(name="answer", schema=schema),
     )
-    # The newest types know no sampling any more; older models and other servers still do.
+    # Current models do not accept sampling parameters; older models and other servers still do.
     sampling = {"temperature", "top_p"}
     check(BODY, {key: one for key, one in server.last.body.items() if key not in sampling})
     assert server.last.path == "/v1/messages"
@@ -307,11 +307,11 @@ Be exact.\
     )
 
 
-async def test_little_is_said_where_little_is_asked(
+async def test_a_minimal_request_contains_only_required_fields(
     server: ScriptedServer, model: AnthropicModel
 ) -> None:
-    """What is not sent can be refused by no model; a limit is the one thing that must be there."""
-    server.answer(whole(*said(0, "Hi")))
+    """Optional fields can be rejected by a model; only the token limit is required."""
+    server.answer(complete_answer(*text_block(0, "Hi")))
     await ask(model, "hi")
     assert server.last.body == {
         "model": "claude",
@@ -322,7 +322,7 @@ async def test_little_is_said_where_little_is_asked(
 
 
 @pytest.mark.parametrize(
-    ("chosen", "parallel", "told"),
+    ("chosen", "parallel", "expected"),
     [
         ("auto", None, {"type": "auto"}),
         ("required", True, {"type": "any"}),
@@ -333,26 +333,26 @@ async def test_little_is_said_where_little_is_asked(
         (None, True, None),
     ],
 )
-async def test_a_choice_of_tools_is_said_only_where_there_are_tools(
+async def test_tool_choice_is_only_sent_together_with_tools(
     server: ScriptedServer,
     model: AnthropicModel,
     chosen: str | None,
     parallel: bool | None,
-    told: Any,
+    expected: Any,
 ) -> None:
-    """The API refuses a choice among no tools, and knows parallel calls only as part of one."""
+    """The API rejects a tool choice without tools; the parallel flag is part of the choice."""
     settings = ModelSettings(tool_choice=chosen, parallel_tool_calls=parallel)
-    server.answer(whole(), whole())
+    server.answer(complete_answer(), complete_answer())
     await ask(model, "hi", tools=(add,), settings=settings)
     check(BODY, server.last.body)
-    assert server.last.body.get("tool_choice") == told
+    assert server.last.body.get("tool_choice") == expected
     if chosen != "add":
         await ask(model, "hi", settings=settings)
         assert not {"tools", "tool_choice"} & server.last.body.keys()
 
 
 @pytest.mark.parametrize(
-    ("content", "request_", "told"),
+    ("content", "request_", "expected"),
     [
         ("hi", {"settings": ModelSettings(tool_choice="ad"), "tools": (add,)}, r"'ad'.*: add\."),
         ("hi", {"tools": (WebSearchTool(),)}, r"'web_search'.*Responses API.*'claude'"),
@@ -362,23 +362,23 @@ async def test_a_choice_of_tools_is_said_only_where_there_are_tools(
         ([ToolOutputFileContent(data=b"PK\3\4\0")], {}, r"content\[0\]: .*PDF"),
     ],
 )
-async def test_what_cannot_be_asked_is_told_before_anything_is_sent(
+async def test_an_unsupported_request_is_rejected_before_it_is_sent(
     server: ScriptedServer,
     model: AnthropicModel,
     content: Any,
     request_: dict[str, Any],
-    told: str,
+    expected: str,
 ) -> None:
-    """The caller's own mistake must not look like one of the provider."""
-    with pytest.raises(UserError, match=told):
+    """A mistake of the caller must not look like an error of the provider."""
+    with pytest.raises(UserError, match=expected):
         await ask(model, MessageInputItem(content=content), **request_)
     assert not server.requests
 
 
-async def test_systems_and_developers_write_text_only(
+async def test_system_and_developer_messages_must_be_text(
     server: ScriptedServer, model: AnthropicModel
 ) -> None:
-    """The system prompt has nowhere to put their pictures."""
+    """The system prompt cannot contain images."""
     item = MessageInputItem(content=[ToolOutputImage(data=PNG)], role="developer")
     with pytest.raises(
         UserError, match=r"input\[1\]\.content\[0\].*'developer' can only contain text"
@@ -387,17 +387,17 @@ async def test_systems_and_developers_write_text_only(
     assert not server.requests
 
 
-async def test_a_tool_that_cannot_be_told_is_left_out_with_a_warning(
+async def test_a_tool_without_a_valid_schema_is_left_out_with_a_warning(
     server: ScriptedServer, model: AnthropicModel
 ) -> None:
-    """One bad tool must not cost the use of all the others."""
+    """One broken tool must not make all others unusable."""
 
     @function_tool(metadata={"anthropic": {"name": "other"}})
     def bad(a: int) -> int:
         """Do something."""
         return a
 
-    server.answer(whole(), whole())
+    server.answer(complete_answer(), complete_answer())
     tools = (bad, add)
     with pytest.warns(UserWarning, match="'bad' is left out"):
         await ask(model, "hi", tools=tools)
@@ -415,24 +415,30 @@ RECURSIVE = {
 
 
 @pytest.mark.parametrize("form", [OPEN_FORM, OutputFormat(name="chain", schema=RECURSIVE)])
-async def test_a_form_beyond_the_api_is_asked_for_in_words(
+async def test_an_output_schema_that_the_api_does_not_support_is_put_into_the_prompt(
     server: ScriptedServer, model: AnthropicModel, form: OutputFormat
 ) -> None:
-    """Schemas that the API refuses are still within what a model can follow."""
-    server.answer(whole(*said(0, "{}")))
+    """A model can still follow a schema that the API rejects."""
+    server.answer(complete_answer(*text_block(0, "{}")))
     await ask(model, "hi", instructions="Be kind.", output=form)
     assert "output_config" not in server.last.body
     assert server.last.body["system"].startswith("Be kind.\n\nAnswer only with JSON")
     assert server.last.body["system"].endswith(json.dumps(dict(form.schema)))
 
 
-async def test_a_model_without_forms_is_asked_again_in_words(
+async def test_a_model_without_structured_output_gets_the_schema_in_the_prompt(
     server: ScriptedServer, model: AnthropicModel
 ) -> None:
-    """Older models know no forms; the one refusal is paid once."""
+    """Older models do not support structured output; the failed request is made only once."""
     form = OutputFormat(name="form", schema={**RECURSIVE, "properties": {}, "required": []})
-    refused = failed("invalid_request_error", "output_config.format: not supported by this model")
-    server.answer(json_answer(refused, status=400), whole(*said(0, "{}")), whole(*said(0, "{}")))
+    refused = error_event(
+        "invalid_request_error", "output_config.format: not supported by this model"
+    )
+    server.answer(
+        json_answer(refused, status=400),
+        complete_answer(*text_block(0, "{}")),
+        complete_answer(*text_block(0, "{}")),
+    )
     await ask(model, "hi", output=form)
     await ask(model, "hi", output=form)
     assert ["output_config" in one.body for one in server.requests] == [True, False, False]
@@ -446,12 +452,12 @@ async def test_a_model_without_forms_is_asked_again_in_words(
 # --- answers
 
 
-async def test_an_answer_comes_in_pieces_and_as_a_whole(
+async def test_an_answer_is_streamed_and_returned_as_a_whole(
     server: ScriptedServer, model: AnthropicModel
 ) -> None:
-    """What is shown live and what is recorded must be the same."""
+    """Streamed and recorded content must be the same."""
     server.answer(
-        whole(
+        complete_answer(
             start(0, "thinking", thinking="", signature=""),
             delta(0, "thinking_delta", thinking="Hm, "),
             delta(0, "thinking_delta", thinking="ah."),
@@ -459,16 +465,16 @@ async def test_an_answer_comes_in_pieces_and_as_a_whole(
             stop(0),
             start(1, "redacted_thinking", data="eHh4"),
             stop(1),
-            *said(2, "Hel", "lo"),
+            *text_block(2, "Hel", "lo"),
         )
     )
-    heard = await ask(model, "hi")
-    assert heard.items == [
+    recorded = await ask(model, "hi")
+    assert recorded.items == [
         ReasoningItem(text="Hm, ah.", provider_data={"anthropic": {"signature": "c2ln"}}),
         ReasoningItem(provider_data={"anthropic": {"redacted": "eHh4"}}),
         MessageOutputItem(text="Hello"),
     ]
-    assert heard.said == snapshot(
+    assert recorded.emitted == snapshot(
         [
             {"type": "response.reasoning_summary_text.delta", "delta": "Hm, "},
             {"type": "response.reasoning_summary_text.delta", "delta": "ah."},
@@ -477,30 +483,30 @@ async def test_an_answer_comes_in_pieces_and_as_a_whole(
             {"type": "response.output_text.delta", "delta": "lo"},
         ]
     )
-    assert heard.response is not None
-    assert heard.response.usage == Usage(
+    assert recorded.response is not None
+    assert recorded.response.usage == Usage(
         requests=1, input_tokens=35, output_tokens=9, cached_input_tokens=20, reasoning_tokens=4
     )
-    assert heard.response.finish_reason == "stop"
-    assert heard.response.response_id == "msg_1"
-    assert heard.response.model == "claude-4"
-    assert isinstance(heard.response.raw, Message)
-    assert heard.response.raw.content[0].type == "thinking"
-    assert heard.response.raw.usage.output_tokens == 9
+    assert recorded.response.finish_reason == "stop"
+    assert recorded.response.response_id == "msg_1"
+    assert recorded.response.model == "claude-4"
+    assert isinstance(recorded.response.raw, Message)
+    assert recorded.response.raw.content[0].type == "thinking"
+    assert recorded.response.raw.usage.output_tokens == 9
 
 
-async def test_parallel_calls_are_handed_over_one_by_one_while_the_answer_still_comes(
+async def test_parallel_calls_are_passed_on_while_the_answer_is_still_streaming(
     server: ScriptedServer, model: AnthropicModel
 ) -> None:
-    """A slow second call must not hold up the first."""
+    """A slow second call must not delay the first."""
     gate, handed = threading.Event(), asyncio.Event()
     server.answer(
-        whole(
-            *said(0, "Let me see."),
-            *called(1, "t1", "add", '{"a": ', "1}"),
+        complete_answer(
+            *text_block(0, "Let me see."),
+            *tool_use(1, "t1", "add", '{"a": ', "1}"),
             gate,
-            *called(2, "t2", "look", '{"place": "x"}'),
-            *called(3, "t1", "add"),
+            *tool_use(2, "t2", "look", '{"place": "x"}'),
+            *tool_use(3, "t1", "add"),
             reason="tool_use",
         )
     )
@@ -539,7 +545,7 @@ async def test_parallel_calls_are_handed_over_one_by_one_while_the_answer_still_
         ),
     ],
 )
-async def test_an_answer_tells_why_it_ends(
+async def test_an_answer_has_a_finish_reason(
     server: ScriptedServer,
     model: AnthropicModel,
     reason: str,
@@ -547,52 +553,58 @@ async def test_an_answer_tells_why_it_ends(
     finish: str,
     items: list[Item],
 ) -> None:
-    """The loop takes a cut-off answer and a refusal for what they are."""
-    server.answer(whole(*said(0, "Hi"), reason=reason, **more))
-    heard = await ask(model, "hi")
-    assert heard.response is not None
-    assert (heard.response.finish_reason, heard.items) == (finish, items)
+    """The loop handles truncated answers and refusals differently."""
+    server.answer(complete_answer(*text_block(0, "Hi"), reason=reason, **more))
+    recorded = await ask(model, "hi")
+    assert recorded.response is not None
+    assert (recorded.response.finish_reason, recorded.items) == (finish, items)
 
 
 @pytest.mark.parametrize("pieces", [(), ('{"place": "Ro',)])
-async def test_a_call_that_is_cut_off_is_never_handed_over(
+async def test_a_truncated_call_is_never_passed_on(
     server: ScriptedServer, model: AnthropicModel, pieces: tuple[str, ...]
 ) -> None:
-    """A tool must not run with the half of its arguments, nor with none instead of some."""
-    server.answer(whole(*called(0, "t1", "look", *pieces), reason="max_tokens"))
-    heard = await ask(model, "hi", tools=(look,))
-    assert heard.calls == []
-    assert heard.items == [
+    """A tool must not run with half of its arguments, nor with none instead of some."""
+    server.answer(complete_answer(*tool_use(0, "t1", "look", *pieces), reason="max_tokens"))
+    recorded = await ask(model, "hi", tools=(look,))
+    assert recorded.calls == []
+    assert recorded.items == [
         ToolCallItem(call_id="t1", name="look", arguments="".join(pieces) or "{}")
     ]
 
 
-async def test_a_refusal_stands_alone(server: ScriptedServer, model: AnthropicModel) -> None:
-    """What a model began before it was stopped is not to be used, its calls least of all."""
-    server.answer(whole(*called(0, "t1", "add", '{"a": 1}'), reason="refusal"), whole())
-    heard = await ask(model, "hi", tools=(add,))
-    assert heard.items == [MessageOutputItem(refusal="The model refused to answer.")]
-    assert heard.said[-1]["type"] == "response.refusal.delta"
+async def test_a_refusal_discards_the_rest_of_the_answer(
+    server: ScriptedServer, model: AnthropicModel
+) -> None:
+    """Text and calls from before the refusal must not be used."""
+    server.answer(
+        complete_answer(*tool_use(0, "t1", "add", '{"a": 1}'), reason="refusal"), complete_answer()
+    )
+    recorded = await ask(model, "hi", tools=(add,))
+    assert recorded.items == [MessageOutputItem(refusal="The model refused to answer.")]
+    assert recorded.emitted[-1]["type"] == "response.refusal.delta"
     empty = await ask(model, "hi")
     assert empty.items == []
 
 
-async def test_a_call_may_come_in_one_piece(server: ScriptedServer, model: AnthropicModel) -> None:
-    """Servers that imitate the API do not always stream arguments, or give ids."""
+async def test_a_call_can_arrive_in_one_piece(
+    server: ScriptedServer, model: AnthropicModel
+) -> None:
+    """Servers that imitate the API do not always stream arguments or send ids."""
     block = start(0, "tool_use", id="", name="add", input={"a": 1})
-    server.answer(whole(block, stop(0), reason="tool_use"))
-    heard = await ask(model, "hi", tools=(add,))
-    (call,) = heard.calls
-    assert heard.items == [call]
+    server.answer(complete_answer(block, stop(0), reason="tool_use"))
+    recorded = await ask(model, "hi", tools=(add,))
+    (call,) = recorded.calls
+    assert recorded.items == [call]
     assert (call.arguments, call.call_id[:5]) == ('{"a": 1}', "call_")
-    assert heard.said[-1] == {
+    assert recorded.emitted[-1] == {
         "type": "response.function_call_arguments.delta",
         "delta": '{"a": 1}',
         "call_id": call.call_id,
     }
 
 
-# --- what the provider runs itself
+# --- tools that the provider runs
 
 CITATION = {
     "type": "web_search_result_location",
@@ -610,10 +622,10 @@ FOUND = {
 }
 
 
-async def test_work_of_the_provider_goes_on_after_a_pause_and_comes_back_in_the_next_turn(
+async def test_a_paused_turn_is_continued_and_its_server_tool_results_are_sent_back(
     server: ScriptedServer, model: AnthropicModel
 ) -> None:
-    """A pause is the provider's own affair; what its tools found must be sent back untouched."""
+    """The API expects the results of server tools unchanged in the next turn."""
     searching = [
         start(0, "server_tool_use", id="srv_1", name="web_search", input={}),
         delta(0, "input_json_delta", partial_json='{"query": "weather"}'),
@@ -622,17 +634,21 @@ async def test_work_of_the_provider_goes_on_after_a_pause_and_comes_back_in_the_
     found = [
         start(0, "web_search_tool_result", tool_use_id="srv_1", content=[FOUND]),
         stop(0),
-        *said(1, "It is "),
+        *text_block(1, "It is "),
         start(2, "text", text="", citations=[]),
         delta(2, "citations_delta", citation=CITATION),
         delta(2, "text_delta", text="sunny"),
         stop(2),
-        *said(3, "."),
+        *text_block(3, "."),
     ]
-    server.answer(whole(*searching, reason="pause_turn"), whole(*found), whole(*said(0, "Yes.")))
+    server.answer(
+        complete_answer(*searching, reason="pause_turn"),
+        complete_answer(*found),
+        complete_answer(*text_block(0, "Yes.")),
+    )
     extra = {"tools": [{"type": "web_search_20250305", "name": "web_search"}]}
     settings = ModelSettings(extra_body=extra)
-    heard = await ask(model, "weather?", settings=settings)
+    recorded = await ask(model, "weather?", settings=settings)
     use = {
         "type": "server_tool_use",
         "id": "srv_1",
@@ -640,22 +656,22 @@ async def test_work_of_the_provider_goes_on_after_a_pause_and_comes_back_in_the_
         "input": {"query": "weather"},
     }
     assert server.last.body["messages"][1:] == [{"role": "assistant", "content": [use]}]
-    assert heard.response is not None
-    assert heard.response.finish_reason == "stop"
-    assert heard.response.usage.requests == 2
-    assert heard.response.usage.output_tokens == 18
-    assert [(type(item), getattr(item, "kind", None)) for item in heard.items] == [
+    assert recorded.response is not None
+    assert recorded.response.finish_reason == "stop"
+    assert recorded.response.usage.requests == 2
+    assert recorded.response.usage.output_tokens == 18
+    assert [(type(item), getattr(item, "kind", None)) for item in recorded.items] == [
         (ToolCallItem, "hosted"),
         (ToolCallItem, "hosted"),
         (MessageOutputItem, None),
     ]
-    assert isinstance(heard.items[-1], MessageOutputItem)
-    assert heard.items[-1].text == "It is sunny."
-    assert [one["type"] for one in heard.said].count("response.output_item.added") == 1
+    assert isinstance(recorded.items[-1], MessageOutputItem)
+    assert recorded.items[-1].text == "It is sunny."
+    assert [one["type"] for one in recorded.emitted].count("response.output_item.added") == 1
     kept: list[Any] = [
-        item_from_dict(json.loads(json.dumps(item.to_dict()))) for item in heard.items
+        item_from_dict(json.loads(json.dumps(item.to_dict()))) for item in recorded.items
     ]
-    assert kept == heard.items
+    assert kept == recorded.items
     await ask(model, "weather?", *kept, "sure?", settings=settings)
     check(BODY, server.last.body)
     assert server.last.body["messages"][1]["content"] == [
@@ -670,11 +686,11 @@ async def test_work_of_the_provider_goes_on_after_a_pause_and_comes_back_in_the_
 # --- histories
 
 
-async def test_a_conversation_goes_back_in_the_order_of_the_api(
+async def test_a_conversation_is_sent_in_the_order_of_the_api(
     server: ScriptedServer, model: AnthropicModel
 ) -> None:
-    """Results that stand anywhere but right behind their calls are refused."""
-    server.answer(whole(*said(0, "Bye")))
+    """The API rejects tool results that do not directly follow their calls."""
+    server.answer(complete_answer(*text_block(0, "Bye")))
     signed = {"anthropic": {"signature": "c2ln"}}
     history: list[Item] = [
         MessageInputItem(content="hi"),
@@ -802,12 +818,12 @@ async def test_a_conversation_goes_back_in_the_order_of_the_api(
     )
 
 
-async def test_thoughts_and_calls_survive_the_way_through_a_store(
+async def test_thinking_and_calls_survive_serialization(
     server: ScriptedServer, model: AnthropicModel
 ) -> None:
-    """The API checks the signature of each thought against its words."""
+    """The API checks the signature of each thinking block against its text."""
     server.answer(
-        whole(
+        complete_answer(
             start(0, "thinking", thinking="", signature=""),
             delta(0, "thinking_delta", thinking="Hm."),
             delta(0, "signature_delta", signature="c2ln"),
@@ -824,11 +840,11 @@ async def test_thoughts_and_calls_survive_the_way_through_a_store(
             stop(1),
             reason="tool_use",
         ),
-        whole(*said(0, "3")),
+        complete_answer(*text_block(0, "3")),
     )
-    heard = await ask(model, "1 and 2?", tools=(add,))
-    items = [item_from_dict(json.loads(json.dumps(item.to_dict()))) for item in heard.items]
-    assert items == heard.items
+    recorded = await ask(model, "1 and 2?", tools=(add,))
+    items = [item_from_dict(json.loads(json.dumps(item.to_dict()))) for item in recorded.items]
+    assert items == recorded.items
     history: list[Any] = [*items, ToolCallOutputItem(call_id="t1", output="3")]
     await ask(model, "1 and 2?", *history, tools=(add,))
     check(BODY, server.last.body)
@@ -899,8 +915,8 @@ histories = st.lists(
 
 
 @given(histories)
-def test_any_history_is_written_within_the_rules_of_the_api(history: list[Item]) -> None:
-    """A history may come from anywhere; what is sent of it must not be refused as a whole."""
+def test_any_history_is_converted_to_a_valid_request(history: list[Item]) -> None:
+    """Histories can come from anywhere; the API must accept what is sent."""
     before, seen = None, set[str]()
     called_: list[str] = []
     for message in _anthropic_request._messages(history):
@@ -923,43 +939,51 @@ def test_any_history_is_written_within_the_rules_of_the_api(history: list[Item])
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "kind", "retryable", "told"),
+    ("status", "body", "kind", "retryable", "expected"),
     [
-        (429, failed("rate_limit_error", "slow down"), ModelError, True, "slow down"),
-        (429, failed("rate_limit_error", "Too many tokens, wait"), ModelError, True, "wait"),
-        (529, failed("overloaded_error", "Overloaded"), ModelError, True, "529: Overloaded"),
-        (500, failed("api_error", "oops"), ModelError, True, "oops"),
+        (429, error_event("rate_limit_error", "slow down"), ModelError, True, "slow down"),
+        (429, error_event("rate_limit_error", "Too many tokens, wait"), ModelError, True, "wait"),
+        (529, error_event("overloaded_error", "Overloaded"), ModelError, True, "529: Overloaded"),
+        (500, error_event("api_error", "oops"), ModelError, True, "oops"),
         (502, "<html>bad gateway</html>", ModelError, True, "bad gateway"),
-        (401, failed("authentication_error", f"bad {KEY}"), ModelError, False, "bad .*_API_KEY"),
-        (403, failed("permission_error", "no"), ModelError, False, "access to this model"),
-        (402, failed("billing_error", "pay"), ModelError, False, "402: pay"),
-        (404, failed("not_found_error", "model: x"), ModelError, False, "a model 'claude'"),
-        (400, failed("invalid_request_error", "odd"), ModelError, False, "400: odd"),
+        (
+            401,
+            error_event("authentication_error", f"bad {KEY}"),
+            ModelError,
+            False,
+            "bad .*_API_KEY",
+        ),
+        (403, error_event("permission_error", "no"), ModelError, False, "access to this model"),
+        (402, error_event("billing_error", "pay"), ModelError, False, "402: pay"),
+        (404, error_event("not_found_error", "model: x"), ModelError, False, "a model 'claude'"),
+        (400, error_event("invalid_request_error", "odd"), ModelError, False, "400: odd"),
         (400, {"detail": "odd one"}, ModelError, False, "odd one"),
         (
             400,
-            failed("invalid_request_error", "temperature: Extra inputs are not permitted"),
+            error_event("invalid_request_error", "temperature: Extra inputs are not permitted"),
             ModelError,
             False,
             "Remove it from ModelSettings",
         ),
         (
             413,
-            failed("request_too_large", "Request exceeds the maximum size"),
+            error_event("request_too_large", "Request exceeds the maximum size"),
             ContextWindowExceeded,
             False,
             "maximum size",
         ),
         (
             400,
-            failed("invalid_request_error", "prompt is too long: 205000 tokens > 200000 maximum"),
+            error_event(
+                "invalid_request_error", "prompt is too long: 205000 tokens > 200000 maximum"
+            ),
             ContextWindowExceeded,
             False,
             "205000",
         ),
         (
             400,
-            failed(
+            error_event(
                 "invalid_request_error",
                 "input length and `max_tokens` exceed context limit: 199 + 21 > 204",
             ),
@@ -969,32 +993,34 @@ def test_any_history_is_written_within_the_rules_of_the_api(history: list[Item])
         ),
         (
             400,
-            failed("invalid_request_error", "tools.1.custom.input_schema: JSON schema is invalid"),
+            error_event(
+                "invalid_request_error", "tools.1.custom.input_schema: JSON schema is invalid"
+            ),
             ToolRefusedError,
             False,
             "'look'",
         ),
         (
             400,
-            failed("invalid_request_error", "Schema of tool 'add' is too complex"),
+            error_event("invalid_request_error", "Schema of tool 'add' is too complex"),
             ToolRefusedError,
             False,
             "'add'",
         ),
     ],
 )
-async def test_a_refused_request_tells_what_helps(
+async def test_an_api_error_is_mapped_to_a_model_error(
     server: ScriptedServer,
     model: AnthropicModel,
     status: int,
     body: Any,
     kind: type[ModelError],
     retryable: bool,
-    told: str,
+    expected: str,
 ) -> None:
-    """The loop retries, compacts or leaves out a tool by these facts; a person reads the rest."""
+    """The loop decides by these fields whether to retry, to compact, or to leave out a tool."""
     server.answer(json_answer(body, status=status))
-    with pytest.raises(ModelError, match=told) as caught:
+    with pytest.raises(ModelError, match=expected) as caught:
         await ask(model, "hi", tools=(add, look))
     assert type(caught.value) is kind
     assert (caught.value.status, caught.value.retryable) == (status, retryable)
@@ -1011,15 +1037,15 @@ async def test_a_refused_request_tells_what_helps(
         ({"x-should-retry": "false"}, False, None),
     ],
 )
-async def test_the_provider_says_when_to_come_again(
+async def test_the_retry_after_header_is_reported(
     server: ScriptedServer,
     model: AnthropicModel,
     headers: dict[str, str],
     retryable: bool,
     after: float | None,
 ) -> None:
-    """Coming earlier only prolongs the wait."""
-    server.answer(json_answer(failed("rate_limit_error", "no"), status=429, headers=headers))
+    """Retrying earlier only prolongs the wait."""
+    server.answer(json_answer(error_event("rate_limit_error", "no"), status=429, headers=headers))
     with pytest.raises(ModelError) as caught:
         await ask(model, "hi")
     assert (caught.value.retryable, caught.value.retry_after) == (retryable, after)
@@ -1029,7 +1055,7 @@ HALF = [BEGUN, start(0, "text", text=""), delta(0, "text_delta", text="Hel")]
 
 
 @pytest.mark.parametrize(
-    ("answer", "status", "retryable", "told"),
+    ("answer", "status", "retryable", "expected"),
     [
         (sse_answer(*HALF), None, True, "ended before"),
         (sse_answer(*HALF, stop(0), {"type": "message_stop"}), None, True, "ended before"),
@@ -1038,19 +1064,19 @@ HALF = [BEGUN, start(0, "text", text=""), delta(0, "text_delta", text="Hel")]
         (sse_answer(*HALF, b"event: x\ndata: \xff\xfe\n\n"), None, True, "UnicodeDecodeError"),
         (sse_answer(*HALF, delta(4, "text_delta", text="x")), None, True, "block 4"),
         (
-            sse_answer(*HALF, failed("overloaded_error", "Overloaded")),
+            sse_answer(*HALF, error_event("overloaded_error", "Overloaded")),
             529,
             True,
             "ended its response with an error: Overloaded",
         ),
         (
-            sse_answer(*HALF, failed("something_new", "Oh")),
+            sse_answer(*HALF, error_event("something_new", "Oh")),
             500,
             True,
             "ended its response with an error: Oh",
         ),
         (
-            sse_answer(*HALF, failed("invalid_request_error", "odd")),
+            sse_answer(*HALF, error_event("invalid_request_error", "odd")),
             400,
             False,
             r"odd \(invalid_request_error\)",
@@ -1059,7 +1085,7 @@ HALF = [BEGUN, start(0, "text", text=""), delta(0, "text_delta", text="Hel")]
         (
             sse_answer(
                 BEGUN,
-                *called(0, "t1", "add", "{}"),
+                *tool_use(0, "t1", "add", "{}"),
                 delta(0, "input_json_delta", partial_json="x"),
             ),
             None,
@@ -1070,48 +1096,48 @@ HALF = [BEGUN, start(0, "text", text=""), delta(0, "text_delta", text="Hel")]
         (json_answer({"id": "x", "content": []}), None, True, "ended before"),
     ],
 )
-async def test_a_broken_stream_is_no_half_answer(
+async def test_a_broken_stream_raises_an_error(
     server: ScriptedServer,
     model: AnthropicModel,
     answer: Answer,
     status: int | None,
     retryable: bool,
-    told: str,
+    expected: str,
 ) -> None:
-    """Half an answer that passes for a whole one is worse than none."""
+    """A partial answer must not pass for a complete one."""
     server.answer(answer)
-    with pytest.raises(ModelError, match=told) as caught:
+    with pytest.raises(ModelError, match=expected) as caught:
         await ask(model, "hi")
     assert type(caught.value) is ModelError
     assert (caught.value.status, caught.value.retryable) == (status, retryable)
 
 
-async def test_what_breaks_behind_the_answer_costs_nothing(
+async def test_a_connection_error_after_the_answer_is_ignored(
     server: ScriptedServer, model: AnthropicModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Everything had come; asking again would cost the same once more."""
+    """The answer is complete; a second request would cost the same again."""
     monkeypatch.setattr("agents_tools.models._http._TRAILING_TIMEOUT", 0.1)
-    events = [BEGUN, *said(0, "Hi"), ended()]
+    events = [BEGUN, *text_block(0, "Hi"), message_end()]
     server.answer(sse_answer(*events, cut=True), sse_answer(*events, threading.Event()))
     for _ in range(2):
-        heard = await ask(model, "hi")
-        assert heard.items == [MessageOutputItem(text="Hi")]
-        assert heard.response is not None
-        assert heard.response.usage.output_tokens == 9
+        recorded = await ask(model, "hi")
+        assert recorded.items == [MessageOutputItem(text="Hi")]
+        assert recorded.response is not None
+        assert recorded.response.usage.output_tokens == 9
 
 
-async def test_a_model_that_only_pauses_is_given_up(
+async def test_a_model_that_pauses_too_often_raises_an_error(
     server: ScriptedServer, model: AnthropicModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each pause costs the whole conversation once more."""
+    """Each continuation sends the whole conversation again."""
     monkeypatch.setattr(adapter, "_MAX_PAUSES", 3)
-    server.answer(*[whole(*said(0, "Hm"), reason="pause_turn")] * 3)
+    server.answer(*[complete_answer(*text_block(0, "Hm"), reason="pause_turn")] * 3)
     with pytest.raises(ModelError, match="paused its response 3 times"):
         await ask(model, "hi")
 
 
-async def test_a_server_that_is_not_there_is_told_as_such() -> None:
-    """A wrong address is the mistake of every first day."""
+async def test_an_unreachable_server_is_reported() -> None:
+    """A wrong address is a common mistake of new users."""
     nowhere = AnthropicModel("claude", base_url="http://127.0.0.1:9")
     with pytest.raises(
         ModelError, match=r"claude could not be reached.*Check that the server runs"
@@ -1119,10 +1145,8 @@ async def test_a_server_that_is_not_there_is_told_as_such() -> None:
         await ask(nowhere, "hi")
 
 
-async def test_an_answer_that_takes_too_long_may_be_asked_for_again(
-    server: ScriptedServer, model: AnthropicModel
-) -> None:
-    """The limit is on the whole answer: a stream that trickles never idles."""
+async def test_a_timeout_is_retryable(server: ScriptedServer, model: AnthropicModel) -> None:
+    """The limit applies to the whole answer, as a slow stream never idles."""
     server.answer(sse_answer(*HALF, threading.Event()))
     with pytest.raises(ModelError, match=r"did not finish.*within 0\.3 s") as caught:
         await ask(model, "hi", settings=ModelSettings(timeout=0.3))
@@ -1130,13 +1154,13 @@ async def test_an_answer_that_takes_too_long_may_be_asked_for_again(
     assert await asyncio.to_thread(server.hung_up.wait, 5)
 
 
-async def test_a_client_that_loses_patience_may_be_asked_again(server: ScriptedServer) -> None:
-    """A user's own client has limits of its own, and is left open for its owner."""
+async def test_a_timeout_of_the_users_client_is_retryable(server: ScriptedServer) -> None:
+    """The user's client has its own limits, and stays open because the user owns it."""
     gate = threading.Event()
 
     def slow(request: Recorded) -> Answer:
         gate.wait(5)
-        return whole()
+        return complete_answer()
 
     server.answer(slow)
     async with anthropic.AsyncAnthropic(
@@ -1150,29 +1174,29 @@ async def test_a_client_that_loses_patience_may_be_asked_again(server: ScriptedS
         assert not client.is_closed()
 
 
-async def test_headers_that_cannot_be_sent_are_the_callers_mistake(model: AnthropicModel) -> None:
-    """The same request would never get through, so it is not to be tried again."""
+async def test_invalid_headers_are_a_user_error(model: AnthropicModel) -> None:
+    """The same request would fail each time, so it must not be retried."""
     with pytest.raises(UserError, match=r"cannot be sent.*extra_headers"):
         await ask(model, "hi", settings=ModelSettings(extra_headers={"x": "a\nb"}))
 
 
-async def test_a_run_asks_calls_and_asks_again(
+async def test_a_run_with_tools_works_end_to_end(
     server: ScriptedServer, model: AnthropicModel
 ) -> None:
-    """The adapter and the loop must mean the same: dialect, ids, retries, images."""
+    """The adapter and the loop must agree on the dialect, ids, retries and images."""
 
     class Sum(BaseModel):
         total: int = Field(ge=0)
 
     server.answer(
-        sse_answer(BEGUN, failed("overloaded_error", "Overloaded")),
-        whole(
-            *called(0, "t1", "add", '{"a": 1}'),
-            *called(1, "t2", "look", '{"place": "here"}'),
-            *called(2, "t3", "look", "{}"),
+        sse_answer(BEGUN, error_event("overloaded_error", "Overloaded")),
+        complete_answer(
+            *tool_use(0, "t1", "add", '{"a": 1}'),
+            *tool_use(1, "t2", "look", '{"place": "here"}'),
+            *tool_use(2, "t3", "look", "{}"),
             reason="tool_use",
         ),
-        whole(*said(0, '{"total": 3}')),
+        complete_answer(*text_block(0, '{"total": 3}')),
     )
     agent = Agent(
         name="adder", instructions="Add.", tools=[add, look], model=model, output_type=Sum
@@ -1188,8 +1212,10 @@ async def test_a_run_asks_calls_and_asks_again(
     assert "place" in third["content"]
 
 
-async def test_cancelling_hangs_up(server: ScriptedServer, model: AnthropicModel) -> None:
-    """A request nobody waits for must not go on costing tokens."""
+async def test_cancelling_closes_the_connection(
+    server: ScriptedServer, model: AnthropicModel
+) -> None:
+    """A request that was cancelled must not keep using tokens."""
     begun = asyncio.Event()
     server.answer(sse_answer(*HALF, threading.Event()))
     request = ModelRequest(input=[MessageInputItem(content="hi")])
@@ -1201,20 +1227,20 @@ async def test_cancelling_hangs_up(server: ScriptedServer, model: AnthropicModel
     assert await asyncio.to_thread(server.hung_up.wait, 5)
 
 
-# --- where the model is
+# --- address and key
 
 
-async def test_a_missing_key_is_told_at_the_first_request(
+async def test_a_missing_key_is_reported_at_the_first_request(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Making a model must work without a key; the remedy must be in the message."""
+    """Creating a model must work without a key; the message must contain the remedy."""
     model = load_model("claude-nonesuch")
     assert repr(model) == "AnthropicModel('claude-nonesuch')"
     with pytest.raises(UserError, match="ANTHROPIC_API_KEY"):
         await ask(model, "hi")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
-    server.answer(*[whole(*said(0, "Hi"))] * 2)
-    await ask(model, "hi")  # a server of one's own may need none
+    server.answer(*[complete_answer(*text_block(0, "Hi"))] * 2)
+    await ask(model, "hi")  # a self-hosted server may not need a key
     monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "token-0123456789")
     await ask(model, "hi")
     assert server.last.headers["authorization"] == "Bearer token-0123456789"
@@ -1225,7 +1251,7 @@ async def test_a_missing_key_is_told_at_the_first_request(
 
 
 @pytest.mark.parametrize(
-    ("given_", "told"),
+    ("options", "expected"),
     [
         ({"client": object()}, "expects an anthropic.AsyncAnthropic, got object"),
         ({"client": anthropic.Anthropic(api_key=KEY)}, "got Anthropic"),
@@ -1236,17 +1262,17 @@ async def test_a_missing_key_is_told_at_the_first_request(
         ({"base_url": "localhost"}, "base_url=: expected a URL"),
     ],
 )
-def test_what_no_model_can_be_made_of_is_refused(given_: dict[str, Any], told: str) -> None:
-    """The mistake is nearest where the model is made."""
-    with pytest.raises(UserError, match=told):
-        AnthropicModel("claude", **given_)
+def test_invalid_model_options_are_rejected(options: dict[str, Any], expected: str) -> None:
+    """The error is raised where the model is created."""
+    with pytest.raises(UserError, match=expected):
+        AnthropicModel("claude", **options)
 
 
-def test_each_event_loop_has_connections_of_its_own(
+def test_each_event_loop_has_its_own_connections(
     server: ScriptedServer, model: AnthropicModel
 ) -> None:
-    """Connections of a loop that has ended break, and count as leaked."""
-    server.answer(*[whole(*said(0, "Hi"))] * 3)
+    """Connections of a closed loop break, and count as leaked."""
+    server.answer(*[complete_answer(*text_block(0, "Hi"))] * 3)
 
     async def twice() -> None:
         await ask(model, "hi")

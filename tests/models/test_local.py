@@ -1,4 +1,4 @@
-"""The local model: rules that choose tools from a request and never make arguments up."""
+"""The local model: rules that choose tools from a request and never invent arguments."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def add(a: float, b: float) -> float:
 
 @function_tool
 def weather(city: str, unit: Literal["celsius", "fahrenheit"] = "celsius") -> str:
-    """Tell the weather of a city."""
+    """Get the weather of a city."""
     return f"18 {unit} in {city}"
 
 
@@ -52,7 +52,7 @@ def remind(text: str, day: str, urgent: bool = False) -> str:
 
 @function_tool
 def average(values: list[float]) -> float:
-    """Give the average of some values."""
+    """Compute the average of some values."""
     return sum(values) / len(values)
 
 
@@ -114,14 +114,14 @@ def _run(request: str, tools: list[Any] | None = None) -> tuple[list[tuple[str, 
 def test_tools_and_arguments_are_chosen_from_the_request(
     request_: str, calls: list[tuple[str, Any]], answer: str | None
 ) -> None:
-    """A demonstration is one only if the model really reads what it is asked."""
-    called, told = _run(request_)
+    """A demonstration is only useful if the model reads the request."""
+    called, answer_text = _run(request_)
     assert called == calls
-    assert answer is None or told == answer
+    assert answer is None or answer_text == answer
 
 
 @pytest.mark.parametrize(
-    ("request_", "told"),
+    ("request_", "answer_text"),
     [
         ("The weather, please", "To use weather I need city"),
         ("plot a point", "To use plot I need point"),
@@ -129,17 +129,17 @@ def test_tools_and_arguments_are_chosen_from_the_request(
         ("", "My tools: add, weather"),
     ],
 )
-def test_what_the_request_does_not_hold_is_asked_for_and_never_made_up(
-    request_: str, told: str
+def test_missing_arguments_are_asked_for_and_never_invented(
+    request_: str, answer_text: str
 ) -> None:
-    """An invented argument would make a demonstration of the wrong thing."""
+    """An invented argument would make the demonstration misleading."""
     called, answer = _run(request_)
     assert called == []
-    assert told in answer
+    assert answer_text in answer
 
 
-def test_a_failure_is_told_and_stops_what_builds_on_it() -> None:
-    """A step that refers to a failed one has nothing to work with."""
+def test_a_failed_step_is_reported_and_stops_dependent_steps() -> None:
+    """A step that refers to a failed one has no input."""
     called, answer = _run("break something, then convert it to roman numerals")
     assert [name for name, _ in called] == ["fail"]
     assert "fail failed: Tool 'fail' failed: RuntimeError: broken" in answer
@@ -147,7 +147,7 @@ def test_a_failure_is_told_and_stops_what_builds_on_it() -> None:
 
 
 def test_sub_agents_get_the_whole_task() -> None:
-    """An orchestrator hands on what it was asked, not a word of it."""
+    """An orchestrator passes its task on unchanged."""
     inner = Agent("Forecaster", tools=[weather], model="local/rules")
     tool = inner.as_tool(tool_description="Tells the weather of places.")
     called, answer = _run("Tell the weather in Rome", [tool])
@@ -155,8 +155,8 @@ def test_sub_agents_get_the_whole_task() -> None:
     assert answer == "18 celsius in Rome"
 
 
-async def test_the_answer_comes_word_by_word() -> None:
-    """User interfaces must have something to stream."""
+async def test_the_answer_is_streamed_word_by_word() -> None:
+    """User interfaces need deltas to stream."""
     said: list[str] = []
 
     def emit(event: Any) -> None:
@@ -173,21 +173,21 @@ async def test_the_answer_comes_word_by_word() -> None:
     assert response.usage.total_tokens == 0
 
 
-async def test_a_hosted_tool_is_refused_by_name() -> None:
-    """What runs at a provider cannot run here, and the user must learn why."""
+async def test_a_hosted_tool_is_rejected_by_name() -> None:
+    """Tools of a provider cannot run locally, and the message must state the reason."""
     request = ModelRequest(input=[], tools=(WebSearchTool(),))
     with pytest.raises(UserError, match=r"'web_search'.*'local/rules'"):
         await LocalModel().respond(request, lambda _: None)
 
 
-def test_there_is_one_set_of_rules() -> None:
+def test_an_unknown_rule_set_is_rejected() -> None:
     """A mistyped name must not pass for a model."""
     with pytest.raises(UserError, match="'local/rules'"):
         load_model("local/other")
 
 
-def test_an_answer_of_a_type_comes_from_a_tool_or_not_at_all() -> None:
-    """Rules cannot write objects; they must say so."""
+def test_a_typed_answer_comes_from_a_tool_or_raises_an_error() -> None:
+    """Rules cannot write objects, and the message must state that."""
 
     @function_tool
     def locate(city: str) -> Point:
@@ -245,8 +245,8 @@ WORDS = st.sampled_from(
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(WORDS, max_size=14).map(" ".join))
-async def test_every_call_is_one_that_the_tool_takes(text: str) -> None:
-    """Whatever the request, arguments must be within the schema."""
+async def test_every_call_matches_the_schema_of_its_tool(text: str) -> None:
+    """Arguments must match the schema for any request."""
     tools: tuple[FunctionTool[..., Any], ...] = tuple(TOOLS)
     request = ModelRequest(input=[MessageInputItem(content=text)], tools=tools)
     response = await LocalModel().respond(request, lambda _: None)

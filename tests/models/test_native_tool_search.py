@@ -1,4 +1,4 @@
-"""Tools that the provider itself searches: what goes out, what comes back, what is sent again."""
+"""Tool search run by the provider: the request, the answer, and the following request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KEY = "sk-secret-0123456789abcdef"
 
 @function_tool
 def weather(city: str) -> str:
-    """Tell the weather."""
+    """Get the weather."""
     return f"rain in {city}"
 
 
@@ -44,7 +44,7 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_anthropic_searches_deferred_tools(server: ScriptedServer) -> None:
-    """The mark, the search beside it, and what it found back in its place in the next request."""
+    """The next request contains the deferred marks, the search tool, and the tools that were found."""
     search = {"id": "srvtoolu_1", "name": "tool_search_tool_bm25", "input": {}}
     result = {
         "tool_use_id": "srvtoolu_1",
@@ -54,17 +54,17 @@ async def test_anthropic_searches_deferred_tools(server: ScriptedServer) -> None
         },
     }
     server.answer(
-        messages.whole(
+        messages.complete_answer(
             messages.start(0, "server_tool_use", **search),
             messages.delta(0, "input_json_delta", partial_json='{"query": "weather"}'),
             messages.stop(0),
             messages.start(1, "tool_search_tool_result", **result),
             messages.stop(1),
-            *messages.called(2, "toolu_1", "weather", '{"city": "Bonn"}'),
+            *messages.tool_use(2, "toolu_1", "weather", '{"city": "Bonn"}'),
             reason="tool_use",
         )
     )
-    server.answer(messages.whole(*messages.said(0, "It rains.")))
+    server.answer(messages.complete_answer(*messages.text_block(0, "It rains.")))
     model = AnthropicModel("claude", base_url=server.url, api_key=KEY)
     agent = Agent("x", tools=[greet, Toolset(weather).defer()], model=model)
     done = await Runner.run(agent, "Weather in Bonn?")
@@ -90,7 +90,7 @@ async def test_anthropic_searches_deferred_tools(server: ScriptedServer) -> None
 
 
 async def test_openai_searches_deferred_tools(server: ScriptedServer) -> None:
-    """Likewise with the items of the Responses API."""
+    """As above, with the items of the Responses API."""
     found: dict[str, Any] = {
         "type": "tool_search_output",
         "id": "tso_1",
@@ -117,8 +117,8 @@ async def test_openai_searches_deferred_tools(server: ScriptedServer) -> None:
         "arguments": {"paths": ["weather"]},
     }
     call = responses.call(1, "weather", json.dumps({"city": "Bonn"}))
-    server.answer(responses.whole(asked, found, call))
-    server.answer(responses.whole(responses.message("It rains.")))
+    server.answer(responses.complete_answer(asked, found, call))
+    server.answer(responses.complete_answer(responses.message("It rains.")))
     model = OpenAIResponsesModel("gpt", base_url=f"{server.url}/v1", api_key=KEY)
     agent = Agent("x", tools=[greet, Toolset(weather).defer()], model=model)
     done = await Runner.run(agent, "Weather in Bonn?")
@@ -144,11 +144,11 @@ async def test_openai_searches_deferred_tools(server: ScriptedServer) -> None:
     assert [item.kind for item in calls] == ["hosted", "hosted", "function"]
 
 
-async def test_our_search_is_left_alone_by_providers_with_their_own(
+async def test_the_local_tool_search_is_used_with_every_provider(
     server: ScriptedServer,
 ) -> None:
-    """Who asks for `tool_search` gets it everywhere, and nothing of the provider's."""
-    server.answer(messages.whole(*messages.said(0, "Hello.")))
+    """If you ask for `tool_search`, the provider's own search is not used."""
+    server.answer(messages.complete_answer(*messages.text_block(0, "Hello.")))
     model = AnthropicModel("claude", base_url=server.url, api_key=KEY)
     agent = Agent("x", tools=[tool_search(Toolset(weather).defer())], model=model)
     await Runner.run(agent, "Hi")

@@ -50,7 +50,7 @@ from agents_tools.errors import (
 )
 from agents_tools.models import openai_chat
 from agents_tools.models.openai_chat import OpenAIChatModel
-from tests.models.asking import Heard, ask, check
+from tests.models.asking import RecordedAnswer, ask, check
 from tests.models.http_server import Answer, json_answer, sse_answer
 
 if TYPE_CHECKING:
@@ -77,13 +77,13 @@ def look(place: str) -> str:
 
 @pytest.fixture
 def model(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> OpenAIChatModel:
-    """Give a model that is reached at the scripted server."""
+    """Return a model that sends its requests to the scripted server."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     return OpenAIChatModel("qwen", base_url=f"{server.url}/v1", api_key=KEY)
 
 
-# --- what a server sends
+# --- events that a server sends
 
 
 def chunk(delta: Any = None, finish: str | None = None, **more: Any) -> dict[str, Any]:
@@ -98,8 +98,8 @@ def chunk(delta: Any = None, finish: str | None = None, **more: Any) -> dict[str
     }
 
 
-def piece(index: int | None, arguments: Any = None, **more: Any) -> dict[str, Any]:
-    """Give a piece of a call; `name` and `id` among the rest."""
+def call_delta(index: int | None, arguments: Any = None, **more: Any) -> dict[str, Any]:
+    """Return a delta of a call, with `name` and `id` in the keyword arguments."""
     function = {"arguments": arguments}
     if "name" in more:
         function["name"] = more.pop("name")
@@ -119,15 +119,15 @@ USAGE = {
 }
 
 
-def whole(*events: Any, finish: str = "stop", usage: Any = USAGE) -> Answer:
+def complete_answer(*events: Any, finish: str = "stop", usage: Any = USAGE) -> Answer:
     last = {**chunk(), "choices": [], "usage": usage}
     return sse_answer(*events, chunk(finish=finish), last, done=True)
 
 
-def calls_of(heard: Heard) -> list[tuple[str, str, str]]:
+def calls_of(recorded: RecordedAnswer) -> list[tuple[str, str, str]]:
     return [
         (item.call_id, item.name, item.arguments)
-        for item in heard.items
+        for item in recorded.items
         if isinstance(item, ToolCallItem)
     ]
 
@@ -135,11 +135,11 @@ def calls_of(heard: Heard) -> list[tuple[str, str, str]]:
 # --- requests
 
 
-async def test_a_request_says_everything_in_the_words_of_the_api(
+async def test_a_request_uses_the_field_names_of_the_api(
     server: ScriptedServer, model: OpenAIChatModel
 ) -> None:
-    """A field under a wrong name is refused, or worse, passed over."""
-    server.answer(whole(chunk({"content": "{}"})))
+    """The API rejects an unknown field, or silently ignores it."""
+    server.answer(complete_answer(chunk({"content": "{}"})))
     settings = ModelSettings(
         temperature=0.5,
         top_p=0.9,
@@ -268,14 +268,14 @@ plain\
     )
 
 
-async def test_openai_itself_is_asked_in_its_own_newest_words(server: ScriptedServer) -> None:
-    """Its newer models refuse `max_tokens`, and know developers from systems."""
-    # The server plays OpenAI behind a proxy, so that the address is the real one.
+async def test_openai_itself_gets_its_current_field_names(server: ScriptedServer) -> None:
+    """Its current models reject `max_tokens`, and distinguish developer and system messages."""
+    # The server acts as OpenAI behind a proxy, so that the address is the real one.
     tunnel = openai.DefaultAsyncHttpxClient(proxy=server.url)
     async with openai.AsyncOpenAI(
         api_key=KEY, base_url="http://api.openai.com/v1", http_client=tunnel, max_retries=0
     ) as client:
-        server.answer(whole(chunk({"content": "Hi"})))
+        server.answer(complete_answer(chunk({"content": "Hi"})))
         model = OpenAIChatModel("gpt-5", client=client)
         developer = MessageInputItem(content="Be brief.", role="developer")
         await ask(model, developer, "hi", settings=ModelSettings(max_tokens=9))
@@ -287,12 +287,12 @@ async def test_openai_itself_is_asked_in_its_own_newest_words(server: ScriptedSe
 
 
 @pytest.mark.parametrize("chosen", ["auto", "required", "none"])
-async def test_a_choice_of_tools_is_said_only_where_there_are_tools(
+async def test_tool_choice_is_only_sent_together_with_tools(
     server: ScriptedServer, model: OpenAIChatModel, chosen: str
 ) -> None:
-    """The API refuses a choice among no tools."""
+    """The API rejects a tool choice without tools."""
     settings = ModelSettings(tool_choice=chosen, parallel_tool_calls=True)
-    server.answer(whole(), whole())
+    server.answer(complete_answer(), complete_answer())
     await ask(model, "hi", tools=(add,), settings=settings)
     check(BODY, server.last.body)
     assert server.last.body["tool_choice"] == chosen
@@ -302,7 +302,7 @@ async def test_a_choice_of_tools_is_said_only_where_there_are_tools(
 
 
 @pytest.mark.parametrize(
-    ("history", "request_", "told"),
+    ("history", "request_", "error_text"),
     [
         ((), {"settings": ModelSettings(tool_choice="ad"), "tools": (add,)}, r"'ad'.*: add\."),
         ((), {"tools": (WebSearchTool(),)}, r"'web_search'.*requires the Responses API.*'qwen'"),
@@ -311,24 +311,24 @@ async def test_a_choice_of_tools_is_said_only_where_there_are_tools(
         ([ToolOutputAudio(data=b"OggS")], {}, r"content\[0\]: .*audio/wav or audio/mpeg"),
     ],
 )
-async def test_what_cannot_be_asked_is_told_before_anything_is_sent(
+async def test_an_unsupported_request_is_rejected_before_it_is_sent(
     server: ScriptedServer,
     model: OpenAIChatModel,
     history: Any,
     request_: dict[str, Any],
-    told: str,
+    error_text: str,
 ) -> None:
-    """The caller's own mistake must not look like one of the provider."""
+    """A mistake of the caller must not look like an error of the provider."""
     items = [MessageInputItem(content=history)] if history else []
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=error_text):
         await ask(model, *items, **request_)
     assert not server.requests
 
 
-async def test_systems_and_developers_write_text_only(
+async def test_system_and_developer_messages_must_be_text(
     server: ScriptedServer, model: OpenAIChatModel
 ) -> None:
-    """The API has nowhere to put their pictures."""
+    """The API does not accept images there."""
     item = MessageInputItem(content=[ToolOutputImage(data=PNG)], role="developer")
     with pytest.raises(UserValueError, match=r"input\[0\].*'developer' can only contain text"):
         await ask(model, item)
@@ -337,12 +337,12 @@ async def test_systems_and_developers_write_text_only(
 # --- answers
 
 
-async def test_an_answer_comes_in_pieces_and_as_a_whole(
+async def test_an_answer_is_streamed_and_returned_as_a_whole(
     server: ScriptedServer, model: OpenAIChatModel
 ) -> None:
-    """What is shown live and what is recorded must be the same."""
+    """Streamed and recorded content must be the same."""
     server.answer(
-        whole(
+        complete_answer(
             chunk({"role": "assistant", "content": ""}),
             chunk({"reasoning_content": "Hm, "}),
             chunk({"reasoning_content": "ah.", "content": None}),
@@ -350,16 +350,16 @@ async def test_an_answer_comes_in_pieces_and_as_a_whole(
             chunk({"content": "lo"}, usage=None),
         )
     )
-    heard = await ask(model, "hi")
-    assert heard.response is not None
-    assert heard.items == [
+    recorded = await ask(model, "hi")
+    assert recorded.response is not None
+    assert recorded.items == [
         ReasoningItem(
             text="Hm, ah.",
             provider_data={"openai_chat": {"field": "reasoning_content", "server": server.url[7:]}},
         ),
         MessageOutputItem(text="Hello"),
     ]
-    assert heard.said == snapshot(
+    assert recorded.emitted == snapshot(
         [
             {"type": "response.reasoning_summary_text.delta", "delta": "Hm, "},
             {"type": "response.reasoning_summary_text.delta", "delta": "ah."},
@@ -368,33 +368,33 @@ async def test_an_answer_comes_in_pieces_and_as_a_whole(
             {"type": "response.output_text.delta", "delta": "lo"},
         ]
     )
-    assert heard.response.usage == Usage(
+    assert recorded.response.usage == Usage(
         requests=1,
         input_tokens=20,
         output_tokens=9,
         cached_input_tokens=8,
         reasoning_tokens=4,
     )
-    assert heard.response.finish_reason == "stop"
-    assert heard.response.response_id == "chatcmpl-1"
-    assert heard.response.model == "qwen-7b"
-    assert isinstance(heard.response.raw, ChatCompletion)
-    assert heard.response.raw.choices[0].message.content == "Hello"
+    assert recorded.response.finish_reason == "stop"
+    assert recorded.response.response_id == "chatcmpl-1"
+    assert recorded.response.model == "qwen-7b"
+    assert isinstance(recorded.response.raw, ChatCompletion)
+    assert recorded.response.raw.choices[0].message.content == "Hello"
 
 
-async def test_parallel_calls_are_handed_over_one_by_one_while_the_answer_still_comes(
+async def test_parallel_calls_are_passed_on_while_the_answer_is_still_streaming(
     server: ScriptedServer, model: OpenAIChatModel
 ) -> None:
-    """A call can run while the model still writes the next one."""
+    """A call can run while the model writes the next one."""
     gate = threading.Event()
     server.answer(
-        whole(
-            calls(piece(0, "", id="call_1", name="add", type="function")),
-            calls(piece(0, '{"a":')),
-            calls(piece(0, " 1 }")),
-            calls(piece(1, "", id="call_2", name="look", type="function")),
+        complete_answer(
+            calls(call_delta(0, "", id="call_1", name="add", type="function")),
+            calls(call_delta(0, '{"a":')),
+            calls(call_delta(0, " 1 }")),
+            calls(call_delta(1, "", id="call_2", name="look", type="function")),
             gate,
-            calls(piece(1, '{"place": "hér"}')),
+            calls(call_delta(1, '{"place": "hér"}')),
             finish="tool_calls",
         )
     )
@@ -404,13 +404,13 @@ async def test_parallel_calls_are_handed_over_one_by_one_while_the_answer_still_
         handed.append(item)
         gate.set()
 
-    heard = Heard()
+    recorded = RecordedAnswer()
     request = ModelRequest(input=[], tools=(add, look), on_call=on_call)
-    response = await model.respond(request, heard.emit)
+    response = await model.respond(request, recorded.emit)
     assert handed == list(response.items)
     assert [one.arguments for one in handed] == ['{"a": 1 }', '{"place": "hér"}']
     assert response.finish_reason == "tool_calls"
-    assert heard.said == snapshot(
+    assert recorded.emitted == snapshot(
         [
             {
                 "type": "response.output_item.added",
@@ -444,41 +444,44 @@ async def test_parallel_calls_are_handed_over_one_by_one_while_the_answer_still_
 @pytest.mark.parametrize(
     ("events", "expected"),
     [
-        (  # pieces of two calls mixed, begun before either has arguments
+        (  # deltas of two calls mixed, both started before either has arguments
             [
-                calls(piece(0, id="c1", name="add"), piece(1, id="c2", name="look")),
-                calls(piece(0, '{"a"'), piece(1, '{"place"')),
-                calls(piece(1, ': "x"}'), piece(0, ": 1}")),
+                calls(call_delta(0, id="c1", name="add"), call_delta(1, id="c2", name="look")),
+                calls(call_delta(0, '{"a"'), call_delta(1, '{"place"')),
+                calls(call_delta(1, ': "x"}'), call_delta(0, ": 1}")),
             ],
             [("c1", "add", '{"a": 1}'), ("c2", "look", '{"place": "x"}')],
         ),
-        (  # name and id with every piece
+        (  # name and id in every delta
             [
-                calls(piece(0, '{"a"', id="c1", name="add")),
-                calls(piece(0, ": 1}", id="c1", name="add")),
+                calls(call_delta(0, '{"a"', id="c1", name="add")),
+                calls(call_delta(0, ": 1}", id="c1", name="add")),
             ],
             [("c1", "add", '{"a": 1}')],
         ),
-        (  # every call is number 0 and comes whole
+        (  # every call has index 0 and arrives complete
             [
-                calls(piece(0, '{"a": 1}', id="c1", name="add")),
-                calls(piece(0, '{"a": 2}', id="c2", name="add")),
+                calls(call_delta(0, '{"a": 1}', id="c1", name="add")),
+                calls(call_delta(0, '{"a": 2}', id="c2", name="add")),
             ],
             [("c1", "add", '{"a": 1}'), ("c2", "add", '{"a": 2}')],
         ),
-        (  # no numbers at all
+        (  # no index
             [
-                calls(piece(None, '{"a"', id="c1", name="add")),
-                calls(piece(None, ": 1}")),
-                calls(piece(None, '{"a": 2}', id="c2", name="add")),
+                calls(call_delta(None, '{"a"', id="c1", name="add")),
+                calls(call_delta(None, ": 1}")),
+                calls(call_delta(None, '{"a": 2}', id="c2", name="add")),
             ],
             [("c1", "add", '{"a": 1}'), ("c2", "add", '{"a": 2}')],
         ),
-        (  # no ids, or the same one twice
+        (  # no ids, or the same id twice
             [
-                calls(piece(0, '{"a": 1}', name="add"), piece(1, '{"a": 2}', id="", name="add")),
-                calls(piece(2, '{"a": 3}', id="c3", name="add")),
-                calls(piece(3, '{"a": 4}', id="c3", name="add")),
+                calls(
+                    call_delta(0, '{"a": 1}', name="add"),
+                    call_delta(1, '{"a": 2}', id="", name="add"),
+                ),
+                calls(call_delta(2, '{"a": 3}', id="c3", name="add")),
+                calls(call_delta(3, '{"a": 4}', id="c3", name="add")),
             ],
             [
                 ("call_…", "add", '{"a": 1}'),
@@ -488,38 +491,42 @@ async def test_parallel_calls_are_handed_over_one_by_one_while_the_answer_still_
             ],
         ),
         (  # no arguments; arguments as an object
-            [calls(piece(0, id="c1", name="add"), piece(1, {"a": 1}, id="c2", name="add"))],
+            [
+                calls(
+                    call_delta(0, id="c1", name="add"), call_delta(1, {"a": 1}, id="c2", name="add")
+                )
+            ],
             [("c1", "add", "{}"), ("c2", "add", '{"a": 1}')],
         ),
     ],
 )
-async def test_calls_are_put_together_as_sloppy_servers_send_them(
+async def test_calls_are_assembled_from_nonconforming_streams(
     server: ScriptedServer, model: OpenAIChatModel, events: Any, expected: Any
 ) -> None:
-    """Local servers take liberties with the stream, and their models call tools all the same."""
-    server.answer(whole(*events, finish="stop", usage=None))
-    heard = await ask(model, "hi", tools=(add, look))
-    found = calls_of(heard)
+    """Local servers deviate from the API, but their models still call tools."""
+    server.answer(complete_answer(*events, finish="stop", usage=None))
+    recorded = await ask(model, "hi", tools=(add, look))
+    found = calls_of(recorded)
     assert [
         ("call_…" if call_id.startswith("call_") else call_id, name, arguments)
         for call_id, name, arguments in found
     ] == expected
     assert len({call_id for call_id, _, _ in found}) == len(found)
-    assert sorted(call.call_id for call in heard.calls) == sorted(one[0] for one in found)
-    assert heard.response is not None
-    assert heard.response.finish_reason == "tool_calls"
-    assert heard.response.usage == Usage(requests=1)
+    assert sorted(call.call_id for call in recorded.calls) == sorted(one[0] for one in found)
+    assert recorded.response is not None
+    assert recorded.response.finish_reason == "tool_calls"
+    assert recorded.response.usage == Usage(requests=1)
 
 
-async def test_a_call_that_goes_on_after_it_was_handed_over_breaks_the_answer(
+async def test_a_delta_for_a_call_that_was_already_passed_on_raises_an_error(
     server: ScriptedServer, model: OpenAIChatModel
 ) -> None:
-    """It may be running by now, with other arguments than those it has in the end."""
+    """The call may already be running with incomplete arguments."""
     server.answer(
-        whole(
-            calls(piece(0, "{}", id="c1", name="add")),
-            calls(piece(1, "{}", id="c2", name="add")),
-            calls(piece(0, '{"a": 1}')),
+        complete_answer(
+            calls(call_delta(0, "{}", id="c1", name="add")),
+            calls(call_delta(1, "{}", id="c2", name="add")),
+            calls(call_delta(0, '{"a": 1}')),
         )
     )
     with pytest.raises(ModelError, match="c1 continued") as caught:
@@ -547,7 +554,7 @@ async def test_a_call_that_goes_on_after_it_was_handed_over_breaks_the_answer(
             [MessageOutputItem(text="B")],
         ),
         (
-            [calls(piece(0, '{"a": ', id="c1", name="add"))],
+            [calls(call_delta(0, '{"a": ', id="c1", name="add"))],
             "length",
             "length",
             [ToolCallItem(call_id="c1", name="add", arguments='{"a": ')],
@@ -560,7 +567,7 @@ async def test_a_call_that_goes_on_after_it_was_handed_over_breaks_the_answer(
         ),
     ],
 )
-async def test_an_answer_tells_why_it_ends(
+async def test_an_answer_has_a_finish_reason(
     server: ScriptedServer,
     model: OpenAIChatModel,
     events: Any,
@@ -568,37 +575,39 @@ async def test_an_answer_tells_why_it_ends(
     reason: str,
     items: list[Item],
 ) -> None:
-    """The loop decides by it whether there is more to do; cut off calls are never started."""
-    server.answer(whole(*events, finish=finish))
-    heard = await ask(model, "hi")
-    assert heard.response is not None
-    assert heard.response.finish_reason == reason
-    assert heard.items == items
-    assert heard.calls == []
+    """The loop decides by it whether to continue; truncated calls are never started."""
+    server.answer(complete_answer(*events, finish=finish))
+    recorded = await ask(model, "hi")
+    assert recorded.response is not None
+    assert recorded.response.finish_reason == reason
+    assert recorded.items == items
+    assert recorded.calls == []
 
 
-async def test_thoughts_are_heard_under_every_name(
+async def test_reasoning_is_read_from_every_known_field(
     server: ScriptedServer, model: OpenAIChatModel
 ) -> None:
-    """Servers never agreed on one."""
+    """Servers use different field names."""
     thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "c"}]}
     server.answer(
-        whole(chunk({"reasoning": "b"})),
-        whole(chunk({"content": [thinking]})),
+        complete_answer(chunk({"reasoning": "b"})),
+        complete_answer(chunk({"content": [thinking]})),
     )
     for expected in ("b", "c"):
-        heard = await ask(model, "hi")
-        assert [item.text for item in heard.items if isinstance(item, ReasoningItem)] == [expected]
-        assert heard.said[0]["delta"] == expected
+        recorded = await ask(model, "hi")
+        assert [item.text for item in recorded.items if isinstance(item, ReasoningItem)] == [
+            expected
+        ]
+        assert recorded.emitted[0]["delta"] == expected
 
 
 # --- history
 
 
-async def test_a_conversation_goes_back_in_the_order_of_the_api(
+async def test_a_conversation_is_sent_in_the_order_of_the_api(
     server: ScriptedServer, model: OpenAIChatModel
 ) -> None:
-    """Outputs stand directly behind their calls, one message each, whenever they came."""
+    """Outputs directly follow their calls, one message each, in whatever order they arrived."""
     first = [
         ReasoningItem(text="foreign", provider_data={"anthropic": {"signature": "x"}}),
         MessageOutputItem(text="Let me see."),
@@ -613,7 +622,7 @@ async def test_a_conversation_goes_back_in_the_order_of_the_api(
         ToolOutputImage(file_id="file-1"),
         ToolOutputFileContent(data=b"a,b", mime_type="text/csv"),
     ]
-    server.answer(whole())
+    server.answer(complete_answer())
     await ask(
         model,
         "hi",
@@ -696,16 +705,20 @@ a,b\
     )
 
 
-async def test_thoughts_go_back_to_the_server_that_wants_them_and_to_no_other(
+async def test_reasoning_is_sent_back_only_to_servers_that_require_it(
     server: ScriptedServer, model: OpenAIChatModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some servers refuse a conversation without them, others one with them."""
+    """Some servers reject a conversation without it, others one with it."""
     thought = chunk({"reasoning_content": "Hm."})
-    server.answer(whole(thought, calls(piece(0, "{}", id="c1", name="add"))), whole(), whole())
-    heard = await ask(model, "hi", tools=(add,))
-    items = [item_from_dict(json.loads(json.dumps(item.to_dict()))) for item in heard.items]
-    assert items == heard.items
-    history: list[Item] = [*heard.items, ToolCallOutputItem(call_id="c1", output="3")]
+    server.answer(
+        complete_answer(thought, calls(call_delta(0, "{}", id="c1", name="add"))),
+        complete_answer(),
+        complete_answer(),
+    )
+    recorded = await ask(model, "hi", tools=(add,))
+    items = [item_from_dict(json.loads(json.dumps(item.to_dict()))) for item in recorded.items]
+    assert items == recorded.items
+    history: list[Item] = [*recorded.items, ToolCallOutputItem(call_id="c1", output="3")]
     await ask(model, *history, "and now?")
     assert server.last.body["messages"][0]["reasoning_content"] == "Hm."
     port = server.url.rpartition(":")[2]
@@ -746,8 +759,8 @@ histories = st.lists(
 
 
 @given(histories)
-def test_any_history_is_written_in_the_types_of_the_client(history: list[Item]) -> None:
-    """A history may come from anywhere; what is sent of it must be within the API."""
+def test_any_history_is_converted_to_a_valid_request(history: list[Item]) -> None:
+    """Histories can come from anywhere; what is sent must match the client's types."""
     request = ModelRequest(input=history, instructions="Be kind.")
     open_calls: list[str] = []
     for message in openai_chat._messages(request, "http://localhost"):
@@ -764,7 +777,7 @@ def test_any_history_is_written_in_the_types_of_the_client(history: list[Item]) 
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "kind", "retryable", "told"),
+    ("status", "body", "kind", "retryable", "error_text"),
     [
         (429, {"error": {"message": "slow down"}}, ModelError, True, "slow down"),
         (429, {"error": {"message": "Too many tokens a minute"}}, ModelError, True, "a minute"),
@@ -819,18 +832,18 @@ def test_any_history_is_written_in_the_types_of_the_client(history: list[Item]) 
         ),
     ],
 )
-async def test_a_refused_request_tells_what_helps(
+async def test_an_api_error_is_mapped_to_a_model_error(
     server: ScriptedServer,
     model: OpenAIChatModel,
     status: int,
     body: Any,
     kind: type[ModelError],
     retryable: bool,
-    told: str,
+    error_text: str,
 ) -> None:
-    """Every server words its errors in its own way; the loop needs the same few facts."""
+    """Every server words its errors differently; the loop needs the same few fields."""
     server.answer(json_answer(body, status=status))
-    with pytest.raises(ModelError, match=told) as caught:
+    with pytest.raises(ModelError, match=error_text) as caught:
         await ask(model, "hi", tools=(add, look))
     assert type(caught.value) is kind
     assert (caught.value.status, caught.value.retryable) == (status, retryable)
@@ -840,7 +853,7 @@ BEGUN = [chunk({"content": "Hel"})]
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "error_text"),
     [
         (sse_answer(*BEGUN), "ended before"),
         (sse_answer(*BEGUN, done=True), "ended before"),
@@ -853,44 +866,48 @@ BEGUN = [chunk({"content": "Hel"})]
         (json_answer({"id": "x", "choices": []}), "ended before"),
     ],
 )
-async def test_a_broken_stream_is_no_half_answer(
-    server: ScriptedServer, model: OpenAIChatModel, answer: Answer, told: str
+async def test_a_broken_stream_raises_an_error(
+    server: ScriptedServer, model: OpenAIChatModel, answer: Answer, error_text: str
 ) -> None:
-    """Half an answer that passes for a whole one is worse than none."""
+    """A partial answer must not pass for a complete one."""
     server.answer(answer)
-    with pytest.raises(ModelError, match=told) as caught:
+    with pytest.raises(ModelError, match=error_text) as caught:
         await ask(model, "hi")
     assert type(caught.value) is ModelError
     assert caught.value.retryable
 
 
-async def test_what_breaks_behind_the_answer_costs_no_more_than_its_figures(
+async def test_a_connection_error_after_the_answer_loses_only_the_usage(
     server: ScriptedServer, model: OpenAIChatModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Everything had come; asking again would cost the same once more."""
+    """The answer is complete; a second request would cost the same again."""
     monkeypatch.setattr("agents_tools.models._http._TRAILING_TIMEOUT", 0.1)
     said = [chunk({"content": "Hi"}), chunk(finish="stop")]
     server.answer(sse_answer(*said, cut=True), sse_answer(*said, threading.Event()))
     for _ in range(2):
-        heard = await ask(model, "hi")
-        assert heard.items == [MessageOutputItem(text="Hi")]
-        assert heard.response is not None
-        assert heard.response.usage == Usage(requests=1)
+        recorded = await ask(model, "hi")
+        assert recorded.items == [MessageOutputItem(text="Hi")]
+        assert recorded.response is not None
+        assert recorded.response.usage == Usage(requests=1)
 
 
-async def test_a_server_that_refuses_to_count_is_asked_again_without(
+async def test_a_server_that_rejects_stream_options_is_retried_without_them(
     server: ScriptedServer, model: OpenAIChatModel
 ) -> None:
-    """Older servers know no `stream_options`; the one refusal is paid once."""
+    """Older servers do not support `stream_options`; the failed request is made only once."""
     refused = {"detail": [{"loc": ["body", "stream_options"], "msg": "Extra inputs"}]}
-    server.answer(json_answer(refused, status=422), whole(usage=None), whole(usage=None))
+    server.answer(
+        json_answer(refused, status=422), complete_answer(usage=None), complete_answer(usage=None)
+    )
     await ask(model, "hi")
     await ask(model, "hi")
     assert ["stream_options" in one.body for one in server.requests] == [True, False, False]
 
 
-async def test_a_refusal_that_stays_is_told(server: ScriptedServer, model: OpenAIChatModel) -> None:
-    """Asking again must come to an end."""
+async def test_a_repeated_rejection_is_reported(
+    server: ScriptedServer, model: OpenAIChatModel
+) -> None:
+    """The fallback is tried only once."""
     refused = {"error": {"message": "bad stream_options"}}
     server.answer(*[json_answer(refused, status=400)] * 2)
     with pytest.raises(ModelError, match="bad stream_options"):
@@ -898,20 +915,20 @@ async def test_a_refusal_that_stays_is_told(server: ScriptedServer, model: OpenA
     assert len(server.requests) == 2
 
 
-async def test_a_server_that_is_not_there_is_told_as_such(model: OpenAIChatModel) -> None:
-    """Forgetting to start a local server is the mistake of every first day."""
+async def test_an_unreachable_server_is_reported(model: OpenAIChatModel) -> None:
+    """Forgetting to start a local server is a common mistake."""
     nowhere = OpenAIChatModel("qwen", base_url="http://127.0.0.1:9/v1")
     with pytest.raises(ModelError, match=r"qwen could not be reached.*Check that the server runs"):
         await ask(nowhere, "hi")
 
 
-async def test_a_client_that_loses_patience_may_be_asked_again(server: ScriptedServer) -> None:
-    """A server that loads its model first answers the second time."""
+async def test_a_timeout_of_the_users_client_is_retryable(server: ScriptedServer) -> None:
+    """A server that loads its model first answers the second request."""
     gate = threading.Event()
 
     def slow(request: Recorded) -> Answer:
         gate.wait(5)
-        return whole()
+        return complete_answer()
 
     server.answer(slow)
     async with openai.AsyncOpenAI(
@@ -923,18 +940,18 @@ async def test_a_client_that_loses_patience_may_be_asked_again(server: ScriptedS
     assert caught.value.retryable
 
 
-async def test_a_run_asks_calls_and_asks_again(
+async def test_a_run_with_tools_works_end_to_end(
     server: ScriptedServer, model: OpenAIChatModel
 ) -> None:
-    """The adapter and the loop must mean the same: nulls of the strict dialect, ids, retries."""
+    """The adapter and the loop must agree on the nulls of the strict dialect, ids and retries."""
     server.answer(
         json_answer({"error": {"message": "slow down"}}, status=429),
-        whole(
-            calls(piece(0, '{"a": 1, "b": null}', id="c1", name="add")),
-            calls(piece(1, '{"place": "here"}', name="look")),
+        complete_answer(
+            calls(call_delta(0, '{"a": 1, "b": null}', id="c1", name="add")),
+            calls(call_delta(1, '{"place": "here"}', name="look")),
             finish="tool_calls",
         ),
-        whole(chunk({"content": "3, here"})),
+        complete_answer(chunk({"content": "3, here"})),
     )
     agent = Agent(name="adder", instructions="Add.", tools=[add, look], model=model)
     result = await Runner.run(agent, "1 and 2?", run_config=RunConfig(retry_backoff=0.01))
@@ -951,8 +968,10 @@ async def test_a_run_asks_calls_and_asks_again(
     assert result.usage.requests == 2
 
 
-async def test_cancelling_hangs_up(server: ScriptedServer, model: OpenAIChatModel) -> None:
-    """A request nobody waits for must not go on costing tokens."""
+async def test_cancelling_closes_the_connection(
+    server: ScriptedServer, model: OpenAIChatModel
+) -> None:
+    """A request that was cancelled must not keep using tokens."""
     begun = asyncio.Event()
     server.answer(sse_answer(*BEGUN, threading.Event()))
     task = asyncio.create_task(model.respond(ModelRequest(input=[]), lambda event: begun.set()))
@@ -963,10 +982,10 @@ async def test_cancelling_hangs_up(server: ScriptedServer, model: OpenAIChatMode
     assert await asyncio.to_thread(server.hung_up.wait, 5)
 
 
-async def test_only_openai_itself_asks_for_a_key(
+async def test_only_openai_itself_requires_a_key(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Local servers have none; OpenAI's refusal would come late and say less."""
+    """Local servers need none; OpenAI's own error would come late and be less clear."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     model = load_model("openai-chat/qwen3:8b")
@@ -974,7 +993,7 @@ async def test_only_openai_itself_asks_for_a_key(
     with pytest.raises(UserError, match="OPENAI_API_KEY"):
         await ask(model, "hi")
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    server.answer(whole(chunk({"content": "Hi"})))
-    heard = await ask(model, "hi")
-    assert heard.items == [MessageOutputItem(text="Hi")]
+    server.answer(complete_answer(chunk({"content": "Hi"})))
+    recorded = await ask(model, "hi")
+    assert recorded.items == [MessageOutputItem(text="Hi")]
     assert server.last.body["model"] == "qwen3:8b"

@@ -60,7 +60,7 @@ from agents_tools.errors import (
 )
 from agents_tools.models import _clients, openai_responses
 from agents_tools.models.openai_responses import OpenAIResponsesModel
-from tests.models.asking import Heard, ask, check
+from tests.models.asking import RecordedAnswer, ask, check
 from tests.models.http_server import Answer, json_answer, sse_answer
 
 if TYPE_CHECKING:
@@ -91,25 +91,25 @@ def look(place: str) -> str:
 
 
 class Hosted:
-    """A tool that the provider runs, as far as the adapter looks at it."""
+    """A tool that the provider runs, with the methods that the adapter uses."""
 
-    def __init__(self, name: str, **told: Any) -> None:
+    def __init__(self, name: str, **definition: Any) -> None:
         self.name = name
-        self.told = {"type": name, **told}
+        self.definition = {"type": name, **definition}
 
     def to_responses(self) -> dict[str, Any]:
-        return self.told
+        return self.definition
 
 
 @pytest.fixture
 def model(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> OpenAIResponsesModel:
-    """Give a model that is reached at the scripted server."""
+    """Return a model that sends its requests to the scripted server."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     return OpenAIResponsesModel("gpt-5", base_url=f"{server.url}/v1", api_key=KEY)
 
 
-# --- what a server sends
+# --- events that a server sends
 
 
 def message(words: str, **more: Any) -> dict[str, Any]:
@@ -166,7 +166,7 @@ def completed(*output: dict[str, Any], kind: str = "completed", **more: Any) -> 
     return {"type": f"response.{kind}", "response": response}
 
 
-def whole(*output: dict[str, Any], **more: Any) -> Answer:
+def complete_answer(*output: dict[str, Any], **more: Any) -> Answer:
     items = [done(item, place) for place, item in enumerate(output)]
     return sse_answer(*items, completed(*output, **more))
 
@@ -174,11 +174,11 @@ def whole(*output: dict[str, Any], **more: Any) -> Answer:
 # --- requests
 
 
-async def test_a_request_says_everything_in_the_words_of_the_api(
+async def test_a_request_uses_the_field_names_of_the_api(
     server: ScriptedServer, model: OpenAIResponsesModel
 ) -> None:
-    """A field under a wrong name is refused, or worse, passed over."""
-    server.answer(whole(message("{}")))
+    """The API rejects an unknown field, or silently ignores it."""
+    server.answer(complete_answer(message("{}")))
     settings = ModelSettings(
         temperature=0.5,
         top_p=0.9,
@@ -322,11 +322,11 @@ plain\
         ("docs", {"type": "mcp", "server_label": "docs"}),
     ],
 )
-async def test_a_tool_can_be_chosen_by_the_name_it_has_here(
+async def test_a_tool_can_be_chosen_by_its_local_name(
     server: ScriptedServer, model: OpenAIResponsesModel, chosen: str, sent: Any
 ) -> None:
-    """The caller knows tools by name; how a kind of tool is chosen is the provider's affair."""
-    server.answer(whole())
+    """The caller knows tools by name; the adapter knows how each kind of tool is chosen."""
+    server.answer(complete_answer())
     tools = (
         add,
         Hosted("image_generation"),
@@ -337,18 +337,18 @@ async def test_a_tool_can_be_chosen_by_the_name_it_has_here(
     assert server.last.body["tool_choice"] == sent
 
 
-async def test_without_tools_nothing_is_said_about_tools(
+async def test_tool_options_are_only_sent_together_with_tools(
     server: ScriptedServer, model: OpenAIResponsesModel
 ) -> None:
-    """The API refuses a choice among no tools."""
-    server.answer(whole())
+    """The API rejects a tool choice without tools."""
+    server.answer(complete_answer())
     settings = ModelSettings(tool_choice="auto", parallel_tool_calls=True)
     await ask(model, "hi", settings=settings)
     assert not {"tools", "tool_choice", "parallel_tool_calls"} & server.last.body.keys()
 
 
 @pytest.mark.parametrize(
-    ("request_", "told"),
+    ("request_", "expected_text"),
     [
         ({"settings": ModelSettings(stop=["."])}, r"stop=.*openai-chat/"),
         ({"settings": ModelSettings(tool_choice="ad"), "tools": (add,)}, r"'ad'.*: add\."),
@@ -357,23 +357,26 @@ async def test_without_tools_nothing_is_said_about_tools(
         ({"instructions": "\ud800"}, r"cannot be sent.*surrogates"),
     ],
 )
-async def test_what_cannot_be_asked_is_told_before_anything_is_sent(
-    server: ScriptedServer, model: OpenAIResponsesModel, request_: dict[str, Any], told: str
+async def test_an_unsupported_request_is_rejected_before_it_is_sent(
+    server: ScriptedServer,
+    model: OpenAIResponsesModel,
+    request_: dict[str, Any],
+    expected_text: str,
 ) -> None:
-    """The caller's own mistake must not look like one of the provider."""
-    with pytest.raises(UserError, match=told):
+    """A mistake of the caller must not look like an error of the provider."""
+    with pytest.raises(UserError, match=expected_text):
         await ask(model, "hi", **request_)
     assert not server.requests
 
 
-async def test_sound_from_a_user_is_refused_and_from_a_tool_described(
+async def test_audio_from_a_user_is_rejected_and_from_a_tool_described(
     server: ScriptedServer, model: OpenAIResponsesModel
 ) -> None:
-    """A user can choose another model; a result of a tool must not end the session."""
+    """A user can choose another model; the result of a tool must not end the session."""
     sound = ToolOutputAudio(data=b"ID3", mime_type="audio/mpeg")
     with pytest.raises(UserValueError, match=r"input\[0\]\.content\[0\].*openai-chat/"):
         await ask(model, MessageInputItem(content=[sound]))
-    server.answer(whole())
+    server.answer(complete_answer())
     await ask(
         model,
         ToolCallItem(call_id="call_1", name="look"),
@@ -392,10 +395,10 @@ async def test_sound_from_a_user_is_refused_and_from_a_tool_described(
     )
 
 
-async def test_the_same_tools_are_told_once(
+async def test_tool_definitions_are_converted_once(
     server: ScriptedServer, model: OpenAIResponsesModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A thousand tools must not be described anew in every turn, whoever else asks in between."""
+    """A thousand tools must not be converted in every turn, even if requests alternate."""
     described: list[str] = []
     project = openai_responses.ToolDefinitionCache._definition
 
@@ -406,35 +409,35 @@ async def test_the_same_tools_are_told_once(
     monkeypatch.setattr(openai_responses.ToolDefinitionCache, "_definition", counted)
     one, other = (add, look), (look,)
     for tools in (one, other, one, other, one):
-        server.answer(whole())
+        server.answer(complete_answer())
         await ask(model, "hi", tools=tools)
-        assert [told["name"] for told in server.last.body["tools"]] == [x.name for x in tools]
+        assert [sent["name"] for sent in server.last.body["tools"]] == [x.name for x in tools]
     assert described == ["add", "look", "look"]
 
 
-async def test_a_tool_that_cannot_be_told_is_left_out_with_one_warning(
+async def test_a_tool_without_a_valid_schema_is_left_out_with_one_warning(
     server: ScriptedServer, model: OpenAIResponsesModel
 ) -> None:
-    """One bad tool never breaks the session."""
+    """One broken tool must not end the session."""
 
     @function_tool(metadata={"openai": {"name": "other"}})
     def bad() -> None:
         """Contradicts itself."""
 
-    server.answer(whole(), whole())
+    server.answer(complete_answer(), complete_answer())
     with pytest.warns(UserWarning, match=r"Tool 'bad' is left out.*'name'"):
         await ask(model, "hi", tools=(bad, add))
     await ask(model, "hi", tools=(add, bad))
-    assert [told["name"] for told in server.last.body["tools"]] == ["add"]
+    assert [sent["name"] for sent in server.last.body["tools"]] == ["add"]
 
 
 # --- answers
 
 
-async def test_an_answer_comes_in_pieces_and_as_a_whole(
+async def test_an_answer_is_streamed_and_returned_as_a_whole(
     server: ScriptedServer, model: OpenAIResponsesModel
 ) -> None:
-    """What is shown live and what is recorded must be the same."""
+    """Streamed and recorded content must be the same."""
     thought = {
         "id": "rs_1",
         "type": "reasoning",
@@ -467,9 +470,9 @@ async def test_an_answer_comes_in_pieces_and_as_a_whole(
             completed(thought, search, message("Hello", phase="final_answer")),
         )
     )
-    heard = await ask(model, "hi")
-    assert heard.response is not None
-    assert heard.items == snapshot(
+    recorded = await ask(model, "hi")
+    assert recorded.response is not None
+    assert recorded.items == snapshot(
         [
             ReasoningItem(
                 text="""\
@@ -511,7 +514,7 @@ Ah.\
             ),
         ]
     )
-    assert heard.said == snapshot(
+    assert recorded.emitted == snapshot(
         [
             {"type": "response.reasoning_summary_text.delta", "delta": "Hm.", "item_id": "item_0"},
             {
@@ -530,23 +533,23 @@ Ah.\
             {"type": "response.output_text.delta", "delta": "lo", "item_id": "item_2"},
         ]
     )
-    assert heard.response.usage == Usage(
+    assert recorded.response.usage == Usage(
         requests=1,
         input_tokens=20,
         output_tokens=9,
         cached_input_tokens=8,
         reasoning_tokens=4,
     )
-    assert heard.response.finish_reason == "stop"
-    assert heard.response.response_id == "resp_1"
-    assert heard.response.model == "gpt-5-2025"
-    assert heard.response.raw.output_text == "Hello"
+    assert recorded.response.finish_reason == "stop"
+    assert recorded.response.response_id == "resp_1"
+    assert recorded.response.model == "gpt-5-2025"
+    assert recorded.response.raw.output_text == "Hello"
 
 
-async def test_parallel_calls_are_handed_over_one_by_one_while_the_answer_still_comes(
+async def test_parallel_calls_are_passed_on_while_the_answer_is_still_streaming(
     server: ScriptedServer, model: OpenAIResponsesModel
 ) -> None:
-    """A call can run while the model still writes the next one, however their pieces mix."""
+    """A call can run while the model writes the next one, even if their deltas are mixed."""
     gate = threading.Event()
     first, second = call(1, "add", '{"a":1, "b":2}'), call(2, "look", '{"place": "hér"}')
     server.answer(
@@ -570,13 +573,13 @@ async def test_parallel_calls_are_handed_over_one_by_one_while_the_answer_still_
         if len(calls) == 1:
             gate.set()
 
-    heard = Heard()
+    recorded = RecordedAnswer()
     request = ModelRequest(input=[], tools=(add, look), on_call=on_call)
-    response = await model.respond(request, heard.emit)
+    response = await model.respond(request, recorded.emit)
     assert [one.arguments for one in calls] == ['{"a":1, "b":2}', '{"place": "hér"}']
     assert calls == list(response.items)
     assert response.finish_reason == "tool_calls"
-    pieces = [one for one in heard.said if "arguments" in one["type"]]
+    pieces = [one for one in recorded.emitted if "arguments" in one["type"]]
     assert [(one["call_id"], one["delta"]) for one in pieces] == [
         ("call_1", '{"a":1,'),
         ("call_2", '{"place":'),
@@ -585,29 +588,29 @@ async def test_parallel_calls_are_handed_over_one_by_one_while_the_answer_still_
     ]
 
 
-@pytest.mark.parametrize("told", ["done only", "completed only", "no index"])
-async def test_items_are_found_wherever_a_server_tells_them(
-    server: ScriptedServer, model: OpenAIResponsesModel, told: str
+@pytest.mark.parametrize("variant", ["done only", "completed only", "no index"])
+async def test_output_items_are_found_in_any_event(
+    server: ScriptedServer, model: OpenAIResponsesModel, variant: str
 ) -> None:
-    """Servers that imitate the API leave out what they hold for redundant."""
+    """Servers that imitate the API leave out events that they consider redundant."""
     items = [call(1, "add", "", call_id=None), call(2, "add", '{"a": 3}')]
     events = [added(items[0]), *(done(item, place) for place, item in enumerate(items))]
-    if told == "no index":
+    if variant == "no index":
         for event in events:
             del event["output_index"]
-    final = completed(*([] if told == "done only" else items), usage=None, model=None)
-    server.answer(sse_answer(*([] if told == "completed only" else events), final))
-    heard = await ask(model, "hi", tools=(add,))
-    assert heard.calls == heard.items
-    made_up, given_ = heard.calls
+    final = completed(*([] if variant == "done only" else items), usage=None, model=None)
+    server.answer(sse_answer(*([] if variant == "completed only" else events), final))
+    recorded = await ask(model, "hi", tools=(add,))
+    assert recorded.calls == recorded.items
+    made_up, received = recorded.calls
     assert made_up.call_id.startswith("call_")
     assert len(made_up.call_id) > 20
-    assert (made_up.arguments, given_.call_id) == ("{}", "call_2")
-    if told != "completed only":
-        assert heard.said[0]["item"]["call_id"] == made_up.call_id
-    assert heard.response is not None
-    assert heard.response.usage == Usage(requests=1)
-    assert heard.response.model is None
+    assert (made_up.arguments, received.call_id) == ("{}", "call_2")
+    if variant != "completed only":
+        assert recorded.emitted[0]["item"]["call_id"] == made_up.call_id
+    assert recorded.response is not None
+    assert recorded.response.usage == Usage(requests=1)
+    assert recorded.response.model is None
 
 
 REFUSED = message("")
@@ -617,11 +620,11 @@ REFUSED["content"] = [{"type": "refusal", "refusal": "No."}]
 @pytest.mark.parametrize(
     ("answer", "reason", "items"),
     [
-        (whole(), "stop", []),
-        (whole(message("")), "stop", [""]),
-        (whole(REFUSED), "refusal", ["No."]),
+        (complete_answer(), "stop", []),
+        (complete_answer(message("")), "stop", [""]),
+        (complete_answer(REFUSED), "refusal", ["No."]),
         (
-            whole(
+            complete_answer(
                 message("Hal"),
                 kind="incomplete",
                 incomplete_details={"reason": "max_output_tokens"},
@@ -630,47 +633,47 @@ REFUSED["content"] = [{"type": "refusal", "refusal": "No."}]
             ["Hal"],
         ),
         (
-            whole(kind="incomplete", incomplete_details={"reason": "content_filter"}),
+            complete_answer(kind="incomplete", incomplete_details={"reason": "content_filter"}),
             "content_filter",
             [],
         ),
     ],
 )
-async def test_an_answer_tells_why_it_ends(
+async def test_an_answer_has_a_finish_reason(
     server: ScriptedServer, model: OpenAIResponsesModel, answer: Answer, reason: str, items: Any
 ) -> None:
-    """The loop decides by it whether there is more to do."""
+    """The loop decides by it whether to continue."""
     server.answer(answer)
-    heard = await ask(model, "hi")
-    assert heard.response is not None
-    assert heard.response.finish_reason == reason
-    messages = [item for item in heard.items if isinstance(item, MessageOutputItem)]
+    recorded = await ask(model, "hi")
+    assert recorded.response is not None
+    assert recorded.response.finish_reason == reason
+    messages = [item for item in recorded.items if isinstance(item, MessageOutputItem)]
     assert [item.refusal or item.text for item in messages] == items
 
 
-async def test_a_call_that_was_cut_off_is_recorded_and_not_handed_over(
+async def test_a_truncated_call_is_recorded_but_not_passed_on(
     server: ScriptedServer, model: OpenAIResponsesModel
 ) -> None:
-    """Half a call would do something else than the whole one."""
+    """A call with partial arguments would do something else."""
     half = call(1, "add", '{"a": 1', status="incomplete")
     details = {"reason": "max_output_tokens"}
     final = completed(half, kind="incomplete", incomplete_details=details)
     for events in ([added(half), done(half), final], [final]):
         server.answer(sse_answer(*events))
-        heard = await ask(model, "hi", tools=(add,))
-        assert [item.arguments for item in heard.items if isinstance(item, ToolCallItem)] == [
+        recorded = await ask(model, "hi", tools=(add,))
+        assert [item.arguments for item in recorded.items if isinstance(item, ToolCallItem)] == [
             '{"a": 1'
         ]
-        assert heard.calls == []
+        assert recorded.calls == []
 
 
 # --- history
 
 
-async def test_a_conversation_goes_back_as_it_came(
+async def test_a_conversation_is_sent_back_unchanged(
     server: ScriptedServer, model: OpenAIResponsesModel
 ) -> None:
-    """Nothing is stored at the provider, so thoughts must return in their encrypted form."""
+    """The provider stores nothing, so reasoning must be sent back in its encrypted form."""
     thought = {
         "id": "rs_1",
         "type": "reasoning",
@@ -680,7 +683,9 @@ async def test_a_conversation_goes_back_as_it_came(
     }
     wanted = call(1, "add", '{"a" : 1}', namespace="math")
     output = ToolCallOutputItem(call_id="call_1", name="add", output="3")
-    server.answer(whole(thought, message("Wait.", phase="commentary"), wanted), whole())
+    server.answer(
+        complete_answer(thought, message("Wait.", phase="commentary"), wanted), complete_answer()
+    )
     first = await ask(model, "hi", tools=(add,))
     kept = [item_from_dict(json.loads(json.dumps(item.to_dict()))) for item in first.items]
     assert kept == first.items
@@ -713,11 +718,11 @@ async def test_a_conversation_goes_back_as_it_came(
     )
 
 
-async def test_what_other_models_said_is_told_in_a_form_that_is_taken(
+async def test_items_of_other_models_are_converted(
     server: ScriptedServer, model: OpenAIResponsesModel
 ) -> None:
-    """A conversation can change its model half-way."""
-    server.answer(whole())
+    """A conversation can switch to another model."""
+    server.answer(complete_answer())
     long_id = "toolu_" + "x" * 80
     theirs = {"anthropic": {"type": "server_tool_use"}}
     await ask(
@@ -757,10 +762,10 @@ async def test_what_other_models_said_is_told_in_a_form_that_is_taken(
     )
 
 
-async def test_hosted_tools_are_told_and_their_calls_come_as_items(
+async def test_hosted_tools_are_sent_and_their_calls_become_items(
     server: ScriptedServer, model: OpenAIResponsesModel
 ) -> None:
-    """What the provider has run needs no answer; what it only asks for runs on this machine."""
+    """The provider's own calls need no output; calls for local tools are run locally."""
     search = {
         "id": "ws_1",
         "type": "web_search_call",
@@ -796,7 +801,10 @@ async def test_hosted_tools_are_told_and_their_calls_come_as_items(
         Hosted("computer_use_preview", **display),
         HostedMCPTool({"server_label": "docs", "server_url": "https://example.com"}),
     )
-    server.answer(whole(search, shell, computer, computer | {"id": "cu_2"}, approval), whole())
+    server.answer(
+        complete_answer(search, shell, computer, computer | {"id": "cu_2"}, approval),
+        complete_answer(),
+    )
     first = await ask(model, "hi", tools=tools)
     assert first.calls == []
     assert [
@@ -894,7 +902,7 @@ async def test_hosted_tools_are_told_and_their_calls_come_as_items(
             },
         ]
     )
-    del sent[6]["call_id"]  # the server asks for it, though the client's types do not have it
+    del sent[6]["call_id"]  # the API requires it, although the client's types do not have it
     check(BODY, body)
 
 
@@ -934,20 +942,20 @@ histories = st.lists(
 
 
 @given(histories)
-def test_any_history_is_written_in_the_types_of_the_client(history: list[Item]) -> None:
-    """A history may come from anywhere; what is sent of it must be within the API."""
+def test_any_history_is_converted_to_a_valid_request(history: list[Item]) -> None:
+    """Histories can come from anywhere; what is sent must match the client's types."""
     for one in openai_responses._input(history, stored=False):
         check(ITEM, one)
         assert len(one.get("call_id", "")) <= 64
 
 
-async def test_a_run_asks_calls_and_asks_again(
+async def test_a_run_with_tools_works_end_to_end(
     server: ScriptedServer, model: OpenAIResponsesModel
 ) -> None:
-    """The adapter and the loop must mean the same: nulls of the strict dialect, ids, thoughts."""
+    """The adapter and the loop must agree on the nulls of the strict dialect, ids and reasoning."""
     thought = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "gAAA"}
     wanted = [call(1, "add", '{"a": 1, "b": null}'), call(2, "look", '{"place": "here"}')]
-    server.answer(whole(thought, *wanted), whole(message("3, here")))
+    server.answer(complete_answer(thought, *wanted), complete_answer(message("3, here")))
     agent = Agent(name="adder", instructions="Add.", tools=[add, look], model=model)
     result = await Runner.run(agent, "1 and 2?")
     assert result.final_output == "3, here"
@@ -990,7 +998,7 @@ async def test_a_run_asks_calls_and_asks_again(
         ),
     ],
 )
-async def test_a_refused_request_tells_what_helps(
+async def test_an_api_error_is_mapped_to_a_model_error(
     server: ScriptedServer,
     model: OpenAIResponsesModel,
     status: int,
@@ -998,10 +1006,10 @@ async def test_a_refused_request_tells_what_helps(
     headers: dict[str, str],
     expected: tuple[type[ModelError], bool, float | None, str],
 ) -> None:
-    """The loop retries what may pass and shows the rest: both need the same few facts."""
-    kind, retryable, after, told = expected
+    """The loop decides by these fields whether to retry."""
+    kind, retryable, after, expected_text = expected
     server.answer(json_answer({"error": error}, status=status, headers=headers))
-    with pytest.raises(ModelError, match=told) as caught:
+    with pytest.raises(ModelError, match=expected_text) as caught:
         await ask(model, "hi")
     found = caught.value
     assert type(found) is kind
@@ -1012,10 +1020,10 @@ async def test_a_refused_request_tells_what_helps(
     assert len(server.requests) == 1
 
 
-async def test_a_date_to_retry_after_counts_from_now(
+async def test_a_retry_after_date_is_converted_to_seconds(
     server: ScriptedServer, model: OpenAIResponsesModel
 ) -> None:
-    """HTTP allows dates, and a proxy may well send one."""
+    """HTTP allows dates, and a proxy can send one."""
     date = formatdate(time.time() + 30, usegmt=True)
     server.answer(json_answer({}, status=503, headers={"retry-after": date}))
     with pytest.raises(ModelError) as caught:
@@ -1031,10 +1039,10 @@ async def test_a_date_to_retry_after_counts_from_now(
         {"message": "Tool 'web_search' is not supported with gpt-5.", "param": "tools"},
     ],
 )
-async def test_a_refused_tool_is_named(
+async def test_an_error_about_a_tool_names_the_tool(
     server: ScriptedServer, model: OpenAIResponsesModel, error: dict[str, Any]
 ) -> None:
-    """The loop goes on without the tool that the provider does not take."""
+    """The loop continues without the rejected tool."""
     server.answer(json_answer({"error": error}, status=400))
     hosted = Hosted("searching", type="web_search")
     with pytest.raises(ToolRefusedError) as caught:
@@ -1053,22 +1061,22 @@ async def test_a_refused_tool_is_named(
         {"message": "Unsupported parameter: 'tools'", "param": None},
     ],
 )
-async def test_a_refusal_of_something_else_blames_no_tool(
+async def test_an_error_about_another_field_names_no_tool(
     server: ScriptedServer, model: OpenAIResponsesModel, error: dict[str, Any]
 ) -> None:
-    """Leaving out an innocent tool changes what the agent can do and mends nothing."""
+    """Leaving out a valid tool changes the agent and does not fix the request."""
     server.answer(json_answer({"error": error}, status=400))
     with pytest.raises(ModelError) as caught:
         await ask(model, "hi", tools=(add,))
     assert type(caught.value) is ModelError
 
 
-async def test_a_model_without_encrypted_reasoning_is_asked_again_without_it(
+async def test_a_model_without_encrypted_reasoning_is_retried_without_it(
     server: ScriptedServer, model: OpenAIResponsesModel
 ) -> None:
-    """Models that do not reason refuse the field; the one refusal is paid once."""
+    """Models without reasoning reject the field; the failed request is made only once."""
     refused = {"message": "Encrypted content is not supported with this model.", "param": "include"}
-    server.answer(json_answer({"error": refused}, status=400), whole(), whole())
+    server.answer(json_answer({"error": refused}, status=400), complete_answer(), complete_answer())
     await ask(model, "hi")
     await ask(model, "hi")
     assert ["include" in request.body for request in server.requests] == [True, False, False]
@@ -1081,7 +1089,7 @@ FAILED = {"id": "resp_1", "error": {"code": "server_error", "message": "it broke
 
 
 @pytest.mark.parametrize(
-    ("answer", "retryable", "told"),
+    ("answer", "retryable", "expected_text"),
     [
         (sse_answer(*BEGUN), True, "ended before"),
         (sse_answer(*BEGUN, cut=True), True, "was interrupted"),
@@ -1105,25 +1113,25 @@ FAILED = {"id": "resp_1", "error": {"code": "server_error", "message": "it broke
         ),
     ],
 )
-async def test_a_broken_stream_is_no_half_answer(
+async def test_a_broken_stream_raises_an_error(
     server: ScriptedServer,
     model: OpenAIResponsesModel,
     answer: Answer,
     retryable: bool,
-    told: str,
+    expected_text: str,
 ) -> None:
-    """Half an answer that passes for a whole one is worse than none."""
+    """A partial answer must not pass for a complete one."""
     server.answer(answer)
-    with pytest.raises(ModelError, match=told) as caught:
+    with pytest.raises(ModelError, match=expected_text) as caught:
         await ask(model, "hi")
     assert type(caught.value) is ModelError
     assert caught.value.retryable is retryable
 
 
-async def test_a_conversation_found_too_long_in_the_stream_is_told_as_such(
+async def test_a_context_overflow_in_the_stream_is_not_retryable(
     server: ScriptedServer, model: OpenAIResponsesModel
 ) -> None:
-    """Asking again would not make it shorter."""
+    """A retry would not make the conversation shorter."""
     error = {"code": "context_length_exceeded", "message": "Your input is too big."}
     server.answer(sse_answer({"type": "error", **error}), sse_answer({"error": error}))
     for _ in range(2):
@@ -1132,21 +1140,21 @@ async def test_a_conversation_found_too_long_in_the_stream_is_told_as_such(
         assert not caught.value.retryable
 
 
-async def test_a_connection_that_breaks_behind_the_answer_breaks_nothing(
+async def test_a_connection_error_after_the_answer_is_ignored(
     server: ScriptedServer, model: OpenAIResponsesModel
 ) -> None:
-    """Everything had come; asking again would cost the same once more."""
+    """The answer is complete; a second request would cost the same again."""
     server.answer(sse_answer(completed(message("Hi")), cut=True))
-    heard = await ask(model, "hi")
-    assert heard.items == [
+    recorded = await ask(model, "hi")
+    assert recorded.items == [
         MessageOutputItem(text="Hi", id="msg_1", provider_data={"openai": {"id": "msg_1"}})
     ]
 
 
-async def test_a_server_that_is_silent_is_not_waited_upon_for_ever(
+async def test_a_silent_server_times_out(
     server: ScriptedServer, model: OpenAIResponsesModel
 ) -> None:
-    """The time of a request counts for all of it, however it trickles."""
+    """The timeout applies to the whole request, however slowly data arrives."""
     server.answer(sse_answer(*BEGUN, threading.Event()))
     with pytest.raises(ModelError, match=r"within 0\.2 s") as caught:
         await ask(model, "hi", settings=ModelSettings(timeout=0.2))
@@ -1154,8 +1162,10 @@ async def test_a_server_that_is_silent_is_not_waited_upon_for_ever(
     assert server.hung_up.wait(5)
 
 
-async def test_cancelling_hangs_up(server: ScriptedServer, model: OpenAIResponsesModel) -> None:
-    """A request nobody waits for must not go on costing tokens."""
+async def test_cancelling_closes_the_connection(
+    server: ScriptedServer, model: OpenAIResponsesModel
+) -> None:
+    """A request that was cancelled must not keep using tokens."""
     begun = asyncio.Event()
     server.answer(sse_answer(*BEGUN, threading.Event()))
     request = ModelRequest(input=[])
@@ -1170,10 +1180,10 @@ async def test_cancelling_hangs_up(server: ScriptedServer, model: OpenAIResponse
 # --- clients
 
 
-async def test_without_a_key_the_remedy_is_told_at_the_first_request(
+async def test_a_missing_key_is_reported_at_the_first_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Making a model must work anywhere, for tests and for programs that choose later."""
+    """Creating a model must work without a key, for tests and late configuration."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     model = load_model("openai/gpt-no-key")
@@ -1186,12 +1196,12 @@ async def test_without_a_key_the_remedy_is_told_at_the_first_request(
 async def test_key_and_address_come_from_the_environment(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That is where programs are configured, and it may change while one runs."""
+    """The environment is read at each request, as it can change while a program runs."""
     monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/env")
     model = OpenAIResponsesModel("m")
     for key in ("key-number-one", "key-number-two"):
         monkeypatch.setenv("OPENAI_API_KEY", key)
-        server.answer(whole())
+        server.answer(complete_answer())
         await ask(model, "hi")
         assert server.last.path == "/env/responses"
         assert server.last.headers["authorization"] == f"Bearer {key}"
@@ -1200,12 +1210,12 @@ async def test_key_and_address_come_from_the_environment(
         await ask(model, "hi")
 
 
-async def test_a_client_of_ones_own_is_used_as_it_is(server: ScriptedServer) -> None:
-    """It may carry proxies and certificates, and closing it is its owner's affair."""
+async def test_a_users_client_is_used_unchanged(server: ScriptedServer) -> None:
+    """It can have proxies and certificates, and only its owner closes it."""
     async with openai.AsyncOpenAI(
         api_key="own-key", base_url=server.url, default_headers={"x-own": "1"}
     ) as client:
-        server.answer(whole(), whole())
+        server.answer(complete_answer(), complete_answer())
         model = OpenAIResponsesModel("m", client=client)
         await ask(model, "hi")
         await ask(model, "hi")
@@ -1213,8 +1223,8 @@ async def test_a_client_of_ones_own_is_used_as_it_is(server: ScriptedServer) -> 
         assert not client.is_closed()
 
 
-def test_wrong_clients_are_refused_where_they_are_given() -> None:
-    """The error belongs to the line that is wrong, not to the first request."""
+def test_invalid_clients_are_rejected_by_the_constructor() -> None:
+    """The error belongs to the wrong line, not to the first request."""
     with openai.OpenAI(api_key="x") as sync:
         with pytest.raises(UserTypeError, match="synchronous"):
             OpenAIResponsesModel("m", client=sync)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
@@ -1226,13 +1236,13 @@ def test_wrong_clients_are_refused_where_they_are_given() -> None:
         OpenAIResponsesModel("m", base_url="localhost")
 
 
-def test_one_model_serves_one_event_loop_after_the_other(
+def test_a_model_works_in_several_event_loops_in_turn(
     server: ScriptedServer, model: OpenAIResponsesModel
 ) -> None:
-    """`asyncio.run` twice is ordinary; a connection of a closed loop is dead and would leak."""
+    """Calling `asyncio.run` twice is common; connections of a closed loop are dead and leak."""
 
     async def twice() -> None:
-        server.answer(whole(message("a")), whole(message("b")))
+        server.answer(complete_answer(message("a")), complete_answer(message("b")))
         await ask(model, "hi")
         await ask(model, "hi")
 
@@ -1240,16 +1250,18 @@ def test_one_model_serves_one_event_loop_after_the_other(
         warnings.simplefilter("always")
         for opened in (1, 2):
             asyncio.run(twice())
-            assert server.connections == opened  # the second request found the first one's open
+            assert (
+                server.connections == opened
+            )  # the second request closed the connection of the first
             assert not _clients._loop_clients
         gc.collect()
     assert [one for one in caught if issubclass(one.category, ResourceWarning)] == []
 
 
-def test_a_loop_that_was_closed_by_hand_is_forgotten(
+def test_a_loop_that_was_closed_manually_is_released(
     server: ScriptedServer, model: OpenAIResponsesModel
 ) -> None:
-    """Its clients hold the loop itself: without this, each such loop would stay for ever."""
+    """Its clients refer to the loop; without this, each such loop would leak."""
     loop = asyncio.new_event_loop()
     server.answer(sse_answer(completed(), cut=True), sse_answer(completed(), cut=True))
     loop.run_until_complete(ask(model, "hi"))
@@ -1263,12 +1275,12 @@ async def _asked(model: OpenAIResponsesModel) -> None:
     await ask(model, "hi")
 
 
-async def test_hosted_tools_ask_for_what_they_want_in_the_answer(
+async def test_hosted_tools_request_their_results(
     server: ScriptedServer, model: OpenAIResponsesModel
 ) -> None:
-    """Results of a search that are wanted have to be asked for, each once."""
+    """Results of a search are only sent if the request includes them, each once."""
     tools = tuple(FileSearchTool(["vs_1"], include_search_results=True) for _ in range(2))
-    server.answer(whole())
+    server.answer(complete_answer())
     await ask(model, "hi", tools=tools)
     assert server.last.body["include"] == [
         "reasoning.encrypted_content",

@@ -1,4 +1,4 @@
-"""The bridge to the models of Pydantic AI: its own test models, and one real server."""
+"""The adapter for the models of Pydantic AI, with its own test models and a real server."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def add(a: int, b: int = 1) -> int:
 
 
 def _model(*pieces: Any) -> tuple[PydanticAIModel, list[Any]]:
-    """Give a model that streams these pieces, and the list of what it is asked."""
+    """Return a model that streams the parts, and the list of the requests it receives."""
     asked: list[Any] = []
 
     async def stream(messages: list[wire.ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
@@ -67,43 +67,47 @@ def _model(*pieces: Any) -> tuple[PydanticAIModel, list[Any]]:
     return PydanticAIModel(FunctionModel(stream_function=stream)), asked
 
 
-async def test_text_comes_in_pieces_and_as_a_message() -> None:
-    """User interfaces read the pieces, the history has the whole."""
+async def test_text_is_streamed_and_returned_as_a_message() -> None:
+    """User interfaces read the deltas; the history has the whole message."""
     model, _ = _model("Hel", "lo")
-    heard = await ask(model, "Hi")
-    assert heard.items == [MessageOutputItem(text="Hello")]
-    deltas = [said["delta"] for said in heard.said if said["type"].endswith("text.delta")]
+    recorded = await ask(model, "Hi")
+    assert recorded.items == [MessageOutputItem(text="Hello")]
+    deltas = [event["delta"] for event in recorded.emitted if event["type"].endswith("text.delta")]
     assert "".join(deltas) == "Hello"
-    assert heard.response is not None
-    assert heard.response.usage.requests == 1
-    assert heard.response.usage.output_tokens > 0
+    assert recorded.response is not None
+    assert recorded.response.usage.requests == 1
+    assert recorded.response.usage.output_tokens > 0
 
 
-async def test_calls_are_handed_over_as_soon_as_they_are_whole() -> None:
-    """A call may start while the model still writes the next one."""
+async def test_calls_are_passed_on_as_soon_as_they_are_complete() -> None:
+    """A call can start while the model writes the next one."""
     model, _ = _model(
         {0: DeltaToolCall(name="add", json_args='{"a":', tool_call_id="c1")},
         {0: DeltaToolCall(json_args="1}")},
         {1: DeltaToolCall(name="add", json_args='{"a": 2}', tool_call_id="c2")},
     )
-    heard = await ask(model, "Add", tools=(add,))
+    recorded = await ask(model, "Add", tools=(add,))
     calls = [
         ToolCallItem(call_id="c1", name="add", arguments='{"a":1}'),
         ToolCallItem(call_id="c2", name="add", arguments='{"a": 2}'),
     ]
-    assert heard.items == calls
-    assert heard.calls == calls
-    assert [said["call_id"] for said in heard.said if "delta" in said] == ["c1", "c1", "c2"]
+    assert recorded.items == calls
+    assert recorded.calls == calls
+    assert [event["call_id"] for event in recorded.emitted if "delta" in event] == [
+        "c1",
+        "c1",
+        "c2",
+    ]
 
 
-async def test_thoughts_go_back_with_their_signatures() -> None:
-    """Providers refuse a turn whose signed thoughts are missing."""
+async def test_reasoning_is_sent_back_with_its_signature() -> None:
+    """Providers reject a turn whose signed reasoning is missing."""
     model, asked = _model(
         {0: DeltaThinkingPart(content="Hm", signature="s1")},
         {1: DeltaToolCall(name="add", json_args='{"a":1}', tool_call_id="c1")},
     )
-    heard = await ask(model, "Add", tools=(add,))
-    thought, call = heard.items
+    recorded = await ask(model, "Add", tools=(add,))
+    thought, call = recorded.items
     assert isinstance(thought, ReasoningItem)
     assert thought.text == "Hm"
     output = ToolCallOutputItem(call_id="c1", name="add", output="2")
@@ -113,8 +117,8 @@ async def test_thoughts_go_back_with_their_signatures() -> None:
     assert (thinking.content, thinking.signature) == ("Hm", "s1")
 
 
-async def test_a_conversation_takes_turns_in_the_words_of_the_bridge() -> None:
-    """Whatever the order of our items, requests and responses must alternate."""
+async def test_a_conversation_alternates_requests_and_responses() -> None:
+    """Pydantic AI requires alternation, whatever the order of our items."""
     model, asked = _model("ok")
     await ask(
         model,
@@ -143,9 +147,9 @@ async def test_a_conversation_takes_turns_in_the_words_of_the_bridge() -> None:
     picture = messages[-1].parts[1].content
     assert picture[0] == "The content of call c1 other than text:"
     assert (picture[1].data, picture[1].media_type) == (PNG, "image/png")
-    (told,) = info.function_tools
-    assert (told.name, told.description) == ("add", "Add two numbers.")
-    assert told.parameters_json_schema["required"] == ["a"]
+    (definition,) = info.function_tools
+    assert (definition.name, definition.description) == ("add", "Add two numbers.")
+    assert definition.parameters_json_schema["required"] == ["a"]
     assert info.model_settings["temperature"] == 0.5
     assert info.model_settings["tool_choice"] == ["add"]
     assert info.model_settings["stop_sequences"] == ["END"]
@@ -160,10 +164,10 @@ async def test_a_conversation_takes_turns_in_the_words_of_the_bridge() -> None:
         (ConnectionResetError("gone"), ModelError, True),
     ],
 )
-async def test_what_goes_wrong_is_told_as_our_own_errors(
+async def test_errors_are_converted_to_model_errors(
     raised: Exception, kind: type[ModelError], *, retryable: bool
 ) -> None:
-    """The run decides by our errors whether it asks again; nobody should know two kinds."""
+    """The run decides by our error types whether to retry."""
     model, _ = _model("half", raised)
     with pytest.raises(kind) as caught:
         await ask(model, "Hi")
@@ -171,8 +175,8 @@ async def test_what_goes_wrong_is_told_as_our_own_errors(
     assert model.name in str(caught.value)
 
 
-async def test_a_run_calls_tools_through_the_bridge() -> None:
-    """The arguments are read by the natural schema, defaults and all."""
+async def test_a_run_calls_tools_through_the_adapter() -> None:
+    """Arguments are parsed with the natural schema, including defaults."""
 
     async def stream(messages: list[wire.ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
         last = messages[-1].parts[-1]
@@ -186,15 +190,15 @@ async def test_a_run_calls_tools_through_the_bridge() -> None:
     assert result.final_output == "It is 3."
 
 
-async def test_a_hosted_tool_is_refused_by_name() -> None:
-    """What only the Responses API runs must not vanish on the way."""
+async def test_a_hosted_tool_is_rejected_by_name() -> None:
+    """A tool that only the Responses API can run must not be dropped silently."""
     model, _ = _model("ok")
     with pytest.raises(UserError, match=r"'web_search' \(WebSearchTool\)"):
         await ask(model, "Hi", tools=(WebSearchTool(),))
 
 
-async def test_an_unknown_name_is_told_with_the_name() -> None:
-    """The bridge's own exception must not reach the user."""
+async def test_an_unknown_model_name_is_reported_with_the_name() -> None:
+    """An exception of Pydantic AI must not reach the user."""
     with pytest.raises(UserError, match="'nobody:nothing'"):
         await ask(load_model("pydantic-ai/nobody:nothing"), "Hi")
 
@@ -206,7 +210,7 @@ async def test_an_unknown_name_is_told_with_the_name() -> None:
 def over_http(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], PydanticAIModel]:
-    """Give a model of an OpenAI-compatible provider at the server."""
+    """Return a model of an OpenAI-compatible provider at the scripted server."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
     monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
     return lambda: PydanticAIModel("openai-chat:gpt-5")
@@ -223,10 +227,10 @@ def _chunk(**delta: Any) -> dict[str, Any]:
     }
 
 
-async def test_a_real_server_is_asked_and_heard(
+async def test_a_request_over_http_returns_the_answer(
     server: ScriptedServer, over_http: Callable[[], PydanticAIModel]
 ) -> None:
-    """The bridge must hold over the wire, not only between doubles."""
+    """The adapter must work over HTTP, not only with test models."""
     server.answer(
         sse_answer(
             _chunk(role="assistant", content="Hel"),
@@ -236,19 +240,21 @@ async def test_a_real_server_is_asked_and_heard(
             done=True,
         )
     )
-    heard = await ask(over_http(), "Hi", tools=(add,))
-    assert [item.text for item in heard.items if isinstance(item, MessageOutputItem)] == ["Hello"]
-    assert heard.response is not None
-    assert (heard.response.finish_reason, heard.response.model) == ("stop", "gpt-5-2026")
+    recorded = await ask(over_http(), "Hi", tools=(add,))
+    assert [item.text for item in recorded.items if isinstance(item, MessageOutputItem)] == [
+        "Hello"
+    ]
+    assert recorded.response is not None
+    assert (recorded.response.finish_reason, recorded.response.model) == ("stop", "gpt-5-2026")
     body = server.requests[0].body
     assert body["messages"] == [{"role": "user", "content": "Hi"}]
     assert body["tools"][0]["function"]["name"] == "add"
 
 
-async def test_a_refusal_of_a_real_server_says_whether_to_ask_again(
+async def test_an_error_of_a_real_server_is_marked_retryable_or_not(
     server: ScriptedServer, over_http: Callable[[], PydanticAIModel]
 ) -> None:
-    """A busy server must not end a run; a full context must not be asked twice."""
+    """A busy server must not end a run; a context overflow must not be retried."""
     full = {"error": {"message": "too long", "code": "context_length_exceeded"}}
     server.answer(
         Answer(status=429, headers={"retry-after": "7"}, pieces=(json.dumps({}).encode(),)),

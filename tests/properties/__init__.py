@@ -1,1 +1,1 @@
-"""Properties that hold for whatever anybody declares and any model sends."""
+"""Properties that hold for any declaration and any input of a model."""

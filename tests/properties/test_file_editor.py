@@ -1,4 +1,4 @@
-"""Whatever a model does with the editor, a file is what a plain model of it says."""
+"""After any sequence of editor commands, a file equals that of a simple reference model."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ def run(executor: FileEditorExecutor, command: tuple[Any, ...]) -> FileEditorObs
 
 @pytest.mark.requirement("C21")
 @given(st.lists(COMMANDS, max_size=14))
-def test_a_file_is_what_a_model_of_it_says(commands: list[tuple[Any, ...]]) -> None:
-    """Any sequence of commands; what is refused changes nothing, undo gives each state."""
+def test_a_file_equals_the_reference_model(commands: list[tuple[Any, ...]]) -> None:
+    """Refused commands change nothing, and undo restores each state."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         executor = FileEditorExecutor(root)
@@ -125,7 +125,7 @@ MARKS = {"utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
 
 
 @given(LINES, st.sampled_from(["", "z", "\n"]), STORED, TEXT, TEXT, st.booleans())
-def test_line_ends_and_encodings_are_kept(
+def test_line_ends_and_encodings_are_preserved(
     lines: list[tuple[str, str]], rest: str, codec: str, old: str, new: str, everywhere: bool
 ) -> None:
     """Mixed line ends in any encoding: as text it is a plain replacement, and undo is exact."""
@@ -153,8 +153,8 @@ def test_line_ends_and_encodings_are_kept(
 
 
 @given(st.binary(max_size=200), st.sampled_from([b"", codecs.BOM_UTF8, *MARKS.values()]))
-def test_any_text_file_goes_through_to_the_byte(data: bytes, mark: bytes) -> None:
-    """Whatever encoding is taken, the body gives the file back."""
+def test_any_text_file_is_preserved_byte_for_byte(data: bytes, mark: bytes) -> None:
+    """With any detected encoding, encoding the text restores the file."""
     raw = mark + data
     if binary_kind(BytesSource(raw)) is None:
         form = scan(BytesSource(raw)).form
@@ -165,10 +165,8 @@ def test_any_text_file_goes_through_to_the_byte(data: bytes, mark: bytes) -> Non
 
 
 @given(st.binary(max_size=60), st.binary(max_size=20), st.binary(max_size=20), st.integers(0, 60))
-def test_the_changed_region_is_all_that_changed(
-    old: bytes, gone: bytes, added: bytes, at: int
-) -> None:
-    """What is kept for undo is enough, and the diff of the same is empty of changes."""
+def test_only_the_changed_region_changes(old: bytes, gone: bytes, added: bytes, at: int) -> None:
+    """The undo data is sufficient, and the diff of equal texts is empty."""
     before = old[:at] + gone + old[at:]
     after = old[:at] + added + old[at:]
     start, end, new_end = changed_region(before, after)
@@ -178,13 +176,13 @@ def test_the_changed_region_is_all_that_changed(
 
 
 @given(LINES, LINES, LINES, LINES)
-def test_a_diff_makes_the_new_text_of_the_old(
+def test_a_diff_applied_to_the_old_text_yields_the_new(
     head: list[tuple[str, str]],
     gone: list[tuple[str, str]],
     made: list[tuple[str, str]],
     tail: list[tuple[str, str]],
 ) -> None:
-    """The lines with `-` are there before, those with `+` after, at the line that is said."""
+    """Lines with `-` are in the old text, lines with `+` in the new, at the stated line."""
     old, new = (
         "".join(f"{line}\n" for line, _ in lines)
         for lines in ([*head, *gone, *tail], [*head, *made, *tail])

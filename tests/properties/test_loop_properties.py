@@ -1,4 +1,4 @@
-"""Whatever a model asks for and whenever a run is stopped, the conversation stays whole."""
+"""For any model output and any point of cancellation, the conversation stays consistent."""
 
 from __future__ import annotations
 
@@ -302,8 +302,8 @@ def check_runs(world: World) -> None:
 
 
 @given(PLANS)
-def test_a_run_is_the_same_streamed_and_plain(plan: Plan) -> None:
-    """Who watches must not change what happens, through every wait for a person."""
+def test_a_streamed_run_equals_a_plain_one(plan: Plan) -> None:
+    """Streaming must not change the run, including its approvals."""
 
     async def both() -> None:
         ends: list[Seen] = []
@@ -341,10 +341,10 @@ def check_events_are_the_history(way: Sequence[Seen]) -> None:
 
 
 @given(PLANS, st.integers(1, 60), st.booleans())
-def test_a_run_that_is_stopped_anywhere_is_whole_and_can_go_on(
+def test_a_cancelled_run_is_consistent_and_can_be_resumed(
     plan: Plan, stop_after: int, resumes: bool
 ) -> None:
-    """After a cancel each call has an answer, nothing goes on, and nothing ever runs twice."""
+    """Each call has an answer, no task keeps running, and no call runs twice."""
 
     async def stopped() -> None:
         world = World(plan)
@@ -371,8 +371,8 @@ def test_a_run_that_is_stopped_anywhere_is_whole_and_can_go_on(
 
 @pytest.mark.requirement("F42")
 @given(PLANS, st.integers(1, 40))
-def test_a_state_taken_in_the_middle_runs_nothing_again(plan: Plan, take_after: int) -> None:
-    """What a crash leaves behind knows which calls may have taken effect."""
+def test_a_resumed_state_runs_no_call_again(plan: Plan, take_after: int) -> None:
+    """The state after a crash knows which calls may have taken effect."""
 
     async def crashed() -> None:
         world = World(plan)

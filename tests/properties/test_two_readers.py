@@ -1,4 +1,4 @@
-"""The fast way of reading arguments and the exact one are one reader to the model."""
+"""The fast and the exact argument parser behave the same for the model."""
 
 from __future__ import annotations
 
@@ -243,10 +243,10 @@ def repeats_a_key(text: str) -> bool:
 @example(list[float] | Annotated[list[Size], Field(max_length=2)], int, ['{"x": ["1"]}'])
 # Bug 3: a default that the validator fills in is counted as a key that was given.
 @example(Filled, int, ['{"x": {"a": 1, "q": 2}}'])
-def test_the_fast_way_gives_what_the_exact_one_gives(
+def test_the_fast_parser_returns_what_the_exact_one_returns(
     first: Any, second: Any, sent: list[str]
 ) -> None:
-    """Which way a text takes depends on its form; what comes of it must not."""
+    """The form of the text selects the parser, but must not affect the result."""
     try:
         fast, exact = readers(first, second)
     except UserError:
@@ -262,8 +262,8 @@ def test_the_fast_way_gives_what_the_exact_one_gives(
 @example(Filled, int, ['{"x": {"a": 1, "a": 2}}'])
 # Bug 2: the place of a fault is looked up in data that lost the repeated key.
 @example(dict[str, list[list[int]]], int, ['{"x": {"k": [[1], 2], "k": []}}'])
-def test_no_text_that_repeats_a_key_is_read(first: Any, second: Any, sent: list[str]) -> None:
-    """Nobody can say which of the two was meant."""
+def test_a_repeated_key_is_rejected(first: Any, second: Any, sent: list[str]) -> None:
+    """It is ambiguous which of the two is meant."""
     try:
         read, _ = readers(first, second)
     except UserError:
@@ -276,5 +276,5 @@ def test_no_text_that_repeats_a_key_is_read(first: Any, second: Any, sent: list[
 
 @pytest.mark.parametrize("annotation", LEAVES, ids=str)
 def test_every_type_of_these_properties_can_be_declared(annotation: Any) -> None:
-    """Properties of types that are refused would prove nothing."""
+    """Properties of rejected types would prove nothing."""
     readers(annotation, annotation)

@@ -1,4 +1,4 @@
-"""What is published installs, says what it lacks, and holds nothing that is nobody's business."""
+"""The published package installs, reports missing extras, and contains no private data."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.external
 @pytest.mark.timeout(180)
-def test_what_is_built_holds_what_it_should_and_nothing_else(wheel: Path) -> None:
-    """Its files, its metadata, and no name of the machine that it was built on."""
+def test_the_wheel_contains_only_the_expected_files(wheel: Path) -> None:
+    """Its files, its metadata, and no name of the build machine."""
     assert faults_of(wheel) == []
 
 
 @pytest.mark.external
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         ("tests/test_it.py", b"", "the wheel has tests/test_it.py"),
         ("agents_tools/__pycache__/a.cpython-311.pyc", b"", "__pycache__"),
@@ -43,10 +43,10 @@ def test_what_is_built_holds_what_it_should_and_nothing_else(wheel: Path) -> Non
         ("agents_tools/extra.py", f"HERE = '{ROOT}/x'".encode(), "names "),
     ],
 )
-def test_what_should_not_be_there_is_found(
-    wheel: Path, tmp_path: Path, name: str, content: bytes, told: str
+def test_unexpected_content_is_found(
+    wheel: Path, tmp_path: Path, name: str, content: bytes, message: str
 ) -> None:
-    """A look that cannot find is worth nothing."""
+    """The check must be able to fail."""
     spoilt = tmp_path / wheel.name
     with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(spoilt, "w") as new:
         for one in old.namelist():
@@ -54,7 +54,7 @@ def test_what_should_not_be_there_is_found(
                 new.writestr(one, old.read(one))
         new.writestr(name, content)
     faults = faults_of(spoilt)
-    assert any(told in fault for fault in faults), faults
+    assert any(message in fault for fault in faults), faults
     assert "the wheel has no agents_tools/py.typed" in faults
 
 
@@ -63,25 +63,25 @@ def test_what_should_not_be_there_is_found(
 def test_the_wheel_works_alone_and_names_the_extras_that_are_missing(
     wheel: Path,
 ) -> None:
-    """In an empty environment, where nothing of this folder is seen."""
+    """It runs in an empty environment, without access to the source tree."""
     with environment(next(iter(pythons().values()))) as place:
         done = place.install("--quiet", wheel)
         assert done.code == 0, done.last
-        told = place.run(CORE)
-        assert told.code == 0, told.last
+        result = place.run(CORE)
+        assert result.code == 0, result.last
         for extra in ("cli", "mcp", "redis", "ui", "langgraph", "strands"):
-            told = place.run(DOORS[extra])
-            assert told.code, extra
-            assert f"agents-tools[{extra}]" in told.err.strip().splitlines()[-1], told.last
+            result = place.run(DOORS[extra])
+            assert result.code, extra
+            assert f"agents-tools[{extra}]" in result.err.strip().splitlines()[-1], result.last
 
 
 def test_each_extra_has_a_program() -> None:
-    """One without would be published unseen."""
+    """An extra without a program would be published untested."""
     assert set(extras()) == set(DOORS) | NAMELESS
 
 
 def test_the_version_is_the_same_everywhere() -> None:
-    """The package cannot ask for its own while it is imported: that would take too long."""
+    """The package cannot query its own metadata during import, as that takes too long."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         assert tomllib.load(file)["project"]["version"] == __version__
 
@@ -102,8 +102,8 @@ def test_the_version_is_the_same_everywhere() -> None:
         ([], False),
     ],
 )
-def test_licenses_are_told_apart(said: list[str], *, permissive: bool) -> None:
-    """What is not known to be free counts as not free."""
+def test_licenses_are_classified(said: list[str], *, permissive: bool) -> None:
+    """An unknown license counts as not free."""
     assert auditing.is_permissive(said) is permissive
 
 
@@ -133,8 +133,8 @@ ANSWERS: dict[str, tuple[Done, list[str], str]] = {
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_an_audit_that_could_not_ask_says_so(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Silence would look like a clean bill."""
+def test_an_audit_without_network_reports_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No output would look like a clean result."""
     done, faults, unseen = ANSWERS[name]
     answer: Callable[..., Done] = lambda *_, **__: done  # noqa: E731 - stands for a service
     monkeypatch.setattr(auditing, "uv", answer)
@@ -144,17 +144,17 @@ def test_an_audit_that_could_not_ask_says_so(name: str, monkeypatch: pytest.Monk
     assert bool(audit.unseen) is bool(unseen)
 
 
-def test_an_sqlite_that_dbos_cannot_use_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The database runs and may be written to: to look at that would be to look in vain."""
+def test_an_sqlite_that_dbos_cannot_use_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The original error would lead users to look for a fault in the database file."""
     pytest.importorskip("dbos")
     from agents_tools.persistence.durable import DurableStoreError
     from agents_tools.persistence.durable.dbos import engine as _engine
 
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 40, 1))
-    for version, told in (((3, 11), "may be written to"), ((3, 12), "SQLite 3.42")):
+    for version, message in (((3, 11), "may be written to"), ((3, 12), "SQLite 3.42")):
         monkeypatch.setattr(_engine, "sys", SimpleNamespace(version_info=version))
         with (
-            pytest.raises(DurableStoreError, match=told),
+            pytest.raises(DurableStoreError, match=message),
             _engine.explaining("sqlite:///runs.db"),
         ):
             raise OSError("NOT NULL constraint failed")

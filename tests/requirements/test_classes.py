@@ -1,4 +1,4 @@
-"""What rows of class-based tools say that no other test looks at."""
+"""Requirements of class-based tools that no other test covers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Look(Action):
 
 
 class Seen(Observation):
-    """What was seen."""
+    """What was recorded."""
 
     height: int = 0
 
@@ -72,8 +72,8 @@ def looking() -> ToolDefinition[Look, Seen]:
 
 
 @pytest.mark.requirement("B8", "B9")
-async def test_an_author_says_what_people_and_models_see() -> None:
-    """What stands in an override is shown, and not the fields beside it."""
+async def test_overrides_define_the_text_for_people_and_models() -> None:
+    """The text of an override is shown, and not the other fields."""
     assert Look(place="Pisa").visualize == "looks at Pisa"
     outcome = await looking().as_function_tool().call(None, '{"place": "Pisa"}')
     assert outcome.output == "It is 4 m high."
@@ -82,7 +82,7 @@ async def test_an_author_says_what_people_and_models_see() -> None:
 
 
 @pytest.mark.requirement("B20")
-def test_of_the_built_in_tools_those_that_change_something_ask_for_the_risk(
+def test_built_in_tools_that_change_something_ask_for_the_risk(
     tmp_path: Path,
 ) -> None:
     """The shell does; a search does not."""
@@ -105,10 +105,10 @@ def test_of_the_built_in_tools_those_that_change_something_ask_for_the_risk(
         ("skill", "_skill_impl"),
     ],
 )
-def test_a_definition_is_loaded_without_what_carries_it_out(
+def test_a_definition_is_loaded_without_its_implementation(
     definition: str, implementation: str
 ) -> None:
-    """Neither the module nor the processes and locks that it needs."""
+    """Its module, processes and locks are not needed."""
     program = (
         f"import sys, agents_tools.builtin.{definition}\n"
         f"assert 'agents_tools.builtin.{implementation}' not in sys.modules\n"
@@ -119,7 +119,7 @@ def test_a_definition_is_loaded_without_what_carries_it_out(
 
 @pytest.mark.requirement("B46")
 def test_an_action_of_a_schema_keeps_defaults_and_unions() -> None:
-    """And refuses what none of the alternatives takes."""
+    """A value that matches no alternative is rejected."""
     schema = {
         "type": "object",
         "properties": {
@@ -146,8 +146,8 @@ def test_an_action_of_a_schema_keeps_defaults_and_unions() -> None:
 
 
 @pytest.mark.requirement("B50")
-async def test_who_decides_about_a_call_sees_its_arguments_and_the_annotations() -> None:
-    """One rule for all tools can let pass what only reads."""
+async def test_an_approval_callback_gets_arguments_and_annotations() -> None:
+    """One rule for all tools can approve read-only calls."""
     seen: list[tuple[str, dict[str, Any]]] = []
 
     def rule(context: ToolContext[Any], arguments: dict[str, Any]) -> bool:
@@ -166,8 +166,8 @@ async def test_who_decides_about_a_call_sees_its_arguments_and_the_annotations()
 
 
 @pytest.mark.requirement("B66")
-def test_a_language_model_adds_up_what_its_runs_cost(tmp_path: Path) -> None:
-    """Tokens by their prices, over all runs of a conversation."""
+def test_a_language_model_sums_the_cost_of_its_runs(tmp_path: Path) -> None:
+    """Tokens times prices, over all runs of a conversation."""
     model = ScriptedModel(
         ["One.", "Two."], usage=Usage(requests=1, input_tokens=9, output_tokens=2)
     )
@@ -182,8 +182,8 @@ def test_a_language_model_adds_up_what_its_runs_cost(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("B59")
-def test_the_text_of_an_observation_is_that_of_all_its_parts() -> None:
-    """Pictures between them have none."""
+def test_the_text_of_an_observation_joins_all_its_text_parts() -> None:
+    """Images between them have none."""
     picture = ImageContent(image_urls=["https://example.com/a.png"])
     seen = Observation(content=[TextContent(text="a tower"), picture, TextContent(text=", tall")])
     assert seen.text == "a tower, tall"
@@ -192,7 +192,7 @@ def test_the_text_of_an_observation_is_that_of_all_its_parts() -> None:
 
 @pytest.mark.requirement("B78")
 def test_an_executor_is_in_no_schema_of_its_tool() -> None:
-    """It is an object of this process, and nobody else can give one."""
+    """It is an object of this process, and cannot be sent by a model."""
     for tool in (ToolDefinition, TerminalTool):
         assert "executor" not in tool.model_json_schema()["properties"]
 
@@ -204,15 +204,15 @@ class Level(ToolDefinition[Look, Seen]):
 
 
 class Box(BaseModel):
-    """What holds tools of all kinds, as a record of an application does."""
+    """A record of an application that contains tools of all kinds."""
 
     tools: list[ToolDefinition]  # type: ignore[type-arg]
     others: list[ToolDefinition[Any, Any]]
 
 
 @pytest.mark.requirement("B87")
-def test_tools_in_a_record_come_back_as_what_they_were(tmp_path: Path) -> None:
-    """Of any class, with the fields of that class; no matter how the list is annotated."""
+def test_tools_in_a_record_keep_their_class_after_serialization(tmp_path: Path) -> None:
+    """The fields of each class are restored, however the list is annotated."""
     level = Level(description="", action_type=Look, height=5)
     (found,) = GlobTool.create(working_dir=tmp_path)
     box = Box(tools=[level, found, looking()], others=[level, found])
@@ -231,8 +231,8 @@ def test_tools_in_a_record_come_back_as_what_they_were(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("B21", "B22", "B23")
-async def test_a_specification_with_parameters_becomes_the_tool(tmp_path: Path) -> None:
-    """By the name of the class as well, and the parameters reach what makes it."""
+async def test_a_specification_with_parameters_creates_the_tool(tmp_path: Path) -> None:
+    """The name can be that of the class, and the parameters reach the factory."""
     spec = ToolSpec(name="BashTool", params={"working_dir": str(tmp_path)})
     (made,) = default_registry.make(ToolSpec.model_validate_json(spec.model_dump_json()))
     try:
@@ -243,8 +243,8 @@ async def test_a_specification_with_parameters_becomes_the_tool(tmp_path: Path) 
 
 
 @pytest.mark.requirement("B12", "B65")
-def test_the_messages_of_a_conversation_are_those_that_the_model_was_sent(tmp_path: Path) -> None:
-    """Text for text: what is logged of a conversation is what the model has read and written."""
+def test_the_messages_of_a_conversation_equal_those_of_the_model(tmp_path: Path) -> None:
+    """The log contains exactly what the model read and wrote."""
     model = ScriptedModel([tool_call("look", place="Pisa"), "It is 4 m high."])
     told: list[dict[str, Any]] = []
 
@@ -287,7 +287,7 @@ class CountTool(BaseTool):
 
 
 @pytest.mark.requirement("C1", "C3", "C5")
-def test_parameters_are_read_into_their_record_or_named() -> None:
+def test_parameters_are_parsed_or_the_invalid_one_is_named() -> None:
     """An author works with the record, a model with the message."""
     tool = CountTool()
     params = tool.parse_params('{"limit": 3}')
@@ -309,7 +309,7 @@ def test_parameters_are_read_into_their_record_or_named() -> None:
 
 @pytest.mark.requirement("C19")
 async def test_a_command_runs_with_and_without_a_timeout(tmp_path: Path) -> None:
-    """As models send them; only the command is required."""
+    """Only the command is required."""
     (tmp_path / "script.py").write_text("print(6 * 7)\n")
     (definition,) = TerminalTool.create(working_dir=tmp_path)
     tool = definition.as_function_tool()

@@ -1,4 +1,4 @@
-"""What rows of events and servers say that no other test looks at."""
+"""Requirements of events and servers that no other test covers."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class Counting(MemoryEventStore):
 
 
 @pytest.mark.requirement("D12")
-def test_recent_events_ask_no_store_and_old_ones_come_in_pages() -> None:
-    """Ten thousand events cost some tens of reads, and none is of everything at once."""
+def test_recent_events_do_not_read_the_store_and_old_ones_are_paged() -> None:
+    """Ten thousand events cost a few tens of reads, and no read returns all events."""
     store = Counting()
     with EventStream(store, window=500) as stream:
         for number in range(10_000):
@@ -95,8 +95,8 @@ def test_recent_events_ask_no_store_and_old_ones_come_in_pages() -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_actions_have_the_fields_that_programs_read(action: Any, fields: dict[str, Any]) -> None:
-    """By position or by name, with the defaults that such programs count on."""
+def test_actions_have_their_documented_fields(action: Any, fields: dict[str, Any]) -> None:
+    """By position or by name, with the documented defaults."""
     assert {name: getattr(action, name) for name in fields} == fields
 
 
@@ -116,14 +116,14 @@ def test_actions_have_the_fields_that_programs_read(action: Any, fields: dict[st
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_the_message_of_a_record_says_what_happens(value: Any, message: str) -> None:
-    """A log that shows nothing else can be followed."""
+def test_the_message_of_a_log_record_describes_the_event(value: Any, message: str) -> None:
+    """A log that shows only messages must be readable."""
     assert value.message == message
     assert event_of(value).value.message == message
 
 
 @pytest.mark.requirement("D37")
-async def test_an_action_reaches_a_real_server_and_its_answer_has_the_cause() -> None:
+async def test_an_action_reaches_a_real_server_and_its_observation_has_the_cause() -> None:
     """The runtime calls the tool over the connection, and a failure is an observation too."""
     small = Small()
     async with asyncio.timeout(BOUND), MCPToolManager() as manager, EventStream() as stream:
@@ -148,10 +148,10 @@ async def test_an_action_reaches_a_real_server_and_its_answer_has_the_cause() ->
 
 
 @pytest.mark.requirement("S33")
-async def test_of_too_many_tools_the_rest_is_left_out_and_told(
+async def test_tools_over_the_limit_are_left_out_with_a_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A list without an end must not fill the memory or the model."""
+    """An endless list must not fill the memory or the model's context."""
     monkeypatch.setattr(connection_session, "MAX_TOOLS", 7)
     small = Small(*(tool(f"t{number}") for number in range(20)))
     with caplog.at_level(logging.WARNING):
@@ -162,15 +162,15 @@ async def test_of_too_many_tools_the_rest_is_left_out_and_told(
 
 
 @pytest.mark.requirement("F26")
-def test_a_server_has_ten_seconds_to_begin_unless_told_otherwise() -> None:
-    """Long enough for a program that is installed first, short enough for a person who waits."""
+def test_the_default_connect_timeout_is_ten_seconds() -> None:
+    """This is long enough to install a program, and short enough for a waiting user."""
     servers = {"box": {"command": "x"}, "slow": {"command": "x", "connect_timeout": 60}}
     assert [one.connect_timeout for one in load_config({"mcpServers": servers})] == [10.0, 60.0]
 
 
 @pytest.mark.requirement("S5")
-def test_nothing_that_answers_a_model_or_a_request_can_add_a_server() -> None:
-    """Tools, pages and streams never come near what starts the programs of servers."""
+def test_request_handlers_cannot_add_a_server() -> None:
+    """Tools, pages and streams must not reach the configuration that starts processes."""
     package = Path(agents_tools.__file__).parent
     reached: list[str] = []
     for folder in ("builtin", "playground", "policies", "toolset", "ui", "wire"):

@@ -1,4 +1,4 @@
-"""Every row of the requirements has a test, and whoever forgets one is told."""
+"""Every row of the requirements has a test, and a missing one is reported."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_every_row_has_its_test_and_the_page_says_so(capsys: pytest.CaptureFixtu
 
 
 def test_functions_classes_modules_and_parameters_are_marked(tmp_path: Path) -> None:
-    """Wherever pytest takes a mark; a class of inherited tests speaks for all of them."""
+    """Every place where pytest accepts a mark is supported, including inherited test classes."""
     found = marks(
         tmp_path,
         f"""
@@ -88,7 +88,7 @@ def helper(): ...
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "message"),
     [
         (f"@{ONE}\ndef helper(): ...", "test_it.py:3: the mark belongs to no test"),
         (f"@{ONE}\nclass Contract:\n    def test_x(self): ...", "belongs to no test"),
@@ -104,14 +104,14 @@ def helper(): ...
         (f"@{ONE}\ndef test_x(: ...", "test_it.py:4: this is no Python"),
     ],
 )
-def test_a_mark_that_shows_nothing_is_told_with_its_place(
-    tmp_path: Path, source: str, told: str
+def test_a_mark_without_a_test_is_reported_with_its_place(
+    tmp_path: Path, source: str, message: str
 ) -> None:
-    """A row must not look covered by what is never run."""
-    assert any(told in fault for fault in marks(tmp_path, source).faults)
+    """A row must not look covered by code that never runs."""
+    assert any(message in fault for fault in marks(tmp_path, source).faults)
 
 
-def test_a_mark_in_a_file_that_pytest_does_not_look_into_is_told(tmp_path: Path) -> None:
+def test_a_mark_in_a_file_that_pytest_does_not_collect_is_reported(tmp_path: Path) -> None:
     """A helper's file is imported, not collected."""
     found = marks(tmp_path, f"@{ONE}\ndef test_x(): ...", "helpers.py")
     assert found.marks == []
@@ -125,8 +125,8 @@ def areas(tmp_path: Path) -> list[page.Area]:
     return page.areas(path)
 
 
-def test_an_unknown_row_and_a_row_without_a_test_are_told(areas: list[page.Area]) -> None:
-    """With what to write, and where."""
+def test_an_unknown_row_and_a_row_without_a_test_are_reported(areas: list[page.Area]) -> None:
+    """The message states what to write, and where."""
     found = Found([Mark(test="tests/test_x.py::test_y", line=1, rows=("A1", "Z9"))])
     assert page.faults(areas, found) == [
         "tests/test_x.py::test_y: there is no row Z9; the rows are in tests/requirements/rows.toml",
@@ -134,8 +134,8 @@ def test_an_unknown_row_and_a_row_without_a_test_are_told(areas: list[page.Area]
     ]
 
 
-def test_a_test_that_is_to_be_named_first_has_to_name_the_row(areas: list[page.Area]) -> None:
-    """One that was given another name is missed, and the others are told apart from it."""
+def test_the_test_to_be_named_first_must_have_the_mark_of_its_row(areas: list[page.Area]) -> None:
+    """A test that was renamed no longer has the mark; `rows.toml` must be updated."""
     one, two = (Mark(test=f"tests/test_x.py::test_{n}", line=n, rows=("A1", "A2")) for n in (1, 2))
     (area,) = areas
     first = replace(area, first={"A1": two.test})
@@ -148,7 +148,7 @@ def test_a_test_that_is_to_be_named_first_has_to_name_the_row(areas: list[page.A
 
 
 def test_the_page_names_four_tests_of_a_row_and_counts_the_rest(areas: list[page.Area]) -> None:
-    """First those of the file that has most of them."""
+    """Tests of the file with the most of them come first."""
     found = Found(
         [
             Mark(test="tests/test_a.py::test_other", line=1, rows=("A1", "A2")),
@@ -163,10 +163,10 @@ def test_the_page_names_four_tests_of_a_row_and_counts_the_rest(areas: list[page
     assert "| A2 | They say a \\| b. | `tests/test_a.py::test_other` |" in text
 
 
-def test_rows_are_counted_without_a_gap(
+def test_row_numbers_have_no_gaps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A row that is taken away would leave marks that mean another one later."""
+    """The marks of a removed row would later refer to another one."""
     path = tmp_path / "rows.toml"
     path.write_text(ROWS.replace("A2", "A3"))
     with pytest.raises(ValueError, match="A2 should stand where A3 is"):
@@ -178,10 +178,10 @@ def test_rows_are_counted_without_a_gap(
     assert capsys.readouterr().out == "rows.toml: A2 should stand where A3 is\n"
 
 
-def test_a_page_that_is_not_up_to_date_is_told_and_written(
+def test_an_outdated_page_is_reported_and_can_be_rewritten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The message says which command writes it."""
+    """The message contains the command that writes it."""
     firsts = {test for area in page.areas() for test in area.first.values()}
     rows = tuple(row for area in page.areas() for row in area.rows)
     marked = Found([Mark(test=test, line=1, rows=rows) for test in firsts])
@@ -193,7 +193,7 @@ def test_a_page_that_is_not_up_to_date_is_told_and_written(
     assert main([]) == 0
 
 
-def test_all_tests_of_one_row_can_be_asked_for(
+def test_all_tests_of_a_row_can_be_listed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The page has no room for all of them."""

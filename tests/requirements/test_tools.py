@@ -1,4 +1,4 @@
-"""What rows of functions and agents say that no other test looks at."""
+"""Requirements of functions and agents that no other test covers."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ DAY = 86_400.0
 
 
 @pytest.mark.requirement("A45")
-def test_streaming_tools_take_all_options_of_function_tools() -> None:
-    """Whoever turns one into the other changes the name of the decorator; brackets are extra."""
+def test_streaming_tools_accept_all_options_of_function_tools() -> None:
+    """To turn one into the other, you change only the name of the decorator."""
     plain, streaming = ToolOptions.__optional_keys__, StreamingToolOptions.__optional_keys__
     # A sync generator has a thread anyway, and no annotation says what the last value is.
     assert plain - streaming == {"output_schema", "run_in_thread"}
@@ -32,31 +32,33 @@ def test_streaming_tools_take_all_options_of_function_tools() -> None:
 
 
 @pytest.mark.requirement("A45")
-def test_docstrings_of_streaming_tools_are_read_as_those_of_functions() -> None:
-    """The style that is stated, or nothing at all."""
+def test_docstrings_of_streaming_tools_are_parsed_like_those_of_functions() -> None:
+    """The configured style applies, or none."""
 
-    async def told(a: int) -> AsyncIterator[str]:
+    async def result_text(a: int) -> AsyncIterator[str]:
         """Do it.
 
         :param a: a number
         """
         yield str(a)
 
-    described: dict[str, Any] = streaming_tool(docstring_style="sphinx")(told).params_json_schema
+    described: dict[str, Any] = streaming_tool(docstring_style="sphinx")(
+        result_text
+    ).params_json_schema
     assert described["properties"]["a"]["description"] == "a number"
-    other = streaming_tool(docstring_style="google")(told)
+    other = streaming_tool(docstring_style="google")(result_text)
     assert "description" not in other.params_json_schema["properties"]["a"]
-    silent = streaming_tool(use_docstring_info=False)(told)
+    silent = streaming_tool(use_docstring_info=False)(result_text)
     assert not silent.description
     assert "description" not in json.dumps(silent.params_json_schema)
 
 
 @pytest.mark.requirement("F39")
 @pytest.mark.parametrize("jump", [DAY, -DAY])
-async def test_a_clock_that_jumps_moves_no_deadline(
+async def test_a_clock_jump_does_not_change_a_deadline(
     monkeypatch: pytest.MonkeyPatch, jump: float
 ) -> None:
-    """A call that has time keeps it, and one that has none left still ends."""
+    """A call with time left keeps it, and one without still ends."""
     begun, go = asyncio.Event(), asyncio.Event()
 
     @function_tool
@@ -78,8 +80,8 @@ async def test_a_clock_that_jumps_moves_no_deadline(
 
 
 @pytest.mark.requirement("F24")
-async def test_sync_calls_that_find_no_place_are_refused_while_eight_run() -> None:
-    """Threads are not there for all: eight run, a hundred wait, and the rest is told at once."""
+async def test_sync_calls_over_the_queue_limit_are_rejected() -> None:
+    """Eight run, a hundred wait, and the others are rejected at once."""
     gate, running = threading.Event(), threading.Semaphore(0)
 
     @limit(concurrent=8, queue=100)

@@ -1,4 +1,4 @@
-"""Canaries: secrets that nobody may find again, the tools that let them out, and how one looks."""
+"""Canaries: planted secrets, the tools that leak them, and the search for them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Leak = Callable[[str], Any]
 
 
 def canary(name: str) -> str:
-    """Make a secret that names its place, so that a leak tells where it came from."""
+    """Create a secret that contains its place, so that a leak names its source."""
     return f"cnry-{name.replace(' ', '-')}-{binascii.crc32(name.encode()):08x}?/+é"
 
 
@@ -45,14 +45,14 @@ class Reply(BaseModel):
 
 @dataclass
 class Box:
-    """What a program gives its tools as context."""
+    """The context object of a program."""
 
     key: SecretStr
     lines: list[str] = field(default_factory=list[str])
 
 
 class RudeError(Exception):
-    """An error whose text is made anew each time it is read."""
+    """An error whose text is built each time it is read."""
 
     def __init__(self, secret: str) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ def in_local(secret: str) -> str:
 
 
 def raised(make: Callable[[str], BaseException]) -> Leak:
-    """Give what raises an error with the secret in it."""
+    """Return a function that raises an error with the secret in it."""
 
     def leak(secret: str) -> Any:
         raise make(secret)
@@ -189,7 +189,7 @@ def _named(name: str) -> str:
 
 
 def registered_tools() -> list[FunctionTool[..., Any]]:
-    """Give the tools that let the registered canaries out, each one in its own way."""
+    """Return the tools that leak the registered canaries, each in a different way."""
     known = REGISTERED
     made = [_tool(name, leak, known[name]) for name, leak in {**RESULTS, **ERRORS}.items()]
 
@@ -244,10 +244,10 @@ def registered_tools() -> list[FunctionTool[..., Any]]:
     def try_again() -> str:
         raise ConnectionError(f"no answer for {known['attempts']}")
 
-    def told(_: Any, error: Exception) -> str:
+    def error_text(_: Any, error: Exception) -> str:
         return f"It went wrong: {error} ({known['failure function']})"
 
-    @function_tool(failure_error_function=told)
+    @function_tool(failure_error_function=error_text)
     def fail_by_hand() -> str:
         raise ValueError(known["failure function"])
 
@@ -259,7 +259,7 @@ def registered_tools() -> list[FunctionTool[..., Any]]:
 
 
 def shape_tools() -> list[FunctionTool[..., Any]]:
-    """Give the tools that fail with a secret of a well-known shape."""
+    """Return the tools that fail with a secret of a well-known format."""
 
     def failing(text: str) -> Leak:
         return raised(lambda _: RuntimeError(f"The server has refused {text} again"))
@@ -269,11 +269,11 @@ def shape_tools() -> list[FunctionTool[..., Any]]:
     ]
 
 
-# --- how one looks
+# --- search
 
 
 def found(canaries: Mapping[str, str], sinks: Mapping[str, str | bytes]) -> list[str]:
-    """Give where a canary is, as it was planted or in a form that anybody can read back."""
+    """Return where a canary appears, as planted or in a form that can be decoded."""
     hits: list[str] = []
     for sink, held in sinks.items():
         readings = list(_readings(held if isinstance(held, str) else held.decode("latin-1")))
@@ -284,15 +284,15 @@ def found(canaries: Mapping[str, str], sinks: Mapping[str, str | bytes]) -> list
 
 
 def _forms(secret: str) -> list[str]:
-    """Give what to look for: the text, as bytes that were read as Latin-1, and encoded."""
+    """Return the forms to search for: the text, its bytes read as Latin-1, and encodings."""
     plain = secret.encode()
     cores = [base64.b64encode(bytes(shift) + plain).decode()[4:-4] for shift in range(3)]
-    ascii_part = secret.removesuffix("?/+é")  # what no way to write JSON changes
+    ascii_part = secret.removesuffix("?/+é")  # the part that is the same in every JSON encoding
     return [ascii_part, plain.decode("latin-1"), plain.hex(), *cores]
 
 
 def _readings(text: str) -> Iterable[str]:
-    """Give a text as it is, and decoded as anybody would try."""
+    """Return a text as it is, and in common decodings."""
     yield text
     yield text.lower()
     yield unquote(text)
@@ -300,4 +300,4 @@ def _readings(text: str) -> Iterable[str]:
     bare = text.replace("\\", "")
     if bare != text:
         yield bare
-    yield re.sub(r'["\s,:{}\[\]]|data|delta', "", text)  # letters that came one by one
+    yield re.sub(r'["\s,:{}\[\]]|data|delta', "", text)  # letters that arrived one by one

@@ -1,4 +1,4 @@
-"""Secrets are found nowhere: not by the model, in no event, log, trace, file, frame or answer."""
+"""Secrets must not appear in models, events, logs, traces, files, frames or answers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ SHAPED = {name: secret for name, (secret, _) in SHAPES.items()}
 
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch) -> Generator[Mapping[str, str]]:
-    """Register all canaries; the environment has one of them."""
+    """Register all canaries, and put one of them into the environment."""
     monkeypatch.setenv("CANARY_IN_ENVIRONMENT", REGISTERED["environment"])
     for secret in REGISTERED.values():
         register_secret(secret)
@@ -65,8 +65,8 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> Generator[Mapping[str, str]]:
 
 
 @contextlib.contextmanager
-def everything_logged() -> Generator[io.StringIO]:
-    """Write all records of all loggers, with their tracebacks, in two formats."""
+def captured_logs() -> Generator[io.StringIO]:
+    """Capture all records of all loggers, with their tracebacks, in two formats."""
     text = io.StringIO()
     handlers = [logging.StreamHandler(text), logging.StreamHandler(text)]
     handlers[1].setFormatter(JsonFormatter())
@@ -87,7 +87,7 @@ def everything_logged() -> Generator[io.StringIO]:
 
 @contextlib.contextmanager
 def traced(sinks: Sinks) -> Generator[None]:
-    """Keep spans and metrics, with all that they may hold."""
+    """Record spans and metrics, including captured content."""
     exporter, reader = InMemorySpanExporter(), InMemoryMetricReader()
     tracers = TracerProvider()
     tracers.add_span_processor(SimpleSpanProcessor(exporter))
@@ -102,13 +102,13 @@ def traced(sinks: Sinks) -> Generator[None]:
 
 
 async def run_all(tools: list[Any], sinks: Sinks, folder: Path) -> None:
-    """Let an agent call each tool once, and keep whatever anybody gets to see of it."""
+    """Let an agent call each tool once, and collect all output in the sinks."""
     calls = [tool_call(tool.name, call_id=f"c{at}") for at, tool in enumerate(tools)]
     model = ScriptedModel([calls, "Done."])
     agent = Agent("Clerk", tools=tools, model=model)
     durable = LocalDurableStore(folder / "runs.db")
     memory = MemoryEventStore()
-    with everything_logged() as logged, traced(sinks):
+    with captured_logs() as logged, traced(sinks):
         ends = log_calls(level=logging.DEBUG, arguments=True)
         try:
             async with EventStream(memory, keep="all") as stream, listen() as heard:
@@ -131,12 +131,12 @@ async def run_all(tools: list[Any], sinks: Sinks, folder: Path) -> None:
     sinks["result"] = repr(result)
     events = await memory.read()
     sinks["heard"] = "\n".join(map(repr, heard))
-    _told(events, sinks, folder)
-    _kept(folder, sinks)
+    _export_events(events, sinks, folder)
+    _read_files(folder, sinks)
 
 
-def _told(events: list[Event], sinks: Sinks, folder: Path) -> None:
-    """Write events in each of the ways there are."""
+def _export_events(events: list[Event], sinks: Sinks, folder: Path) -> None:
+    """Write events with each exporter."""
     sinks["repr of events"] = "\n".join(map(repr, events))
     sinks["ndjson"] = "".join(ndjson.encode(events))
     sinks["sse"] = "".join(sse.encode(events))
@@ -155,7 +155,7 @@ def _told(events: list[Event], sinks: Sinks, folder: Path) -> None:
     store.close()
 
 
-def _kept(folder: Path, sinks: Sinks) -> None:
+def _read_files(folder: Path, sinks: Sinks) -> None:
     for path in sorted(folder.iterdir()):
         if path.is_file():
             sinks[path.name] = path.read_bytes()
@@ -167,7 +167,7 @@ def _kept(folder: Path, sinks: Sinks) -> None:
 async def test_a_registered_secret_is_in_no_sink(
     registered: Mapping[str, str], tmp_path: Path
 ) -> None:
-    """40 ways to let a secret out; none arrives anywhere."""
+    """40 ways to leak a secret; none reaches a sink."""
     sinks: Sinks = {}
     tools = registered_tools()
     assert len(tools) == len(registered) >= 39
@@ -176,34 +176,34 @@ async def test_a_registered_secret_is_in_no_sink(
     assert {"trace.json", "events.db", "runs.db", "spans", "metrics", "log"} <= set(sinks)
 
 
-async def test_a_key_of_a_known_shape_is_in_no_sink_when_a_tool_fails_with_it(
+async def test_a_key_of_a_known_format_in_an_error_is_in_no_sink(
     tmp_path: Path,
 ) -> None:
-    """Nobody has registered these: they are known by what they look like."""
+    """These keys are not registered: they are recognized by their format."""
     sinks: Sinks = {}
     await run_all(shape_tools(), sinks, tmp_path)
     assert found(SHAPED, sinks) == []
 
 
-async def test_what_is_looked_for_would_be_found(tmp_path: Path) -> None:
-    """A search that finds nothing shows nothing: here nothing is registered, and all is found."""
+async def test_unregistered_secrets_are_found_in_the_sinks(tmp_path: Path) -> None:
+    """This proves that the search can find leaks: without registration, all canaries are found."""
     sinks: Sinks = {}
     tools = [tool for tool in registered_tools() if tool.name != "read_environment"]
     await run_all(tools, sinks, tmp_path)
     hits = found(REGISTERED, {name: sinks[name] for name in SEEN})
-    told = {hit.rpartition(" in ")[0] for hit in hits}
+    found_canaries = {hit.rpartition(" in ")[0] for hit in hits}
     # Pydantic hides its own; an error says nothing of its causes, of its frames and of its notes;
     # and what stands before the name of a machine is known for a password.
     silent = {"SecretStr", "cause", "context", "local", "note", "environment"}
     silent |= {"address in an error"}
-    assert told == set(REGISTERED) - silent
+    assert found_canaries == set(REGISTERED) - silent
 
 
 @pytest.mark.external("redis-server")
-async def test_a_registered_secret_is_in_nothing_that_redis_keeps(
+async def test_a_registered_secret_is_not_in_redis(
     registered: Mapping[str, str],
 ) -> None:
-    """The file of the server has what was sent to it."""
+    """The server's file contains what was sent to it."""
     server = RedisServer()
     try:
         store = RedisEventStore(server.url, "s")
@@ -220,10 +220,10 @@ async def test_a_registered_secret_is_in_nothing_that_redis_keeps(
         server.stop()
 
 
-async def test_what_the_model_says_is_shown_without_secrets(
+async def test_model_output_is_streamed_without_secrets(
     registered: Mapping[str, str], tmp_path: Path
 ) -> None:
-    """It can only repeat what it knows; those who watch need not know that."""
+    """A model can repeat secrets that it knows; subscribers must not see them."""
     known = REGISTERED["plain result"]
     ran: list[str] = []
 
@@ -236,10 +236,10 @@ async def test_what_the_model_says_is_shown_without_secrets(
 
     for path, app in {
         "native": sse.app([login]),
-        "ag-ui": ag_ui.app(_talker(login, known)),
-        "vercel": _vercel_app(_talker(login, known)),
+        "ag-ui": ag_ui.app(_repeating_agent(login, known)),
+        "vercel": _vercel_app(_repeating_agent(login, known)),
     }.items():
-        with everything_logged() as logged:
+        with captured_logs() as logged:
             if path == "native":
                 body: Any = {"tool": "login", "arguments": {"password": known}, "run_id": "r1"}
                 replies = [
@@ -276,7 +276,7 @@ ASKED: dict[str, Any] = {
 }
 
 
-def _talker(tool: Any, known: str) -> Agent[Any, Any]:
+def _repeating_agent(tool: Any, known: str) -> Agent[Any, Any]:
     said = [f"It is {known}, ", tool_call(tool.name, password=known)]
     return Agent("Talker", tools=[tool], model=ScriptedModel([said, f"{known}!"]))
 
@@ -285,14 +285,14 @@ def _vercel_app(agent: Agent[Any, Any]) -> Any:
     return vercel.app(agent)
 
 
-async def test_the_playground_shows_and_keeps_no_secret(
+async def test_the_playground_shows_and_stores_no_secret(
     registered: Mapping[str, str], tmp_path: Path
 ) -> None:
-    """Its pages, its answers, what it exports, and the file of its history."""
+    """This covers its pages, its answers, its exports and its history file."""
     store = SQLiteEventStore(tmp_path / "history.db")
     tools = [tool for tool in registered_tools() if tool.name != "use_context"]
     sinks: Sinks = {}
-    with everything_logged() as logged:
+    with captured_logs() as logged:
         async with playing(*tools, store=store) as client:
             for tool in tools:
                 shown = await client.run({"kind": "tool", "name": tool.name, "arguments": {}})
@@ -304,14 +304,16 @@ async def test_the_playground_shows_and_keeps_no_secret(
             for path in ("/", "/api/info", "/api/tools"):
                 sinks[path] = (await client.ask("GET", path)).body
     store.close()
-    _kept(tmp_path, sinks)
+    _read_files(tmp_path, sinks)
     sinks["log"] = logged.getvalue()
     assert b"say_chunks" in (tmp_path / "history.db").read_bytes()
     assert found(registered, sinks) == []
 
 
-async def test_a_console_joins_the_pieces_of_a_secret(registered: Mapping[str, str]) -> None:
-    """It hears what tools say as they say it, letter by letter."""
+async def test_a_console_masks_a_secret_that_arrives_in_chunks(
+    registered: Mapping[str, str],
+) -> None:
+    """The console receives the text letter by letter."""
     tools = [tool for tool in registered_tools() if "chunks" in tool.name]
     model = ScriptedModel([[tool_call(tool.name) for tool in tools], "Done."])
     shown = io.StringIO()
@@ -325,8 +327,8 @@ async def test_a_console_joins_the_pieces_of_a_secret(registered: Mapping[str, s
 # --- programs and servers
 
 
-async def test_a_shell_says_no_secret(registered: Mapping[str, str], tmp_path: Path) -> None:
-    """Output and errors of commands, the title and the folder they begin in."""
+async def test_a_shell_prints_no_secret(registered: Mapping[str, str], tmp_path: Path) -> None:
+    """Output and errors of commands, the title and the start directory."""
     (tool,) = TerminalTool.create(working_dir=tmp_path)
     secret = REGISTERED["lines"].removesuffix("?/+é")
     register_secret(secret)
@@ -341,14 +343,14 @@ async def test_a_shell_says_no_secret(registered: Mapping[str, str], tmp_path: P
     model = ScriptedModel([*([tool_call("execute_bash", command=one)] for one in commands), "Ok."])
     agent = Agent("Shell", tools=[tool], model=model)
     memory = MemoryEventStore()
-    with everything_logged() as logged:
+    with captured_logs() as logged:
         async with EventStream(memory, keep="all") as stream:
             config = RunConfig(event_stream=stream)
             result = await Runner.run(agent, "Go.", run_config=config)
     sinks["log"] = logged.getvalue()
     sinks["answers"] = json.dumps([item.to_dict() for item in result.new_items])
-    _told(await memory.read(), sinks, tmp_path)
-    _kept(tmp_path, sinks)
+    _export_events(await memory.read(), sinks, tmp_path)
+    _read_files(tmp_path, sinks)
     assert "exit code 1" in str(sinks["answers"])
     try:
         assert found({"lines": secret}, sinks) == []
@@ -380,17 +382,17 @@ serve([whoami, refuse, die])
 """
 
 
-async def test_what_an_mcp_server_was_given_in_confidence_stays_there(
+async def test_secrets_for_an_mcp_server_do_not_leak(
     registered: Mapping[str, str], tmp_path: Path
 ) -> None:
-    """Its answers, its errors, what it writes to standard error, and what is told of its end."""
+    """Its answers, its errors, its standard error, and the report of its exit."""
     script = tmp_path / "server.py"
     script.write_text(MCP_SERVER)
     secret = REGISTERED["header"].removesuffix("?/+é")
     register_secret(secret)
     sinks: Sinks = {}
     try:
-        with everything_logged() as logged:
+        with captured_logs() as logged:
             async with MCPToolManager() as manager:
                 tools = await manager.add_server(
                     "keeper", command=sys.executable, args=[str(script)], env={"SERVER_KEY": secret}
@@ -419,13 +421,13 @@ async def test_what_an_mcp_server_was_given_in_confidence_stays_there(
         forget_secret(secret)
 
 
-async def test_clients_of_our_mcp_server_learn_no_secret(registered: Mapping[str, str]) -> None:
-    """Answers, errors and progress over HTTP, and the tokens with which one comes."""
+async def test_clients_of_our_mcp_server_receive_no_secret(registered: Mapping[str, str]) -> None:
+    """Answers, errors and progress over HTTP, and the tokens of requests."""
     tools = [tool for tool in registered_tools() if tool.name != "use_context"]
     app = mcp_server(tools, auth=TOKEN, errors="show", json_response=True)
     accept = {"accept": "application/json, text/event-stream"}
     sinks: Sinks = {}
-    with everything_logged() as logged:
+    with captured_logs() as logged:
         async with served(app) as port, httpx.AsyncClient(trust_env=False, headers=accept) as web:
             url = f"http://127.0.0.1:{port}/mcp"
             for token in (TOKEN, f"{TOKEN}-wrong"):
@@ -446,7 +448,7 @@ async def test_clients_of_our_mcp_server_learn_no_secret(registered: Mapping[str
     assert found({**registered, "token": TOKEN}, sinks) == []
 
 
-# --- what a person sees when something breaks
+# --- output for people after a failure
 
 
 CRASHING = """
@@ -466,7 +468,7 @@ def show() -> dict[str, str]:
 
 @pytest.mark.parametrize("words", [["burst"], ["show"], ["burst", "--debug"], ["show", "--json"]])
 def test_the_command_line_shows_no_secret(words: list[str], tmp_path: Path) -> None:
-    """Results, errors, and the traceback that was asked for."""
+    """Results, errors, and tracebacks on request."""
     (tmp_path / "tools.py").write_text(CRASHING)
     name, *rest = words
     command = [sys.executable, "-m", "agents_tools", "call", f"tools.py:{name}", *rest]
@@ -478,8 +480,8 @@ def test_the_command_line_shows_no_secret(words: list[str], tmp_path: Path) -> N
     assert (done.returncode == 0) is (name == "show")
 
 
-def test_no_object_shows_the_secret_that_it_holds(tmp_path: Path) -> None:
-    """`repr` and `str` end up in logs and in the reports of crashes."""
+def test_no_repr_shows_a_secret(tmp_path: Path) -> None:
+    """`repr` and `str` end up in logs and crash reports."""
     from agents_tools.agents import load_model
     from agents_tools.mcp.config import server_config
     from agents_tools.server.http_security import Principal
@@ -503,10 +505,10 @@ def test_no_object_shows_the_secret_that_it_holds(tmp_path: Path) -> None:
     assert found({"key": key}, sinks) == []
 
 
-async def test_a_log_record_keeps_its_exception_where_there_is_nothing_to_hide(
+async def test_a_log_record_without_secrets_keeps_its_exception(
     registered: Mapping[str, str],
 ) -> None:
-    """Other tools read the exception of a record; it is only taken away with a secret in it."""
+    """Other tools read the exception of a record; it is removed only if it contains a secret."""
     records: list[logging.LogRecord] = []
     handler = logging.Handler()
     handler.emit = records.append  # type: ignore[method-assign]
@@ -528,8 +530,8 @@ async def test_a_log_record_keeps_its_exception_where_there_is_nothing_to_hide(
     assert hidden.getMessage() == "It failed with ***"
 
 
-def test_every_logger_of_the_package_is_guarded() -> None:
-    """A new one would write what the others mask."""
+def test_every_logger_of_the_package_masks_secrets() -> None:
+    """A new logger would write what the others mask."""
     import re
 
     import agents_tools
@@ -562,8 +564,8 @@ assert "agents_tools.agents.run" not in sys.modules
 """
 
 
-def test_what_a_call_alone_logs_is_masked() -> None:
-    """No other part of the library has to be imported for that, and nothing be registered."""
+def test_logs_of_a_single_call_are_masked() -> None:
+    """Masking needs no other import and no registered secret."""
     done = subprocess.run(  # noqa: S603 - a program from here
         [sys.executable, "-c", _PLAIN], capture_output=True, text=True, check=True
     )

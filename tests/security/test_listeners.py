@@ -1,4 +1,4 @@
-"""Every listener of the package: on loopback, behind a token, and closed to pages of others.
+"""Every listener of the package is on loopback, needs a token, and rejects foreign web pages.
 
 Each one is started as a user starts it and asked over real sockets. A place in the package that
 opens a socket and is not in the table fails the suite.
@@ -54,12 +54,12 @@ def add(a: int, b: int) -> int:
 
 @dataclass(frozen=True)
 class Open:
-    """A listener that is open.
+    """A listener that is running.
 
     Attributes:
         port: Its port.
-        token: What lets one in.
-        path: Something that only those with the token may reach.
+        token: The token that it accepts.
+        path: A path that requires the token.
         body: What is posted there; `None` to get it.
     """
 
@@ -92,7 +92,7 @@ def talker() -> Agent[Any, Any]:
 
 @contextlib.asynccontextmanager
 async def command(folder: Path, *words: str) -> AsyncGenerator[dict[str, Any]]:
-    """Run a command that listens; give what it says on standard output as JSON."""
+    """Run a command that listens; yield the JSON from its standard output."""
     (folder / "tools.py").write_text(TOOLS)
     env = {**os.environ, "XDG_STATE_HOME": str(folder), "HOME": str(folder)}
     process = await asyncio.create_subprocess_exec(
@@ -115,15 +115,15 @@ async def command(folder: Path, *words: str) -> AsyncGenerator[dict[str, Any]]:
 @contextlib.asynccontextmanager
 async def by_dev(folder: Path) -> AsyncGenerator[Open]:
     words = ("dev", "tools.py", "--port", "0", "--json", "--no-open")
-    async with command(folder, *words) as told:
-        yield Open(httpx.URL(told["address"]).port or 0, told["token"], "/api/tools")
+    async with command(folder, *words) as output:
+        yield Open(httpx.URL(output["address"]).port or 0, output["token"], "/api/tools")
 
 
 @contextlib.asynccontextmanager
 async def by_serve_command(folder: Path) -> AsyncGenerator[Open]:
     words = ("serve", "tools.py", "--transport", "http", "--port", "0", "--json")
-    async with command(folder, *words) as told:
-        url, token = httpx.URL(told["url"]), told["authorization"].removeprefix("Bearer ")
+    async with command(folder, *words) as output:
+        url, token = httpx.URL(output["url"]), output["authorization"].removeprefix("Bearer ")
         yield Open(url.port or 0, token, url.path, initialize())
 
 
@@ -162,7 +162,7 @@ async def by_playground(folder: Path) -> AsyncGenerator[Open]:
 def by_app(
     make: Callable[[Any], Any], path: str, body: Any
 ) -> Callable[[Path], AbstractAsyncContextManager[Open]]:
-    """Give what serves an app with a token, as a program with a server of its own does."""
+    """Return a starter that serves an app with a token, as a program with its own server does."""
 
     @contextlib.asynccontextmanager
     async def started(folder: Path) -> AsyncGenerator[Open]:
@@ -210,7 +210,7 @@ LISTENERS: dict[str, Callable[[Path], AbstractAsyncContextManager[Open]]] = {
 @pytest.mark.parametrize("name", LISTENERS)
 @pytest.mark.requirement("S1", "S2", "S3", "S4")
 async def test_a_listener_is_on_loopback_behind_a_token(name: str, tmp_path: Path) -> None:
-    """Another user of the machine, a page in the browser, and a machine beside it are kept out."""
+    """Other users of the machine, web pages, and other machines are rejected."""
     async with LISTENERS[name](tmp_path) as there:
         bearer = {"authorization": f"Bearer {there.token}"}
         assert (await there.ask(**bearer)).status_code == 200
@@ -219,7 +219,7 @@ async def test_a_listener_is_on_loopback_behind_a_token(name: str, tmp_path: Pat
         assert (await there.ask(authorization=there.token)).status_code == 401
         await _only_own_names(there, bearer)
         await _only_json(there, bearer)
-        for address in _own_addresses():  # nobody listens for other machines
+        for address in _own_addresses():  # it does not listen for other machines
             with pytest.raises(OSError, match="Errno"):
                 await asyncio.open_connection(address, there.port)
 
@@ -237,7 +237,7 @@ async def _only_own_names(there: Open, bearer: dict[str, str]) -> None:
 
 
 async def _only_json(there: Open, bearer: dict[str, str]) -> None:
-    """A form of a web page is sent without asking; what it can send is refused."""
+    """A web form is sent without a preflight request; its content types are refused."""
     url = f"http://127.0.0.1:{there.port}{there.path}"
     async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE) as client:
         for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
@@ -247,9 +247,9 @@ async def _only_json(there: Open, bearer: dict[str, str]) -> None:
 
 
 def _own_addresses() -> list[str]:
-    """Give an address of this machine that others reach, if it has one."""
+    """Return an address of this machine that others can reach, if there is one."""
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect(("192.0.2.1", 9))  # nothing is sent: this only chooses the way
+        probe.connect(("192.0.2.1", 9))  # nothing is sent: this only selects the route
         own = str(probe.getsockname()[0])
         return [] if own.startswith(("127.", "0.")) else [own]
     return []
@@ -267,7 +267,7 @@ WITHOUT = {
 @pytest.mark.parametrize("name", WITHOUT)
 @pytest.mark.requirement("S1")
 def test_listening_for_others_without_auth_is_refused(name: str, host: str) -> None:
-    """Before anything listens; the message says what to give."""
+    """The error is raised before the socket opens, and names the option to pass."""
     with pytest.raises(UserError, match="auth= a token of at least 16 characters") as caught:
         WITHOUT[name](host=host)
     assert host in str(caught.value)
@@ -275,8 +275,8 @@ def test_listening_for_others_without_auth_is_refused(name: str, host: str) -> N
 
 @pytest.mark.parametrize("name", WITHOUT)
 @pytest.mark.requirement("S1", "S3")
-async def test_an_app_without_auth_serves_this_machine_alone(name: str) -> None:
-    """Whoever runs it listens where they like, and the app is told nothing of that."""
+async def test_an_app_without_auth_serves_only_this_machine(name: str) -> None:
+    """The app does not know on which address its server listens."""
     from tests.ui.web import ask
 
     path, body = {"mcp_server": ("/mcp", initialize()), "sse.app": ("/runs", {})}.get(
@@ -291,8 +291,8 @@ async def test_an_app_without_auth_serves_this_machine_alone(name: str) -> None:
 
 
 @pytest.mark.requirement("S3")
-async def test_a_server_over_http_needs_a_token() -> None:
-    """That every program of the machine may call has to be said."""
+async def test_a_server_over_http_requires_a_token() -> None:
+    """Access for every program of the machine must be requested explicitly."""
     needed = r"requires a token.*auth=False"
     with pytest.raises(UserError, match=needed):
         await asyncio.to_thread(serve, [add], "http", port=0)
@@ -315,7 +315,7 @@ async def test_a_server_over_http_needs_a_token() -> None:
 def test_a_command_does_not_listen_for_others_without_a_token(
     words: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """It says what to give, and ends."""
+    """The command exits, and its message names the option to pass."""
     (tmp_path / "tools.py").write_text(TOOLS)
     done = subprocess.run(  # noqa: S603 - our own
         [sys.executable, "-m", "agents_tools", *words, "--port", "0"],
@@ -331,7 +331,7 @@ def test_a_command_does_not_listen_for_others_without_a_token(
     assert "Traceback" not in done.stderr
 
 
-# --- and that there are no others
+# --- no other listeners
 
 KNOWN = {
     "server/http_security.py": {
@@ -366,7 +366,7 @@ _OPENING = frozenset(
 
 
 def openings(source: str) -> set[str]:
-    """Give the calls in a module that may open a listener."""
+    """Return the calls in a module that can open a listener."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call):
@@ -389,8 +389,8 @@ NO_SOCKETS = {
 }
 
 
-def test_every_place_that_listens_is_known() -> None:
-    """A listener without its checks is a way in; a new one has to come into the table."""
+def test_every_call_that_opens_a_listener_is_known() -> None:
+    """A new listener without these checks is a vulnerability; it must be added to the table."""
     found: dict[str, set[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         source = path.read_text("utf-8")
@@ -414,16 +414,16 @@ def test_every_place_that_listens_is_known() -> None:
         "loop.create_server(Protocol)",
     ],
 )
-def test_a_new_listener_would_be_seen(line: str) -> None:
-    """What finds nothing has to be able to find something."""
+def test_a_new_listener_is_detected(line: str) -> None:
+    """The search must be able to find something."""
     assert openings(f"async def main():\n    {line}")
 
 
 @needs_dbos_on_sqlite
 @pytest.mark.timeout(120)
-@pytest.mark.leaves_behind  # the threads of DBOS end in their own time
+@pytest.mark.leaves_behind  # the threads of DBOS end asynchronously
 async def test_durable_runs_open_no_port(tmp_path: Path) -> None:
-    """DBOS has a server for its administration, which is off."""
+    """The administration server of DBOS must be off."""
     pytest.importorskip("dbos")
     script = (
         "import asyncio, sys\n"
@@ -454,7 +454,7 @@ async def test_durable_runs_open_no_port(tmp_path: Path) -> None:
 
 
 def _ports_of(pid: int) -> set[str]:
-    """Give the addresses that a process listens on, as Linux tells."""
+    """Return the addresses that a process listens on, as reported by Linux."""
     inodes: set[str] = set()
     for one in Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(OSError):

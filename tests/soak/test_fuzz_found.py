@@ -1,4 +1,4 @@
-"""What fuzzing has found in the library, each in the smallest form."""
+"""Regressions that fuzzing has found, each as a minimal case."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ async def enter(account: Account = None, other: Account | int = 0) -> str:  # ty
     ids=str,
 )
 @pytest.mark.parametrize("name", ["account", "other"])
-async def test_no_secret_is_shown_with_what_is_around_it(name: str, account: Any) -> None:
-    """Where a union takes nothing of an object, the whole of it is described: not its secrets."""
+async def test_an_error_about_an_object_shows_no_secret_inside_it(name: str, account: Any) -> None:
+    """If no member of a union matches, the whole object is described, but not its secrets."""
     outcome = await enter.call(None, json.dumps({name: account}))
 
     assert outcome.status == "invalid_args"
@@ -69,7 +69,7 @@ async def _give(_context: Any, arguments: str) -> str:
 
 @pytest.mark.requirement("S20")
 async def test_no_secret_of_a_raw_schema_is_shown() -> None:
-    """What is `writeOnly` is a secret in a schema that somebody else wrote as well."""
+    """`writeOnly` marks a secret in a schema of another author as well."""
     pin = {"type": "string", "maxLength": 3, "writeOnly": True}
     tool = FunctionTool.from_schema(
         name="enter",
@@ -86,14 +86,14 @@ async def test_no_secret_of_a_raw_schema_is_shown() -> None:
 @pytest.mark.parametrize(
     "odd", [float("inf"), float("nan"), object(), {1, 2}], ids=["inf", "nan", "object", "set"]
 )
-def test_a_schema_that_is_no_json_is_refused_at_once(odd: Any) -> None:
-    """No provider could be told of it, and the whole request of an agent would fail then."""
+def test_a_schema_that_is_not_json_is_rejected_at_once(odd: Any) -> None:
+    """A provider would reject the whole request of the agent later."""
     schema = {"type": "object", "properties": {"a": {"enum": [odd]}}}
     with pytest.raises(UserError, match="'enter' has a value that JSON cannot"):
         FunctionTool(name="enter", params_json_schema=schema, on_invoke_tool=_give)
 
 
-def test_a_schema_that_holds_itself_is_refused_at_once() -> None:
+def test_a_cyclic_schema_is_rejected_at_once() -> None:
     """A cycle of Python objects has no JSON form."""
     schema: dict[str, Any] = {"type": "object", "properties": {}}
     schema["properties"]["a"] = schema
@@ -102,8 +102,8 @@ def test_a_schema_that_holds_itself_is_refused_at_once() -> None:
 
 
 @pytest.mark.parametrize("calls", [5, [5], [{}], [{"tool": "a"}], {"a": 1}, None], ids=str)
-def test_a_damaged_recording_is_refused_in_words(tmp_path: Path, calls: Any) -> None:
-    """A recording is edited by hand; who reads it wants to know which file is wrong."""
+def test_a_damaged_recording_is_rejected_with_a_clear_error(tmp_path: Path, calls: Any) -> None:
+    """Recordings are edited by hand; the message must name the file."""
     path = tmp_path / "calls.json"
     ToolRecorder().save(path)
     path.write_text(json.dumps({**json.loads(path.read_text()), "calls": calls}))
@@ -112,8 +112,8 @@ def test_a_damaged_recording_is_refused_in_words(tmp_path: Path, calls: Any) -> 
         ToolRecorder.load(path)
 
 
-def test_a_recording_that_is_nested_too_deep_is_refused_in_words(tmp_path: Path) -> None:
-    """The parser of JSON gives up, and says so in its own way."""
+def test_a_recording_that_is_nested_too_deep_is_rejected_with_a_clear_error(tmp_path: Path) -> None:
+    """The JSON parser raises a different exception."""
     path = tmp_path / "calls.json"
     path.write_text("[" * 200_000)
     with pytest.raises(UserError, match=r"calls\.json is not valid JSON"):
@@ -121,31 +121,31 @@ def test_a_recording_that_is_nested_too_deep_is_refused_in_words(tmp_path: Path)
 
 
 @pytest.mark.parametrize("given", [None, 5, [], "text"], ids=str)
-def test_what_is_no_object_is_no_record(given: Any) -> None:
-    """Records come from stores and other machines, where anything may stand."""
+def test_a_record_must_be_an_object(given: Any) -> None:
+    """Records come from stores and other machines, and can contain anything."""
     with pytest.raises(UserError, match="usage: expected an object"):
         Usage.from_dict(given)
     with pytest.raises(UserError, match="expected an object with 'items' and 'usage'"):
         ModelResponse.from_dict(given)
 
 
-def test_the_error_of_a_figure_is_short() -> None:
-    """What is wrong may be of any size."""
+def test_the_error_for_an_invalid_number_is_short() -> None:
+    """The invalid value can be of any size."""
     with pytest.raises(UserError) as caught:
         Usage.from_dict({"requests": "a" * 10_000})  # type: ignore[dict-item]
     assert len(str(caught.value)) < 200
 
 
 @pytest.mark.parametrize("args", [None, [""], ["-y", ""]], ids=str)
-def test_a_configuration_without_a_package_is_read(args: Any) -> None:
-    """Editors write `null` for what is not there, and leave texts empty."""
+def test_a_configuration_without_a_package_is_accepted(args: Any) -> None:
+    """Editors write `null` for missing values, and leave strings empty."""
     [config] = load_config({"mcpServers": {"files": {"command": "npx", "args": args}}})
     assert config.args == tuple(args or ())
 
 
 @pytest.mark.parametrize("stateless", [True, False])
-async def test_a_client_that_comes_back_with_an_event_id_gets_an_answer(stateless: bool) -> None:
-    """No event is kept over HTTP; a stream from now on, or a refusal, is better than status 500."""
+async def test_a_client_that_reconnects_with_an_event_id_gets_an_answer(stateless: bool) -> None:
+    """Events are not stored over HTTP; a new stream or a refusal is better than status 500."""
     httpx: Any = importlib.import_module("httpx" if LINE == 1 else "httpx2")
     headers = {"accept": "text/event-stream", "last-event-id": "1"}
     app = mcp_server([enter], stateless=stateless)

@@ -1,4 +1,4 @@
-"""The campaign of kills: it finds nothing, and finds what is planted; and what it has found."""
+"""The kill campaign: it has no findings, finds planted bugs, and regressions are tested."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it looks into /
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", KILLS)
-def test_nothing_is_found(name: str) -> None:
-    """Each kind of program is killed, and what has to hold after it holds."""
+def test_the_campaign_has_no_findings(name: str) -> None:
+    """Each kind of program is killed, and its guarantees are checked afterwards."""
     outcome = kills.run(Budget(seconds=0, seed=7), {name: KILLS[name]})
 
     assert outcome.findings == []
@@ -34,8 +34,8 @@ def _found(name: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_an_acknowledged_event_that_is_not_there_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the killed program was told to be stored, the one after it has to read."""
+def test_a_missing_acknowledged_event_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next program must read each event that was acknowledged to the killed one."""
     read = _kill_kinds.SQLiteEventStore.read
     monkeypatch.setattr(
         _kill_kinds.SQLiteEventStore, "read", lambda self, **given: read(self, limit=1, **given)
@@ -47,10 +47,10 @@ def test_an_acknowledged_event_that_is_not_there_is_found(monkeypatch: pytest.Mo
 
 
 @pytest.mark.slow
-def test_a_call_that_is_told_to_have_failed_though_nobody_knows_is_found(
+def test_a_lost_call_that_is_reported_as_failed_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A call whose server was killed is lost: nobody may say that it was not done."""
+    """After a kill of the server the outcome is unknown, so a report must not claim failure."""
     status_of = invocation.status_of
 
     def sure(error: Exception, context: Any) -> Any:
@@ -67,7 +67,7 @@ def test_a_call_that_is_told_to_have_failed_though_nobody_knows_is_found(
 
 @pytest.mark.slow
 def test_processes_that_outlive_their_program_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A shell whose jobs run on would hold ports and files for nobody."""
+    """Background jobs of a shell would keep ports and files open."""
     monkeypatch.setattr(_kill_kinds, "_SHELL", "tests.soak._planted_shell")
     monkeypatch.setattr(_kill_kinds, "_WITHIN", 1.0)
     monkeypatch.setattr(_kill_kinds, "_SIGNALS", (signal.SIGKILL,))
@@ -77,15 +77,15 @@ def test_processes_that_outlive_their_program_are_found(monkeypatch: pytest.Monk
     assert "processes of a shell are left" in what
 
 
-# --- what it has found
+# --- bugs that the campaign has found
 
 
 @pytest.mark.requirement("F16")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_jobs_of_a_shell_and_its_outputs_do_not_outlive_a_program_that_is_killed(
+def test_jobs_of_a_killed_program_are_ended(
     monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    """A shell gives each job a process group of its own, which was not ended with the shell's."""
+    """A shell gives each job its own process group, which did not end with that of the shell."""
     monkeypatch.setattr(_kill_kinds, "_SIGNALS", (number,))
 
     assert KILLS["program with a shell"](Random(6)) == 1  # noqa: S311 - no secret

@@ -1,4 +1,4 @@
-"""The campaign of leaks: it finds nothing, and finds whatever is kept that was to be given back."""
+"""The leak campaign: it has no findings, and it finds planted leaks."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def _measured(*names: str, seconds: float) -> Outcome:
     return leaks.measure(Budget(seconds=seconds, seed=7), kinds)
 
 
-def test_nothing_is_found() -> None:
-    """Calls of a few kinds give back all that they took."""
+def test_the_campaign_has_no_findings() -> None:
+    """Calls of a few kinds release all resources."""
     outcome = _measured("async", "cancelled", "in a thread", seconds=3)
 
     assert outcome.findings == []
@@ -37,8 +37,8 @@ def test_nothing_is_found() -> None:
 
 
 @pytest.mark.slow
-def test_what_there_is_no_time_for_is_told() -> None:
-    """A short run is not taken for a whole one."""
+def test_skipped_cases_are_reported() -> None:
+    """A short run must not pass for a complete one."""
     outcome = _measured("worker processes", seconds=0.1)
 
     assert outcome.cases == 0
@@ -63,7 +63,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _nothing(thing: object) -> None:
-    """Let go of what ends by itself."""
+    """Accept a resource that ends by itself."""
 
 
 _WAYS: dict[str, tuple[Callable[[], object], Callable[[Any], object]]] = {
@@ -76,8 +76,8 @@ _WAYS: dict[str, tuple[Callable[[], object], Callable[[Any], object]]] = {
 
 
 @pytest.fixture(params=_WAYS)
-def kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Let calls keep something; give what it is."""
+def leaked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Let calls leak a resource; yield its kind."""
     take, drop = _WAYS[request.param]
     _opened.clear()
     monkeypatch.setattr(_leftovers, "_PATIENCE", 1.0)
@@ -100,12 +100,12 @@ def kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 @pytest.mark.slow
-def test_what_is_kept_is_found(kept: str) -> None:
-    """Whatever it is, the report names its kind and where it comes from."""
+def test_a_leak_is_found(leaked: str) -> None:
+    """The report names the kind of the resource and where it was created."""
     [finding] = _measured("async", seconds=1).findings
 
     assert finding.where == "leaks: async"
-    if kept == "memory":
+    if leaked == "memory":
         assert "test_leaks.py" in finding.what
     else:
-        assert f"{kept} left" in finding.what
+        assert f"{leaked} left" in finding.what

@@ -1,4 +1,4 @@
-"""Faults at every await: the package stands them, and what is broken on purpose is found."""
+"""Fault injection at every await: the package handles the faults, and planted bugs are found."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ _LIGHT = [
 
 
 def _found(*names: str, seconds: float = 20) -> set[str]:
-    """Give what is found in scenarios, without where."""
+    """Return the findings of scenarios, without their positions."""
     outcome = run_scenarios([_BY_NAME[name] for name in names], Budget(seconds=seconds, seed=3))
     return {finding.what for finding in outcome.findings}
 
 
 @pytest.mark.requirement("F5", "F9", "F19", "F40")
-def test_nothing_is_found_in_a_small_campaign() -> None:
-    """Any finding is a broken promise, and the figures tell how much was tried."""
+def test_a_small_campaign_has_no_findings() -> None:
+    """Any finding is a bug, and the figures show how much was tried."""
     outcome = run_scenarios([_BY_NAME[name] for name in _LIGHT], Budget(seconds=3, seed=7))
     assert outcome.findings == []
     assert outcome.figures["scenarios"] == len(_LIGHT)
@@ -62,20 +62,20 @@ def test_nothing_is_found_in_a_small_campaign() -> None:
 
 
 def test_the_same_seed_chooses_the_same_cases() -> None:
-    """What was found once has to be found again."""
+    """A finding must be reproducible."""
     scenario = _BY_NAME["async call"]
     first, second = (list(cases_of(scenario, play(scenario))) for _ in range(2))
     assert first == second
     assert [Case.read(str(case)) for case in first] == first
 
 
-def test_names_are_unique() -> None:
-    """A case is told and played again by the name of its scenario."""
+def test_scenario_names_are_unique() -> None:
+    """A case is reported and replayed by the name of its scenario."""
     assert len(_BY_NAME) == len(SCENARIOS)
     assert not any("/" in name for name in _BY_NAME)
 
 
-# --- what is broken on purpose
+# --- planted bugs
 
 
 @pytest.mark.slow
@@ -94,7 +94,7 @@ def test_a_swallowed_cancellation_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     assert any(what.startswith("its deadline was swallowed") for what in found)
 
 
-def test_a_place_that_is_not_given_back_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slot_that_is_not_released_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     gate: Any = _limit._CallLimiter
     leave = gate._leave
 
@@ -109,7 +109,7 @@ def test_a_place_that_is_not_given_back_is_found(monkeypatch: pytest.MonkeyPatch
     assert fault.startswith("afterwards, the same things do not work")
 
 
-def test_a_task_that_is_left_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_leaked_task_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     async def leaves(self: Any, *_: object) -> None:
         self._channel.close()
 
@@ -117,7 +117,7 @@ def test_a_task_that_is_left_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
     @function_tool
     async def wait() -> None:
-        """Say something, and wait for what never comes."""
+        """Emit progress, and wait for an event that never comes."""
         notify("waiting")
         await asyncio.Event().wait()
 
@@ -130,7 +130,7 @@ def test_a_task_that_is_left_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_a_missing_end_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_end_event_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     end: Any = ToolContext.end
 
     def silent(self: Any, status: Any) -> None:
@@ -152,8 +152,8 @@ def test_a_missing_answer_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any("have the answers" in what for what in _found("streamed run", seconds=3))
 
 
-def test_what_is_left_open_and_what_complains_is_found() -> None:
-    """Files, timers, coroutines that nobody awaits, and exceptions that nobody takes."""
+def test_leaked_resources_and_unraised_errors_are_found() -> None:
+    """Files, timers, coroutines that were never awaited, and exceptions that were never retrieved."""
 
     async def careless(_: Any) -> None:
         loop = asyncio.get_running_loop()
@@ -166,11 +166,11 @@ def test_what_is_left_open_and_what_complains_is_found() -> None:
         assert any(expected in fault for fault in faults), expected
 
 
-# --- what the campaign has found
+# --- bugs that the campaign has found
 
 
-async def test_a_failure_function_is_not_left_unawaited() -> None:
-    """A call that may just be closed cannot wait; the model gets the default text, no coroutine."""
+async def test_a_failure_function_is_always_awaited() -> None:
+    """A call that is closing cannot wait; the model gets the default text, not a coroutine."""
 
     async def told(_: Any, __: Exception) -> str:
         return "told"
@@ -188,8 +188,8 @@ async def test_a_failure_function_is_not_left_unawaited() -> None:
     assert "GeneratorExit" in outcome.output
 
 
-async def test_a_call_with_a_timeout_may_be_cancelled_before_it_has_begun() -> None:
-    """As at the end of `asyncio.run`, which cancels all tasks at once."""
+async def test_a_call_with_a_timeout_can_be_cancelled_before_it_starts() -> None:
+    """`asyncio.run` cancels all tasks at once when it ends."""
 
     @policies.timeout(5)
     @function_tool
@@ -208,10 +208,10 @@ async def test_a_call_with_a_timeout_may_be_cancelled_before_it_has_begun() -> N
         gc.collect()
 
 
-async def test_begin_and_end_are_heard_though_a_redaction_fails(
+async def test_start_and_end_events_are_emitted_if_a_redaction_fails(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """What was said is left out; that a call has begun and ended is not, or who waits hangs."""
+    """The text is dropped, but without start and end events a subscriber would hang."""
 
     def broken(text: str) -> str:
         raise ZeroDivisionError(text)
@@ -223,11 +223,14 @@ async def test_begin_and_end_are_heard_though_a_redaction_fails(
         notify(text, is_delta=True)
         return 1
 
-    with listen() as heard:
+    with listen() as subscriber:
         await say.call(None, '{"text": "secret"}')
-    assert [event.type for event in heard] == ["tool_stream_start_event", "tool_stream_end_event"]
-    check_events(heard)
-    assert "secret" not in repr([event.to_dict() for event in heard])
+    assert [event.type for event in subscriber] == [
+        "tool_stream_start_event",
+        "tool_stream_end_event",
+    ]
+    check_events(subscriber)
+    assert "secret" not in repr([event.to_dict() for event in subscriber])
     assert "A policy failed" in caplog.text
 
 
@@ -235,24 +238,24 @@ class _Stopping:
     """A session that stops by itself."""
 
     def read(self) -> Sequence[Event]:
-        """Give nothing."""
+        """Return no events."""
         return []
 
     async def append(self, events: Sequence[Event], /) -> None:
-        """Give up."""
+        """Cancel itself."""
         del events
         raise asyncio.CancelledError
 
 
-async def test_a_session_that_cancels_itself_is_no_cancellation_of_the_run() -> None:
-    """Nobody has cancelled the run: it fails, and says why."""
+async def test_a_session_that_cancels_itself_does_not_cancel_the_run() -> None:
+    """The run was not cancelled: it fails, and reports the reason."""
     agent = Agent("A", model=ScriptedModel(["done"]))
     with pytest.raises(EventStoreError, match="session of agent 'A'"):
         await Runner.run(agent, "Go.", session=_Stopping())
 
 
-async def test_a_run_may_be_cancelled_before_its_session_has_begun_to_keep() -> None:
-    """Nothing is left unawaited when all tasks are cancelled at once."""
+async def test_a_run_can_be_cancelled_before_its_session_starts_to_write() -> None:
+    """No coroutine is left unawaited when all tasks are cancelled at once."""
     begun = asyncio.Event()
 
     class Slow(_Stopping):
@@ -279,8 +282,8 @@ async def test_a_run_may_be_cancelled_before_its_session_has_begun_to_keep() -> 
         gc.collect()
 
 
-async def test_a_server_that_is_closed_while_a_call_asks_may_be_cancelled() -> None:
-    """Waiting for the cleanup of the call must not hide that the one who waits is cancelled."""
+async def test_closing_a_server_during_a_request_can_be_cancelled() -> None:
+    """Waiting for the cleanup of the call must not hide the cancellation of the waiting task."""
     cleaning, asked = asyncio.Event(), asyncio.Event()
     interviews = Elicitations()
 
@@ -305,10 +308,10 @@ async def test_a_server_that_is_closed_while_a_call_asks_may_be_cancelled() -> N
     await over.wait()
 
 
-async def test_a_call_that_fails_while_it_is_given_up_is_looked_at(
+async def test_an_error_of_an_abandoned_call_is_retrieved(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Nobody waits for it any more; asyncio would write its traceback, secrets and all."""
+    """Otherwise asyncio would log its traceback, including secrets."""
     interviews = Elicitations()
 
     async def perform(ask: Any, _: Any) -> dict[str, Any]:
@@ -329,8 +332,8 @@ class _Question:
     schema: dict[str, Any] = {"type": "integer"}  # noqa: RUF012 - of a test
 
 
-async def test_a_server_on_stdio_that_is_closed_leaves_no_timer() -> None:
-    """What was to happen later is called off with the process, and keeps nothing alive."""
+async def test_closing_a_server_on_stdio_cancels_its_timers() -> None:
+    """Timers of a closed process must not keep objects alive."""
     loop: Any = asyncio.get_running_loop()
     before = {timer for timer in loop._scheduled if not timer.cancelled()}
     async with MCPToolManager() as manager:

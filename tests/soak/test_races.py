@@ -1,4 +1,4 @@
-"""The campaign of races: it finds nothing, and finds what is planted; and what it has found."""
+"""The race campaign: it has no findings, finds planted bugs, and regressions are tested."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def _found(*names: str, seconds: float = 2.0) -> list[Finding]:
     return races.run(Budget(seconds=seconds, seed=7), chosen).findings
 
 
-def test_nothing_is_found() -> None:
-    """Each race, at least once where there is time."""
+def test_the_campaign_has_no_findings() -> None:
+    """Each race runs at least once if there is time."""
     outcome = races.run(Budget(seconds=3, seed=7))
 
     assert outcome.findings == []
     assert outcome.cases > 0
 
 
-def test_those_who_wait_for_ever_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A breaker that never closes again keeps all away: the bound of the crowd finds it."""
+def test_starvation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A breaker that never closes again rejects all calls; the time limit detects it."""
     enter = _breaker._Breaker.enter
     tripped: list[bool] = []
 
@@ -61,8 +61,8 @@ def test_those_who_wait_for_ever_are_found(monkeypatch: pytest.MonkeyPatch) -> N
     assert 'RACES["turns of a circuit breaker"]' in finding.reproduce
 
 
-def test_too_many_at_once_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A limit that lets one more in is counted inside."""
+def test_an_exceeded_concurrency_limit_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of concurrent calls is counted inside the tool."""
     enter = _limit._CallLimiter._take_slot_or_queue
 
     def too_generous(self: Any, *args: Any) -> Any:
@@ -76,8 +76,8 @@ def test_too_many_at_once_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "calls ran at once where" in finding.what
 
 
-def test_an_event_that_a_reader_misses_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every event that was given an id has to reach each reader that began before it."""
+def test_a_missed_event_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every event with an id must reach each subscriber that started before it."""
     publish = EventStream.publish
     turn = itertools.count()
 
@@ -94,7 +94,7 @@ def test_an_event_that_a_reader_misses_is_found(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_result_of_another_call_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each call has a number of its own, and knows what becomes of it."""
+    """Each call has a unique number, and knows its expected result."""
     call = FunctionTool.call
     turn = itertools.count()
 
@@ -108,12 +108,12 @@ def test_a_result_of_another_call_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     assert _found("results of a cache")
 
 
-# --- what it has found
+# --- bugs that the campaign has found
 
 
 @pytest.fixture
 def other_loop() -> Generator[asyncio.AbstractEventLoop]:
-    """Give a loop that runs in a thread of its own."""
+    """Yield a loop that runs in its own thread."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -124,10 +124,10 @@ def other_loop() -> Generator[asyncio.AbstractEventLoop]:
 
 
 @pytest.mark.requirement("F44")
-async def test_a_call_does_not_wait_for_a_loop_that_stopped_before_it_came_to_it(
+async def test_a_call_continues_if_the_other_loop_stops_before_running_it(
     other_loop: asyncio.AbstractEventLoop,
 ) -> None:
-    """A loop drops what it was told just before it stopped; the call goes on here instead."""
+    """A loop drops callbacks that were scheduled just before it stopped; the call then runs here."""
     manager = MCPToolManager()
     server: Any = mcp_server([function_tool(_double)])._server.server
     adding = manager.add_server("other", server=server)
@@ -151,10 +151,10 @@ async def test_a_call_does_not_wait_for_a_loop_that_stopped_before_it_came_to_it
     assert (outcome.status, outcome.value.structured) == ("ok", 4)
 
 
-def test_a_place_is_not_lost_with_a_loop_that_is_closed_while_it_is_handed_over(
+def test_a_slot_is_not_lost_if_a_loop_closes_during_the_handover(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A loop may be closed after it was asked whether it is: the next one in line gets the place."""
+    """A loop can be closed after `is_closed` was checked: the next waiter gets the slot."""
     gate = _limit._CallLimiter(1, None, 10)
     other = asyncio.new_event_loop()
     assert gate._take_slot_or_queue(other, "tool") is None, "the place is taken"

@@ -50,7 +50,7 @@ def fail() -> str:
     raise ValueError("password=hunter2secret")
 
 
-async def test_a_call_is_one_record_with_its_facts(records: Records) -> None:
+async def test_a_call_is_one_record_with_its_fields(records: Records) -> None:
     stop = log_calls("tests.calls", arguments=True)
     await add.invoke(a=1, b=2)
     stop()
@@ -65,8 +65,8 @@ async def test_a_call_is_one_record_with_its_facts(records: Records) -> None:
 
 
 @pytest.mark.requirement("S20")
-async def test_what_failed_is_a_warning_that_names_the_error_and_no_more(records: Records) -> None:
-    """The message of an exception is not logged, arguments only when asked for."""
+async def test_a_failure_is_a_warning_with_the_error_type(records: Records) -> None:
+    """The message of an exception is not logged, and arguments only on request."""
     stop = log_calls("tests.calls")
     await fail.on_invoke_tool(None, "{}")
     await add.on_invoke_tool(None, '{"a": 1, "b": "secret text"}')
@@ -79,7 +79,7 @@ async def test_what_failed_is_a_warning_that_names_the_error_and_no_more(records
     assert "secret text" not in repr(lines)
 
 
-async def test_runs_are_told_with_their_id_and_agent(records: Records) -> None:
+async def test_runs_are_logged_with_their_id_and_agent(records: Records) -> None:
     inner = Agent("inner", model=ScriptedModel(["42"]))
     outer = Agent(
         "outer",
@@ -96,7 +96,7 @@ async def test_runs_are_told_with_their_id_and_agent(records: Records) -> None:
     assert (outer_line["run_agent"], outer_line["run_id"]) == ("outer", result.run_id)
 
 
-async def test_attempts_are_told(records: Records) -> None:
+async def test_attempts_are_logged(records: Records) -> None:
     attempts = iter([ValueError("no"), None])
 
     @retry(2, backoff=0.0)
@@ -118,7 +118,7 @@ async def test_attempts_are_told(records: Records) -> None:
     assert second["tool_status"] == "ok"
 
 
-async def test_beginnings_are_told_at_debug(records: Records) -> None:
+async def test_starts_are_logged_at_debug(records: Records) -> None:
     logging.getLogger("tests.calls").setLevel(logging.DEBUG)
     stop = log_calls("tests.calls")
     await Runner.run(Agent("a", model=ScriptedModel(["hi"])), "go")
@@ -133,8 +133,8 @@ async def test_beginnings_are_told_at_debug(records: Records) -> None:
 def test_a_formatted_record_is_one_line_of_json_without_secrets() -> None:
     register_secret("canary-1234567890")
     error = RuntimeError("the key is canary-1234567890")
-    told = (RuntimeError, error, None)
-    record = logging.LogRecord("x", 40, "p", 1, "see %s", ("canary-1234567890",), told)
+    exc_info = (RuntimeError, error, None)
+    record = logging.LogRecord("x", 40, "p", 1, "see %s", ("canary-1234567890",), exc_info)
     record.odd = object()
     text = JsonFormatter().format(record)
     assert "\n" not in text

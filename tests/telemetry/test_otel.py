@@ -1,4 +1,4 @@
-"""Traces and metrics of what runs, as OpenTelemetry's own SDK collects them."""
+"""Traces and metrics, as collected by the SDK of OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Collected:
         return span
 
     def tree(self) -> list[str]:
-        """Give the names of the spans with those around them, sorted."""
+        """Return the names of the spans with their parents, sorted."""
         by_id = {span.context.span_id: span for span in self.spans if span.context}
 
         def way(span: ReadableSpan) -> str:
@@ -107,8 +107,8 @@ def fail() -> str:
     raise ValueError("api_key=sk-live-0123456789abcdef")
 
 
-async def test_runs_models_and_calls_are_spans_in_one_another() -> None:
-    """Also through an agent that runs as a tool, and with calls that run at once."""
+async def test_spans_of_runs_models_and_calls_are_nested() -> None:
+    """This includes agents as tools and concurrent calls."""
     inner = Agent("inner", tools=[add], model=ScriptedModel([tool_call("add", a=1, b=2), "3"]))
     outer = Agent(
         "outer",
@@ -152,8 +152,8 @@ async def test_a_call_has_the_attributes_of_the_conventions() -> None:
 
 
 @pytest.mark.requirement("S20")
-async def test_content_stays_out_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arguments, results and messages of errors may hold what is nobody's business."""
+async def test_content_is_only_captured_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arguments, results and error messages can be confidential."""
     with collecting() as collected:
         await add.invoke(a=1, b=2)
         await fail.on_invoke_tool(None, "{}")
@@ -181,13 +181,13 @@ async def test_secrets_are_masked_in_what_is_captured() -> None:
         await echo.on_invoke_tool(None, '{"text": "canary-1234567890"}')
         await echo.on_invoke_tool(None, '{"text": "canary-1234567890!"}')
         await fail.on_invoke_tool(None, "{}")
-    told = repr([(span.attributes, span.status.description) for span in collected.spans])
-    assert "canary-1234567890" not in told
-    assert "sk-live-0123456789abcdef" not in told
-    assert "***" in told
+    captured = repr([(span.attributes, span.status.description) for span in collected.spans])
+    assert "canary-1234567890" not in captured
+    assert "sk-live-0123456789abcdef" not in captured
+    assert "***" in captured
 
 
-async def test_failures_are_marked_with_what_failed() -> None:
+async def test_failed_spans_have_the_error_type() -> None:
     @timeout(0.01)
     @function_tool
     async def slow() -> str:
@@ -198,11 +198,11 @@ async def test_failures_are_marked_with_what_failed() -> None:
         await fail.on_invoke_tool(None, "{}")
         await add.on_invoke_tool(None, '{"a": "x"}')
         await slow.on_invoke_tool(None, "{}")
-    told = {
+    captured = {
         span.name: (span.status.status_code.name, (span.attributes or {}).get("error.type"))
         for span in collected.spans
     }
-    assert told == {
+    assert captured == {
         "execute_tool fail": ("ERROR", "ValueError"),
         "execute_tool add": ("ERROR", "invalid_args"),
         "execute_tool slow": ("ERROR", "timeout"),
@@ -239,8 +239,8 @@ async def test_attempts_are_events_of_the_span() -> None:
     assert dict(event.attributes or {}) == {"agents_tools.attempt": 1, "error.type": "ValueError"}
 
 
-async def test_what_a_tool_traces_itself_stands_below_its_call() -> None:
-    """In async, sync and streaming tools alike: the span is the current one in their code."""
+async def test_spans_of_a_tool_are_children_of_its_call() -> None:
+    """In async, sync and streaming tools, the call's span is the current one."""
     with collecting() as collected:
         tracer = trace.get_tracer("mine", tracer_provider=collected.tracer_provider)
 
@@ -267,8 +267,8 @@ async def test_what_a_tool_traces_itself_stands_below_its_call() -> None:
     ]
 
 
-async def test_many_calls_at_once_do_not_mix() -> None:
-    """Equal ids in runs that go on at the same time are no reason to take one for another."""
+async def test_concurrent_calls_have_separate_spans() -> None:
+    """Equal call ids in concurrent runs must not be confused."""
 
     def agent(number: int) -> Agent:
         script = [[tool_call("add", a=1, b=2), tool_call("fail")], "done"]
@@ -307,7 +307,7 @@ async def test_a_cancelled_run_ends_its_spans() -> None:
     )
 
 
-async def test_calls_that_start_while_the_model_writes_belong_to_the_run() -> None:
+async def test_calls_that_start_during_streaming_belong_to_the_run() -> None:
     from agents_tools import ToolAnnotations
 
     @function_tool(annotations=ToolAnnotations(readOnlyHint=True))
@@ -320,7 +320,7 @@ async def test_calls_that_start_while_the_model_writes_belong_to_the_run() -> No
     assert "invoke_agent a > execute_tool look" in collected.tree()
 
 
-async def test_durations_and_tokens_are_measured() -> None:
+async def test_durations_and_tokens_are_recorded() -> None:
     usage = Usage(requests=1, input_tokens=7, output_tokens=5, cached_input_tokens=2)
     agent = Agent("a", tools=[add], model=ScriptedModel(["hello"], usage=usage))
     with collecting() as collected:
@@ -344,15 +344,15 @@ async def test_operations_have_a_duration_each() -> None:
         await add.invoke(a=1, b=1)
         await fail.on_invoke_tool(None, "{}")
         points = collected.points("gen_ai.client.operation.duration")
-    told = {
+    captured = {
         (point.attributes["gen_ai.tool.name"], point.attributes.get("error.type")): point.count
         for point in points
     }
-    assert told == {("add", None): 1, ("fail", "ValueError"): 1}
+    assert captured == {("add", None): 1, ("fail", "ValueError"): 1}
 
 
-async def test_a_trace_goes_on_elsewhere_from_its_carrier() -> None:
-    """What is handed to another process is the W3C form, and is read back from it."""
+async def test_a_trace_continues_from_its_carrier() -> None:
+    """The carrier for another process has the W3C format."""
     with collecting() as collected:
         tracer = trace.get_tracer("mine", tracer_provider=collected.tracer_provider)
         with tracer.start_as_current_span("here"):
@@ -365,7 +365,7 @@ async def test_a_trace_goes_on_elsewhere_from_its_carrier() -> None:
     assert trace_carrier() == {}
 
 
-async def test_only_one_instrumentation_goes_on_at_a_time() -> None:
+async def test_only_one_instrumentation_is_active_at_a_time() -> None:
     with collecting(), pytest.raises(UserError, match="instrumented already"):
         instrument()
     with collecting() as collected:
@@ -374,8 +374,8 @@ async def test_only_one_instrumentation_goes_on_at_a_time() -> None:
     assert collected.spans == []
 
 
-async def test_listeners_hear_the_same_beside_it() -> None:
-    """What is traced is not taken away from anybody."""
+async def test_subscribers_receive_the_same_events_while_tracing() -> None:
+    """Tracing does not consume events."""
     with collecting():
         async with listen() as events:
             await add.invoke(a=1, b=1)

@@ -52,7 +52,7 @@ def no_bars_cross(marks: list[dict[str, Any]]) -> bool:
     return True
 
 
-async def test_runs_answers_and_calls_are_bars() -> None:
+async def test_runs_model_requests_and_calls_are_bars() -> None:
     trace = chrome_trace(await run_of_two())
     drawn = bars(trace)
     assert sorted((bar["cat"], bar["name"]) for bar in drawn) == [
@@ -77,11 +77,11 @@ async def test_a_timeline_is_written_as_json(tmp_path: Path) -> None:
     assert json.loads(written.read_text(encoding="utf-8"))["displayTimeUnit"] == "ms"
 
 
-def test_nothing_gives_an_empty_timeline() -> None:
+def test_no_events_give_an_empty_timeline() -> None:
     assert bars(chrome_trace([])) == []
 
 
-def test_what_has_not_ended_is_drawn_as_running() -> None:
+def test_an_unfinished_call_is_drawn_as_running() -> None:
     start = ToolStreamStartEvent({"a": 1}).replace(
         origin=Origin("t", "c", ("c",)), timestamp=1_000.0
     )
@@ -94,8 +94,8 @@ def test_what_has_not_ended_is_drawn_as_running() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 8)), max_size=12))
-def test_calls_that_overlap_have_lanes_of_their_own(spans: list[tuple[int, int]]) -> None:
-    """Whatever runs beside whatever, each lane holds only bars that a viewer can draw."""
+def test_overlapping_calls_have_separate_lanes(spans: list[tuple[int, int]]) -> None:
+    """Each lane holds only bars that a viewer can draw."""
     moments: list[tuple[float, int, Event]] = []
     for number, (begin, length) in enumerate(spans):
         origin = Origin("t", str(number), (str(number),))

@@ -1,4 +1,4 @@
-"""Traces that go on where a call runs: in this process, and in a worker of its own."""
+"""Traces that continue where a call runs: in this process, and in a worker process."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def backend_of(kind: str) -> ToolBackend:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_call_goes_on_in_the_trace_of_its_caller(kind: str) -> None:
-    """Below the span of the call here: the worker sees its trace, and none once it is over."""
+async def test_a_call_continues_the_trace_of_its_caller(kind: str) -> None:
+    """The worker sees the trace of the call's span, and none after the call."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -52,7 +52,7 @@ async def test_a_call_goes_on_in_the_trace_of_its_caller(kind: str) -> None:
         assert trace_id not in str(await tools[0].invoke())
 
 
-async def test_calls_of_a_run_are_below_its_span() -> None:
+async def test_calls_of_a_run_are_children_of_its_span() -> None:
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))

@@ -1,4 +1,4 @@
-"""The contract of every tool, and snapshots of what models are told."""
+"""The contract of every tool, and snapshots of the definitions that models receive."""
 
 from __future__ import annotations
 
@@ -78,25 +78,25 @@ async def streams(text: str):
     yield text
 
 
-async def test_a_good_tool_keeps_the_contract() -> None:
+async def test_a_correct_tool_passes() -> None:
     await assert_tool_contract(rich, {"count": 3}, {"count": 1, "tree": {"name": "a"}})
     await assert_tool_contract(streams, {"text": "x"})
 
 
-async def test_every_fault_of_a_bad_tool_is_named() -> None:
+async def test_every_fault_of_a_faulty_tool_is_reported() -> None:
     @function_tool
     def bad(thing, count: int = 0):
         return {1, 2}
 
     with pytest.raises(ToolContractError) as caught:
         await assert_tool_contract(bad, {"thing": 1}, {"count": "x"})
-    told = "\n".join(caught.value.faults)
-    assert "thing" in told
-    assert "it ends with invalid_args" in told
+    faults = "\n".join(caught.value.faults)
+    assert "thing" in faults
+    assert "it ends with invalid_args" in faults
     assert str(caught.value).startswith("Tool 'bad' has ")
 
 
-async def test_warnings_may_be_left_out() -> None:
+async def test_warnings_can_be_ignored() -> None:
     @function_tool
     def undescribed(x: int) -> int:
         return x
@@ -106,7 +106,7 @@ async def test_warnings_may_be_left_out() -> None:
     await assert_tool_contract(undescribed, {"x": 1}, warnings=False)
 
 
-async def test_a_result_that_is_not_what_was_declared_is_a_fault() -> None:
+async def test_a_result_of_another_type_than_declared_is_a_fault() -> None:
     @function_tool
     def wrong() -> int:
         """Give a number."""
@@ -116,7 +116,7 @@ async def test_a_result_that_is_not_what_was_declared_is_a_fault() -> None:
         await assert_tool_contract(wrong, {})
 
 
-async def test_a_declaration_that_cannot_work_is_a_fault() -> None:
+async def test_an_invalid_declaration_is_a_fault() -> None:
     @function_tool
     def broken(lock: type) -> None: ...
 
@@ -124,13 +124,13 @@ async def test_a_declaration_that_cannot_work_is_a_fault() -> None:
         await assert_tool_contract(broken)
 
 
-async def test_policies_are_part_of_what_is_checked() -> None:
+async def test_policies_are_checked_too() -> None:
     await assert_tool_contract(hide(mode="slow")(rich), {"count": 2})
     with pytest.raises(ToolContractError, match="it ends with denied"):
         await assert_tool_contract(needs_approval(rich), {"count": 2})
 
 
-async def test_a_tool_made_by_hand_answers_for_its_arguments_itself() -> None:
+async def test_a_manually_created_tool_validates_its_own_arguments() -> None:
     async def invoke(ctx: Any, args: str) -> str:
         return "done"
 
@@ -147,16 +147,16 @@ async def test_a_tool_made_by_hand_answers_for_its_arguments_itself() -> None:
 
 
 @given(tool_arguments(rich))
-def test_what_is_made_of_a_schema_is_accepted(arguments: dict[str, Any]) -> None:
+def test_generated_arguments_are_accepted(arguments: dict[str, Any]) -> None:
     assert call_tool_sync(rich, arguments).status == "ok"
 
 
 @given(bad_tool_arguments(rich))
-def test_what_is_spoiled_is_refused(arguments: dict[str, Any]) -> None:
+def test_invalid_generated_arguments_are_refused(arguments: dict[str, Any]) -> None:
     assert call_tool_sync(rich, arguments).status == "invalid_args"
 
 
-def test_all_members_of_a_schema_are_tried() -> None:
+def test_all_members_of_a_schema_are_generated() -> None:
     seen: dict[str, set[type]] = {}
 
     @settings(max_examples=300)
@@ -179,7 +179,7 @@ def test_all_members_of_a_schema_are_tried() -> None:
 
 
 @given(st.data())
-def test_hidden_parameters_are_not_made(data: st.DataObject) -> None:
+def test_hidden_parameters_are_not_generated(data: st.DataObject) -> None:
     arguments = data.draw(tool_arguments(hide(mode="slow")(rich)))
     assert "mode" not in arguments
 
@@ -214,7 +214,7 @@ def after(kind: str) -> FunctionTool[..., Any]:
     return needs_more
 
 
-def test_a_snapshot_is_written_once_and_compared_from_then_on(tmp_path: Path) -> None:
+def test_a_snapshot_is_written_once_and_then_compared(tmp_path: Path) -> None:
     file = tmp_path / "deep" / "tools.json"
     assert_schema_snapshot(before(), file)
     assert_schema_snapshot([before()], file, exact=True)
@@ -229,14 +229,14 @@ def test_a_snapshot_is_written_once_and_compared_from_then_on(tmp_path: Path) ->
     assert_schema_snapshot(after("breaking"), file, exact=True)
 
 
-def test_a_tool_that_is_gone_is_a_breaking_change(tmp_path: Path) -> None:
+def test_a_removed_tool_is_a_breaking_change(tmp_path: Path) -> None:
     file = tmp_path / "tools.json"
     assert_schema_snapshot([before(), rich], file)
     with pytest.raises(SchemaSnapshotError, match="rich"):
         assert_schema_snapshot([before()], file)
 
 
-def test_a_file_that_is_no_snapshot_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_snapshot_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "tools.json"
     file.write_text("{")
     with pytest.raises(UserError, match="is not a valid snapshot"):

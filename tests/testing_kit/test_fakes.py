@@ -76,7 +76,7 @@ def fail(kind: str) -> str:
     raise ValueError("no such thing") if kind == "value" else ToolError(f"cannot {kind}")
 
 
-async def test_a_fake_is_the_tool_to_models_and_never_runs_it() -> None:
+async def test_a_fake_has_the_definition_of_the_tool_and_never_runs_it() -> None:
     fake = fake_tool(order, "done")
     assert (fake.name, fake.description) == (order.name, order.description)
     assert fake.params_json_schema == order.params_json_schema
@@ -97,7 +97,7 @@ async def test_a_fake_refuses_what_the_tool_refuses() -> None:
     assert fake.calls == []
 
 
-async def test_answers_come_one_after_the_other() -> None:
+async def test_answers_are_returned_in_order() -> None:
     fake = fake_tool(order, answers=["one", ToolError("no"), lambda given: given["order"]["item"]])
     calls = [await call_tool(fake, order={"item": "tea"}) for _ in range(4)]
     assert [call.status for call in calls] == ["ok", "tool_error", "ok", "tool_error"]
@@ -105,7 +105,7 @@ async def test_answers_come_one_after_the_other() -> None:
     assert "has no answer left" in str(calls[3].output)
 
 
-async def test_a_fake_may_answer_asynchronously_raise_and_speak() -> None:
+async def test_a_fake_can_answer_asynchronously_raise_and_emit_events() -> None:
     async def answer(arguments: dict[str, Any]) -> Any:
         return KeyError("x") if arguments.get("note") else "fine"
 
@@ -116,7 +116,7 @@ async def test_a_fake_may_answer_asynchronously_raise_and_speak() -> None:
     assert isinstance(bad.outcome.error, KeyError)
 
 
-async def test_the_policies_of_a_tool_stay_around_its_fake() -> None:
+async def test_the_policies_of_a_tool_apply_to_its_fake() -> None:
     fake = fake_tool(needs_approval(hide(note="x")(limit(calls=1)(order))), "done")
     with pytest.raises(ToolDeniedError):
         await fake.invoke(order={"item": "tea"})
@@ -126,7 +126,7 @@ async def test_the_policies_of_a_tool_stay_around_its_fake() -> None:
     assert open_to_all.calls[0].arguments == {"order": {"item": "tea"}, "note": "x"}
 
 
-def test_what_makes_no_fake_is_told() -> None:
+def test_invalid_arguments_of_a_fake_are_reported() -> None:
     no_tool: Any = len
     with pytest.raises(UserError, match="expected an answer or answers"):
         fake_tool(order)
@@ -142,8 +142,8 @@ def recorded() -> list[FunctionTool[..., Any]]:
     return [order, picture, fail]
 
 
-async def test_what_was_recorded_is_played_back_from_a_file(tmp_path: Path) -> None:
-    """Values, content blocks, errors and what was said: all as it was, and nothing real happens."""
+async def test_a_recording_is_replayed_from_a_file(tmp_path: Path) -> None:
+    """Values, content blocks, errors and events are replayed, and the real tool is not called."""
     recorder = ToolRecorder()
     first = recorder.record(recorded())
     script: list[tuple[int, dict[str, Any]]] = [
@@ -187,7 +187,7 @@ async def test_a_cancelled_call_is_not_recorded() -> None:
     assert recorder.calls == []
 
 
-async def test_equal_arguments_are_equal_in_any_order_and_form() -> None:
+async def test_arguments_are_compared_in_any_order_and_form() -> None:
     recorder = ToolRecorder()
     (tool,) = recorder.record(order)
     await tool.invoke('{"order": {"item": "tea", "count": 2}, "note": "x"}')
@@ -196,7 +196,7 @@ async def test_equal_arguments_are_equal_in_any_order_and_form() -> None:
     assert await fake.invoke(given) == "ordered 2 tea"
 
 
-async def test_several_answers_to_one_question_come_in_turn() -> None:
+async def test_several_answers_to_equal_calls_are_replayed_in_order() -> None:
     answers = iter("abc")
 
     @function_tool
@@ -211,7 +211,7 @@ async def test_several_answers_to_one_question_come_in_turn() -> None:
     assert [await fake.invoke() for _ in range(3)] == ["a", "b", "b"]
 
 
-async def test_a_call_that_was_never_made_names_those_that_were() -> None:
+async def test_an_unknown_call_is_reported_with_the_recorded_ones() -> None:
     recorder = ToolRecorder()
     (tool,) = recorder.record(order)
     await tool.invoke(order={"item": "tea"})
@@ -222,7 +222,7 @@ async def test_a_call_that_was_never_made_names_those_that_were() -> None:
 
 @pytest.mark.requirement("S20")
 async def test_secrets_are_not_recorded(tmp_path: Path) -> None:
-    """A record is a file that is committed."""
+    """A recording is a file that is committed."""
     register_secret("canary-1234567890")
     recorder = ToolRecorder()
     (tool,) = recorder.record(order)
@@ -236,7 +236,7 @@ async def test_secrets_are_not_recorded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "[]", '{"format": "x"}', '{"format": "agents_tools.tool_calls", "version": 9}']
 )
-def test_a_file_that_holds_no_record_is_told(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_a_recording_is_reported(tmp_path: Path, text: str) -> None:
     file = tmp_path / "calls.json"
     file.write_text(text)
     with pytest.raises(UserError, match=r"calls\.json"):

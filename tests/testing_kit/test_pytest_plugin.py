@@ -1,4 +1,4 @@
-"""The pytest plugin, in a pytest of its own."""
+"""The pytest plugin, run in a separate pytest."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_tools_say_is_heard_and_models_are_scripted(folder: Path) -> None:
+def test_fixtures_capture_events_and_script_models(folder: Path) -> None:
     (folder / "test_it.py").write_text(
         "from agents_tools.testing import tool_call\n"
         "from tools import *\n"
@@ -59,7 +59,7 @@ def test_what_tools_say_is_heard_and_models_are_scripted(folder: Path) -> None:
     assert (code, "1 passed" in out) == (0, True), out
 
 
-def test_snapshots_are_kept_beside_the_test_and_written_anew_when_asked(folder: Path) -> None:
+def test_snapshots_are_stored_next_to_the_test_and_rewritten_on_request(folder: Path) -> None:
     test = "from tools import *\ndef test_schema(tool_schema_snapshot):\n    tool_schema_snapshot(greet)\n"
     (folder / "test_it.py").write_text(test)
     assert run(folder)[0] == 0
@@ -74,7 +74,7 @@ def test_snapshots_are_kept_beside_the_test_and_written_anew_when_asked(folder: 
     assert run(folder)[0] == 0
 
 
-def test_calls_are_recorded_when_a_test_passes_and_played_back(folder: Path) -> None:
+def test_calls_are_recorded_when_a_test_passes_and_replayed(folder: Path) -> None:
     test = (
         "from tools import *\n"
         "def test_calls(recorded_tools):\n"
@@ -93,7 +93,7 @@ def test_calls_are_recorded_when_a_test_passes_and_played_back(folder: Path) -> 
     assert "REALLY []" in out
 
 
-def test_the_plugin_loads_nothing_that_a_test_does_not_ask_for(
+def test_the_plugin_loads_only_what_a_test_uses(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "test_it.py").write_text(
@@ -102,13 +102,15 @@ def test_the_plugin_loads_nothing_that_a_test_does_not_ask_for(
         "    heavy = {'pydantic', 'griffe', 'mcp', 'hypothesis.strategies', 'agents_tools.testing'}\n"
         "    assert not heavy & set(sys.modules)\n"
     )
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # others load what they like
+    monkeypatch.setenv(
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1"
+    )  # other plugins can load what they like
     code, out = run(folder)
     assert code == 0, out
 
 
-def test_pytest_compiles_nothing_of_the_package_anew(folder: Path) -> None:
-    """What it has rewritten for its assertions loads slowly, and is not what users run."""
+def test_pytest_does_not_rewrite_modules_of_the_package(folder: Path) -> None:
+    """Modules with rewritten assertions load slowly, and differ from what users run."""
     (folder / "test_it.py").write_text(
         "import sys\n"
         "from tools import *\n"

@@ -1,4 +1,4 @@
-"""Agents of a framework as tools; `AGENTS_TOOLS_FRAMEWORK` says of which."""
+"""Agents of a framework as tools; `AGENTS_TOOLS_FRAMEWORK` selects the framework."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def anyio_backend() -> str:
 
 
 class Seen:
-    """What the inner tool sees."""
+    """Values that the inner tool received."""
 
     def __init__(self) -> None:
         self.topics: list[str] = []
@@ -58,7 +58,7 @@ def seen() -> Seen:
 
 
 def _theirs(seen: Seen) -> Any:
-    """Give a tool of the framework's own."""
+    """Return a tool of the framework."""
 
     async def look_up(topic: str) -> str:
         """Look up a topic."""
@@ -83,7 +83,7 @@ def _scout(seen: Seen, topic: str, **options: Any) -> FunctionTool[..., Any]:
 
 
 def _name(event: Event) -> str:
-    """Give the name of a tool without that of its server."""
+    """Return the name of a tool without that of its server."""
     return (event.tool_name or "").rpartition("__")[2]
 
 
@@ -92,8 +92,8 @@ def _said(events: Any) -> str:
     return "".join(event.data for event in said if len(event.path) == 1)
 
 
-async def test_the_answer_of_the_agent_is_the_answer_of_the_tool(seen: Seen) -> None:
-    """Without streaming, the caller sees a call and its result, nothing of the inside."""
+async def test_the_answer_of_the_agent_is_the_result_of_the_tool(seen: Seen) -> None:
+    """Without streaming, the caller sees a call and its result, and no inner events."""
     tool = _scout(seen, "bees")
     assert tool.name == "scout"
     assert (tool.origin.kind, tool.origin.agent) == ("agent", "Scout")
@@ -106,8 +106,8 @@ async def test_the_answer_of_the_agent_is_the_answer_of_the_tool(seen: Seen) -> 
     }
 
 
-async def test_what_happens_inside_is_live_and_in_its_place(seen: Seen) -> None:
-    """An inner tool is a call below the agent's own, and its text is deltas of the agent's."""
+async def test_inner_events_are_streamed_below_the_call_of_the_agent(seen: Seen) -> None:
+    """An inner call is a child of the agent's call, and inner text is its deltas."""
     tool = _scout(seen, "bees", streaming=True)
     model = ScriptedModel([tool_call("scout", input="How are bees?", call_id="c1"), "Fine."])
     run = Runner.run_streamed(Agent("Top", tools=[tool], model=model), "Bees?")
@@ -125,16 +125,16 @@ async def test_what_happens_inside_is_live_and_in_its_place(seen: Seen) -> None:
     assert len(deltas) == 3
 
 
-async def test_what_it_used_counts_for_the_caller(seen: Seen) -> None:
-    """A budget that forgets sub-agents is none."""
+async def test_the_usage_of_the_agent_counts_for_the_caller(seen: Seen) -> None:
+    """A budget must include sub-agents."""
     model = ScriptedModel([tool_call("scout", input="How?"), "Fine."], usage=Usage(requests=1))
     result = await Runner.run(Agent("Top", tools=[_scout(seen, "bees")], model=model), "Bees?")
     assert result.usage.requests == 4
     assert (result.usage.input_tokens, result.usage.output_tokens) == (10, 4)
 
 
-async def test_what_it_used_before_it_failed_counts_for_every_run_around_it(seen: Seen) -> None:
-    """A loop that fails each time must use up the budget, whoever is in between."""
+async def test_the_usage_of_a_failed_agent_counts_for_every_outer_run(seen: Seen) -> None:
+    """An agent that fails each time must use up the budget, at any depth."""
     one = Usage(requests=1)
     inner = ScriptedModel([tool_call("scout", input="How?"), "It failed."], usage=one)
     middle = Agent("Middle", tools=[_scout(seen, "bees", max_turns=1)], model=inner)
@@ -145,8 +145,8 @@ async def test_what_it_used_before_it_failed_counts_for_every_run_around_it(seen
 
 
 @pytest.mark.parametrize("streaming", [True, False])
-async def test_our_own_tools_inside_are_heard_like_the_rest_of_the_inside(streaming: bool) -> None:
-    """A tool of ours in such an agent speaks for itself: once, and at its place."""
+async def test_our_tools_in_the_agent_emit_their_events_once(streaming: bool) -> None:
+    """Events of our tool appear once, below the right call."""
 
     @function_tool
     async def ask_around(ctx: ToolContext[Any], topic: str) -> str:
@@ -171,8 +171,8 @@ async def test_our_own_tools_inside_are_heard_like_the_rest_of_the_inside(stream
         assert len(inner) == expected
 
 
-async def test_our_own_tools_inside_find_the_context_of_the_run() -> None:
-    """The application's object must not get lost on the way through another framework."""
+async def test_our_tools_in_the_agent_get_the_context_of_the_run() -> None:
+    """The application's context object must pass through the framework."""
 
     @function_tool
     async def whoami(ctx: ToolContext[Any]) -> str:
@@ -188,12 +188,12 @@ async def test_our_own_tools_inside_find_the_context_of_the_run() -> None:
     assert found == [user]
 
 
-async def test_a_failure_inside_is_a_failure_of_the_tool(seen: Seen) -> None:
-    """The model of the caller reads what went wrong; the run goes on."""
+async def test_a_failure_of_the_agent_is_a_failure_of_the_tool(seen: Seen) -> None:
+    """The calling model reads the error; the run continues."""
     called = await call_tool(_scout(seen, "nothing", streaming=True), input="How is nothing?")
     check_events(called.events)
     told = {
-        "ok": (DONE,),  # the framework told its own model, which went on
+        "ok": (DONE,),  # the framework reported it to its own model, which continued
         "tool_error": ("no such topic",),
     }
     assert any(text in str(called.output) for text in told[called.status])
@@ -202,14 +202,14 @@ async def test_a_failure_inside_is_a_failure_of_the_tool(seen: Seen) -> None:
     assert ended[0].status in {"tool_error", "lost"}
 
 
-async def test_a_model_that_fails_is_a_failure_of_the_tool() -> None:
+async def test_a_failing_model_is_a_failure_of_the_tool() -> None:
     """An agent whose model cannot be reached has no answer."""
     called = await call_tool(HARNESS.as_tool([], []), input="How are bees?")
     assert called.status == "tool_error"
 
 
 async def test_cancelling_the_call_cancels_the_agent(seen: Seen) -> None:
-    """Nobody waits for the inner run any more, so nothing of it may go on."""
+    """The inner run must stop completely."""
     tool = _scout(seen, "for ever", streaming=True)
     async with tool.stream(input="Wait.") as stream:
         async for event in stream:
@@ -219,8 +219,8 @@ async def test_cancelling_the_call_cancels_the_agent(seen: Seen) -> None:
     await asyncio.wait_for(seen.cancelled.wait(), 5)
 
 
-async def test_cancelling_the_call_cancels_our_tools_inside() -> None:
-    """The framework in between must not keep a call alive that nobody waits for."""
+async def test_cancelling_the_call_cancels_our_inner_tools() -> None:
+    """The framework must not keep a cancelled call alive."""
     inside, over = asyncio.Event(), asyncio.Event()
 
     @function_tool
@@ -239,8 +239,8 @@ async def test_cancelling_the_call_cancels_our_tools_inside() -> None:
     await asyncio.wait_for(over.wait(), 5)
 
 
-async def test_what_it_used_before_it_was_cancelled_counts(seen: Seen) -> None:
-    """Whoever waits no longer pays for what was done until then."""
+async def test_the_usage_of_a_cancelled_agent_counts(seen: Seen) -> None:
+    """The usage until the cancellation is charged."""
     used = Usage()
     tool = _scout(seen, "for ever")
     context = RunContextWrapper(None, usage=used)
@@ -249,8 +249,8 @@ async def test_what_it_used_before_it_was_cancelled_counts(seen: Seen) -> None:
     assert (used.requests, used.input_tokens, used.output_tokens) == (1, 5, 2)
 
 
-async def test_an_extractor_gets_the_result_of_the_framework(seen: Seen) -> None:
-    """What only the framework knows must be within reach."""
+async def test_an_extractor_gets_the_result_object_of_the_framework(seen: Seen) -> None:
+    """It can read fields that only the framework has."""
 
     async def extract(result: Any) -> str:
         return f"from {type(result).__name__}"
@@ -260,8 +260,8 @@ async def test_an_extractor_gets_the_result_of_the_framework(seen: Seen) -> None
     assert str(called.output).removeprefix("from ") in results
 
 
-async def test_a_callback_hears_the_inside_though_the_caller_does_not(seen: Seen) -> None:
-    """`on_stream` is for those who show one agent in one place."""
+async def test_a_callback_gets_inner_events_without_streaming(seen: Seen) -> None:
+    """`on_stream` is for showing one agent in one place."""
     heard: list[Event] = []
     called = await call_tool(_scout(seen, "bees", on_stream=heard.append), input="Bees?")
     assert len(called.events) == 2
@@ -270,8 +270,8 @@ async def test_a_callback_hears_the_inside_though_the_caller_does_not(seen: Seen
     assert isinstance(heard[-1], RunFinishedEvent)
 
 
-async def test_the_agent_gets_input_of_a_type_as_json(seen: Seen) -> None:
-    """Structured input is checked before the agent starts."""
+async def test_a_typed_input_is_passed_as_json(seen: Seen) -> None:
+    """Structured input is validated before the agent starts."""
 
     @dataclass
     class Question:
@@ -284,8 +284,8 @@ async def test_the_agent_gets_input_of_a_type_as_json(seen: Seen) -> None:
     assert (await call_tool(tool, topic="bees")).status == "ok"
 
 
-async def test_an_agent_that_waits_for_a_person_has_no_answer() -> None:
-    """An empty text, or the task itself, would pass for an answer that was never given."""
+async def test_an_agent_that_waits_for_approval_has_no_answer() -> None:
+    """An empty text, or the task itself, would pass for an answer."""
     if not getattr(HARNESS, "waits", True):
         pytest.skip("its agents do not wait: a call that needs a person is refused")
     launched: list[str] = []
@@ -313,8 +313,8 @@ async def test_an_agent_that_waits_for_a_person_has_no_answer() -> None:
     assert [event.status for event in finished] == ["interrupted"]
 
 
-async def test_calls_at_once_and_calls_one_after_the_other_know_nothing_of_each_other() -> None:
-    """Two calls of one agent must not get into each other's conversation."""
+async def test_concurrent_and_successive_calls_are_independent() -> None:
+    """Two calls of one agent must not share a conversation."""
     answers = ["one", "two", "three"]
     tool = HARNESS.as_tool([], answers)
     called = await asyncio.gather(call_tool(tool, input="a"), call_tool(tool, input="b"))
@@ -322,8 +322,8 @@ async def test_calls_at_once_and_calls_one_after_the_other_know_nothing_of_each_
     assert (await call_tool(tool, input="c")).output == "three"
 
 
-async def test_our_agent_in_their_agent_in_our_agent_counts_once_and_is_heard_once() -> None:
-    """Every request is in the bill once, and every call in the stream once."""
+async def test_nested_agents_count_usage_and_emit_events_once() -> None:
+    """Every request is counted once, and every call is streamed once."""
 
     @function_tool
     async def dig(ctx: ToolContext[Any]) -> str:
@@ -350,8 +350,8 @@ async def test_our_agent_in_their_agent_in_our_agent_counts_once_and_is_heard_on
     assert run.usage.output_tokens == 4 + 20
 
 
-async def test_a_callback_that_fails_breaks_nothing() -> None:
-    """Who only looks on must not be able to break what is looked at."""
+async def test_a_failing_callback_does_not_affect_the_call() -> None:
+    """A subscriber must not be able to break the run."""
 
     def hear(_event: Event) -> None:
         raise RuntimeError("deaf")
@@ -360,8 +360,8 @@ async def test_a_callback_that_fails_breaks_nothing() -> None:
     assert (called.status, called.output) == ("ok", "Fine.")
 
 
-async def test_a_callback_may_be_async() -> None:
-    """One that writes to a socket is."""
+async def test_a_callback_can_be_async() -> None:
+    """A callback that writes to a socket is async."""
     heard: list[Event] = []
 
     async def hear(event: Event) -> None:
@@ -372,8 +372,8 @@ async def test_a_callback_may_be_async() -> None:
     assert isinstance(heard[-1], RunFinishedEvent)
 
 
-async def test_an_extractor_that_fails_is_a_failure_of_the_tool() -> None:
-    """Its text is no answer."""
+async def test_a_failing_extractor_is_a_failure_of_the_tool() -> None:
+    """Its error message is not an answer."""
 
     def extract(_result: Any) -> str:
         raise LookupError("nothing in it")
@@ -384,8 +384,8 @@ async def test_an_extractor_that_fails_is_a_failure_of_the_tool() -> None:
     assert "Secret words" not in str(called.output)
 
 
-async def test_too_many_turns_are_told_as_that(seen: Seen) -> None:
-    """A caller can tell an agent that goes in circles from one that broke."""
+async def test_too_many_turns_have_their_own_error(seen: Seen) -> None:
+    """A caller can distinguish an agent that loops from one that failed."""
     calls = [[Call(f"f{number}", "look_up", '{"topic": "bees"}')] for number in range(9)]
     tool = HARNESS.as_tool([_theirs(seen)], calls, max_turns=2)
     called = await call_tool(tool, input="How are bees?")
@@ -394,8 +394,8 @@ async def test_too_many_turns_are_told_as_that(seen: Seen) -> None:
     assert "2 turns" in str(called.output)
 
 
-async def test_calls_at_once_whose_inner_calls_have_the_same_ids_are_told_apart() -> None:
-    """Each conversation numbers its calls on its own."""
+async def test_equal_inner_call_ids_of_concurrent_calls_are_distinguished() -> None:
+    """Each conversation numbers its calls from the start."""
     both = asyncio.Barrier(2)
 
     @function_tool
@@ -427,8 +427,8 @@ async def test_calls_at_once_whose_inner_calls_have_the_same_ids_are_told_apart(
     assert met == ["c1", "c2"]
 
 
-async def test_their_agent_in_our_agent_in_their_agent_answers_and_is_cancelled(seen: Seen) -> None:
-    """A framework inside itself must not mistake one of its runs for the other."""
+async def test_a_framework_nested_in_itself_answers_and_is_cancelled(seen: Seen) -> None:
+    """The inner and the outer run must not be confused."""
     for topic, ends in (("bees", True), ("for ever", False)):
         answers = [tool_call("scout", input="How?", call_id="s1"), "All is well."]
         middle = Agent("Middle", tools=[_scout(seen, topic)], model=ScriptedModel(answers))
@@ -448,8 +448,8 @@ async def test_their_agent_in_our_agent_in_their_agent_answers_and_is_cancelled(
         await asyncio.wait_for(seen.cancelled.wait(), 5)
 
 
-async def test_a_limit_of_time_on_an_agent_ends_all_of_it(seen: Seen) -> None:
-    """What hangs inside a framework does not hang the run around it."""
+async def test_a_timeout_of_an_agent_ends_its_inner_calls(seen: Seen) -> None:
+    """A hanging framework must not block the outer run."""
     tool = policies.timeout(1.0)(_scout(seen, "for ever"))
     called = await asyncio.wait_for(call_tool(tool, input="Wait."), 20)
     assert called.status == "timeout"

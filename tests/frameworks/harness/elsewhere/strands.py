@@ -1,4 +1,4 @@
-"""What only Strands has, with our tools in it and its tools and agents here."""
+"""Features that only Strands has, with our tools in its agents and its tools and agents in ours."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ def crunch(steps: int) -> str:
     return f"{steps} done"
 
 
-def test_one_tool_is_one_and_a_list_a_list() -> None:
-    """Whoever has one tool wants no list."""
+def test_one_tool_is_converted_to_one_and_a_list_to_a_list() -> None:
+    """A single tool needs no list."""
     assert to_strands(crunch).tool_name == "crunch"
     assert [tool.tool_name for tool in to_strands([crunch])] == ["crunch"]
     with pytest.raises(UserError, match="two tools named 'crunch'"):
         to_strands([crunch, crunch])
 
 
-def test_the_schema_is_ours_and_a_copy() -> None:
-    """Strands describes properties that have no description; ours must stay as they are."""
+def test_the_schema_is_a_copy_of_ours() -> None:
+    """Strands adds missing descriptions to properties; our schema must not change."""
     before = crunch.params_json_schema
     agent = make_agent(ScriptedModel("done"), to_strands([crunch]))
     agent.tool_registry.get_all_tool_specs()
@@ -65,8 +65,8 @@ def test_the_schema_is_ours_and_a_copy() -> None:
     assert crunch.params_json_schema == before
 
 
-def test_hints_go_over_and_come_back() -> None:
-    """Layers that decide about permissions read them in both libraries."""
+def test_annotations_are_converted_in_both_directions() -> None:
+    """Permission layers read them in both libraries."""
     hints = ToolAnnotations(readOnlyHint=True, destructiveHint=False)
     given: Any = to_strands(crunch.with_(annotations=hints)).tool_spec["annotations"]
     assert given == {
@@ -85,8 +85,8 @@ def test_hints_go_over_and_come_back() -> None:
     assert from_strands(look).annotations == hints
 
 
-def test_an_agent_that_is_called_synchronously_calls_our_tools() -> None:
-    """`agent()` runs everything in a loop of its own, in a thread."""
+def test_a_synchronous_agent_calls_our_tools() -> None:
+    """`agent()` runs everything in its own loop, in a thread."""
     told: list[Any] = []
 
     def hear(**event: Any) -> None:
@@ -111,7 +111,7 @@ def test_an_agent_that_is_called_synchronously_calls_our_tools() -> None:
     assert len([event for event in heard if isinstance(event, ToolProgressEvent)]) == 2
 
 
-def test_a_tool_that_is_called_directly_answers() -> None:
+def test_a_direct_tool_call_returns_the_result() -> None:
     """`agent.tool.crunch()` needs no model."""
     agent = make_agent(ScriptedModel(), to_strands([crunch]))
     result = agent.tool.crunch(steps=1)
@@ -119,7 +119,7 @@ def test_a_tool_that_is_called_directly_answers() -> None:
 
 
 async def test_cancelling_the_agent_cancels_its_calls() -> None:
-    """`agent.cancel()` sets a signal that nobody else tells our tools about."""
+    """`agent.cancel()` only sets a signal, so our tools must watch it."""
     inside, over = asyncio.Event(), asyncio.Event()
 
     @function_tool
@@ -142,8 +142,8 @@ async def test_cancelling_the_agent_cancels_its_calls() -> None:
     assert answers_in(agent.messages)["c1"].failed
 
 
-async def test_a_call_whose_reader_goes_away_is_cancelled() -> None:
-    """Whoever stops reading the stream of an agent wants nothing more of it."""
+async def test_closing_the_stream_cancels_its_calls() -> None:
+    """The results are no longer needed."""
     over = asyncio.Event()
 
     @streaming_tool
@@ -166,7 +166,7 @@ async def test_a_call_whose_reader_goes_away_is_cancelled() -> None:
 
 
 async def test_a_failure_keeps_its_exception_for_hooks() -> None:
-    """Hooks of Strands see what was raised; the model reads our text."""
+    """Hooks of Strands get the exception; the model reads our error text."""
     from strands.hooks import AfterToolCallEvent
 
     seen: list[Any] = []
@@ -189,7 +189,7 @@ async def test_a_failure_keeps_its_exception_for_hooks() -> None:
 
 
 async def test_files_are_documents() -> None:
-    """Names of documents are for letters, digits and little else."""
+    """Document names only allow letters, digits and a few other characters."""
 
     @function_tool
     def report() -> list[Any]:
@@ -221,7 +221,7 @@ async def test_files_are_documents() -> None:
     ],
 )
 async def test_a_call_that_needs_approval_interrupts_the_agent(response: Any, text: str) -> None:
-    """The interrupts of Strands are how its agents ask people."""
+    """Strands agents ask for approval with interrupts."""
     launched: list[str] = []
 
     @needs_approval(lambda ctx, arguments: arguments["rocket"] != "toy")
@@ -247,8 +247,8 @@ async def test_a_call_that_needs_approval_interrupts_the_agent(response: Any, te
     assert launched.count("V2") == text.startswith("launched")
 
 
-async def test_where_no_agent_calls_nobody_can_be_asked() -> None:
-    """A tool of Strands may be used without an agent."""
+async def test_without_an_agent_a_call_cannot_be_approved() -> None:
+    """A tool of Strands can be used without an agent."""
     tool = to_strands(needs_approval(crunch))
     use: Any = {"toolUseId": "c1", "name": "crunch", "input": {"steps": 1}}
     events = [event async for event in tool.stream(use, {})]
@@ -257,8 +257,8 @@ async def test_where_no_agent_calls_nobody_can_be_asked() -> None:
     assert "no run can request it here" in result["content"][0]["text"]
 
 
-async def test_progress_is_live() -> None:
-    """Whoever watches must see it while the tool works, not afterwards."""
+async def test_progress_is_streamed() -> None:
+    """Progress must be visible while the tool runs."""
     go = asyncio.Event()
 
     @function_tool
@@ -279,15 +279,14 @@ async def test_progress_is_live() -> None:
 # --- their tools here
 
 
-def test_a_tool_of_ours_comes_back_as_it_was() -> None:
-    """There and back again is no detour."""
+def test_a_converted_tool_converts_back_to_the_original() -> None:
     assert from_strands(to_strands(crunch)) is crunch
     assert from_strands(to_strands([crunch])) == [crunch]
     with pytest.raises(UserError, match=r"expects a .*AgentTool, got function"):
-        from_strands(test_one_tool_is_one_and_a_list_a_list)
+        from_strands(test_one_tool_is_converted_to_one_and_a_list_to_a_list)
 
 
-async def test_results_of_theirs_are_blocks_of_ours() -> None:
+async def test_results_of_their_tools_become_our_content_blocks() -> None:
     """An image is an image in both libraries."""
 
     @foreign_tool
@@ -302,8 +301,8 @@ async def test_results_of_theirs_are_blocks_of_ours() -> None:
     assert (image.data, image.mime_type) == (PIXEL, "image/png")
 
 
-async def test_a_tool_of_theirs_that_interrupts_waits_for_a_person() -> None:
-    """Nothing was decided, so there is no result."""
+async def test_an_interrupt_of_their_tool_waits_for_approval() -> None:
+    """There is no result before the decision."""
 
     @foreign_tool(context=True)
     def launch(tool_context: ForeignContext) -> str:
@@ -319,8 +318,8 @@ async def test_a_tool_of_theirs_that_interrupts_waits_for_a_person() -> None:
 # --- their agents here
 
 
-async def test_an_agent_remembers_if_it_is_told_to() -> None:
-    """Some agents are partners, not functions."""
+async def test_an_agent_keeps_its_conversation_on_request() -> None:
+    """Some agents are used as partners, not as functions."""
     for preserve, expected in ((False, 1), (True, 3)):
         model = ScriptedModel("one", "two")
         tool = as_tool(make_agent(model, [], name="Scout"), preserve_context=preserve)
@@ -329,8 +328,8 @@ async def test_an_agent_remembers_if_it_is_told_to() -> None:
         assert len(model.seen[-1]) == expected
 
 
-async def test_calls_from_several_loops_take_turns() -> None:
-    """An agent of Strands refuses a second call at once; nobody should have to know."""
+async def test_calls_from_several_loops_are_queued() -> None:
+    """An agent of Strands rejects concurrent calls; callers should not have to know."""
     agent = make_agent(ScriptedModel("one", "two", "three"), [], name="Scout")
     tool = as_tool(agent)
     answers: list[Any] = []
@@ -346,8 +345,8 @@ async def test_calls_from_several_loops_take_turns() -> None:
     assert sorted(answers) == ["one", "three", "two"]
 
 
-async def test_an_agent_that_calls_itself_is_told_so() -> None:
-    """It would wait for its own turn for ever."""
+async def test_an_agent_that_calls_itself_gets_an_error() -> None:
+    """It would wait for itself forever."""
     agent = make_agent(ScriptedModel(), [], name="Scout")
     tool = as_tool(agent)
     agent.model = ScriptedModel([Call("c1", "scout", '{"input": "again"}')], "done")
@@ -357,8 +356,8 @@ async def test_an_agent_that_calls_itself_is_told_so() -> None:
     assert "cannot be called by itself" in answers_in(agent.messages)["c1"].text
 
 
-async def test_what_their_tools_say_is_said_in_the_call_that_says_it() -> None:
-    """Progress of an inner tool belongs where that tool is shown."""
+async def test_progress_of_their_tools_belongs_to_the_inner_call() -> None:
+    """It is shown where that tool is shown."""
 
     @foreign_tool
     async def work() -> Any:
