@@ -366,17 +366,17 @@ def message_started(item_id: str | None = None) -> RawResponseStreamEvent:
 
 def text_delta(text: str, item_id: str | None = None) -> RawResponseStreamEvent:
     """Return the event for the next part of a message."""
-    return _raw("response.output_text.delta", delta=text, item_id=item_id)
+    return _raw("response.output_text.delta", item_id, delta=text)
 
 
 def refusal_delta(text: str, item_id: str | None = None) -> RawResponseStreamEvent:
     """Return the event for the next part of a refusal."""
-    return _raw("response.refusal.delta", delta=text, item_id=item_id)
+    return _raw("response.refusal.delta", item_id, delta=text)
 
 
 def reasoning_delta(text: str, item_id: str | None = None) -> RawResponseStreamEvent:
     """Return the event for the next part of the reasoning."""
-    return _raw("response.reasoning_summary_text.delta", delta=text, item_id=item_id)
+    return _raw("response.reasoning_summary_text.delta", item_id, delta=text)
 
 
 def call_started(call_id: str, name: str) -> RawResponseStreamEvent:
@@ -390,6 +390,7 @@ def call_delta(call_id: str, text: str) -> RawResponseStreamEvent:
     return _raw("response.function_call_arguments.delta", delta=text, call_id=call_id)
 
 
-def _raw(kind: str, **data: Any) -> RawResponseStreamEvent:
-    fields_set = {name: value for name, value in data.items() if value is not None}
-    return RawResponseStreamEvent({"type": kind, **fields_set})
+def _raw(kind: str, item_id: str | None = None, **data: Any) -> RawResponseStreamEvent:
+    if item_id is not None:
+        data["item_id"] = item_id
+    return RawResponseStreamEvent({"type": kind, **data})

@@ -76,24 +76,24 @@ def _is_there(pid: int) -> bool:
 
 
 def writer_of_events(chance: Random) -> int:
-    """Kill the writer of a store: what it told to be stored is there, and nothing twice."""
-    victims = stores.Victims()
+    """Kill the writer of a store; each acknowledged event is stored, and none twice."""
+    writers = stores.KilledWriters()
     try:
         with _folder() as folder:
             for turn in range(3):
                 path = str(folder / "events.db")
-                pid = victims.start("write", path, f"{chance.random()}")
-                acks = [victims.told.readline() for _ in range(chance.randrange(1, 15))]
+                pid = writers.start("write", path, f"{chance.random()}")
+                acks = [writers.output.readline() for _ in range(chance.randrange(1, 15))]
                 time.sleep(chance.random() * 0.01)
                 os.kill(pid, chance.choice(_SIGNALS[:2]))
-                acks += list(iter(victims.told.readline, "dead\n"))
+                acks += list(iter(writers.output.readline, "dead\n"))
                 with contextlib.closing(SQLiteEventStore(path)) as store:
                     for sid in ("one", "two"):
                         log = store.session(sid)
                         if turn == 0 or log.count().result(_WITHIN):
                             stores._check_after_kill(log, acks)
     finally:
-        victims.end()
+        writers.end()
     return 3
 
 
