@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from agents_tools.events import Event
     from agents_tools.execution import CallEvent
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="worker processes are POSIX")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX worker processes")
 
 HOSTILE = "tests.hostile_tools"
 ADD = '{"a": 1, "b": 2}'

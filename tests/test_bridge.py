@@ -452,7 +452,7 @@ def interrupted(source: str, *, times: int = 1) -> tuple[int, str, str]:
 
 
 @pytest.mark.requirement("F11")
-@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 @pytest.mark.parametrize("call", ["run_sync(work)", "call_async_from_sync(work, timeout=60)"])
 def test_ctrl_c_cancels_the_function_and_is_raised(call: str) -> None:
     """The function cleans up first, as under `asyncio.run`, and no task is left."""
@@ -461,7 +461,7 @@ def test_ctrl_c_cancels_the_function_and_is_raised(call: str) -> None:
     assert (code, err) == (0, "")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 def test_a_second_ctrl_c_does_not_wait_for_the_cleanup() -> None:
     patient = "from agents_tools.concurrency import bridge\nbridge._GRACE = 600\n"
     source = _INTERRUPTED.format(call="run_sync(work)", on_cancel="await asyncio.sleep(600)")
@@ -471,7 +471,7 @@ def test_a_second_ctrl_c_does_not_wait_for_the_cleanup() -> None:
 
 
 @pytest.mark.requirement("F11")
-@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 def test_an_unhandled_ctrl_c_ends_the_program() -> None:
     """With the exit code of an interrupted program, and in time."""
     source = (
@@ -508,7 +508,7 @@ except ToolTimeoutError:
 
 
 @pytest.mark.requirement("F44")
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_the_bridge_works_in_a_forked_process_and_in_its_parent() -> None:
     """The child inherits the loop of the parent but not its thread."""
     done = run_script(

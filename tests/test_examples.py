@@ -256,7 +256,7 @@ def test_the_demonstration_uses_no_colours_without_a_terminal(export: Path) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_the_demonstration_uses_colours_on_a_terminal(export: Path) -> None:
     program = (
         "import os, pty, sys; "

@@ -743,7 +743,7 @@ async def test_f10_an_exception_without_a_message_is_named(
 
 
 @pytest.mark.requirement("F11")
-@pytest.mark.skipif(sys.platform == "win32", reason="sends a signal of Unix")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 @pytest.mark.parametrize("entry", ["asyncio.run(waits.invoke())", "waits.invoke_sync()"])
 def test_f11_a_real_interrupt_ends_the_run_after_its_cleanup(entry: str) -> None:
     """Ctrl-C comes from the user, not from the tool."""
@@ -1031,7 +1031,7 @@ async def test_f24_calls_beyond_the_queue_limit_are_refused_at_once() -> None:
 
 
 @pytest.mark.requirement("F44")
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_f44_tools_work_after_a_fork() -> None:
     """The child does not have the threads of its parent and must start its own."""
     done = run_program(
@@ -1829,7 +1829,7 @@ async def test_f24_a_recursive_tool_does_not_wait_for_its_own_slot() -> None:
 
 
 @pytest.mark.requirement("F11")
-@pytest.mark.skipif(sys.platform == "win32", reason="sends a signal of Unix")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 @pytest.mark.parametrize(
     "entry",
     [

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from agents_tools.events import Event
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="worker processes are POSIX")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX worker processes")
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from agents_tools.builtin import _paths
 from agents_tools.builtin._paths import ConfinedWorkspace, PathNotAllowed, Root
 from agents_tools.errors import ToolError, UserError
 
-needs_openat2 = pytest.mark.skipif(_paths._openat2 is None, reason="the system has no openat2")
+needs_openat2 = pytest.mark.skipif(_paths._openat2 is None, reason="needs openat2")
 WAYS = [pytest.param("kernel", marks=needs_openat2), "walk"]
 
 

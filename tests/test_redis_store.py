@@ -651,7 +651,7 @@ def test_errors_of_the_server_include_a_remedy(server: Server) -> None:
 
 
 @pytest.mark.requirement("F44")
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_a_forked_child_must_open_its_own_store(shared: Server) -> None:
     """Threads and connections stay with the parent, so the child fails at once."""
     store = RedisEventStore(shared.url, "forked")

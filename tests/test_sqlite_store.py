@@ -629,7 +629,7 @@ def test_session_names_can_be_any_text(path: Path) -> None:
 
 
 @pytest.mark.requirement("S11")
-@pytest.mark.skipif(os.name == "nt", reason="rights are other things there")
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX file modes")
 def test_new_files_are_readable_only_by_their_owner(path: Path) -> None:
     """This includes the files next to the database; permissions of existing files are unchanged."""
     before = os.umask(0)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from agents_tools.persistence import PendingFuture
 
 needs_disk = pytest.mark.skipif(not has_disk(), reason="SQLite cannot be reached in this Python")
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are killed here")
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 PATIENCE = 45.0
 SECTOR = 512
 
@@ -332,9 +332,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
             capture_output=True,
         )
     except OSError:
-        pytest.skip("no disk can be mounted here")
+        pytest.skip("needs permission to mount")
     if made.returncode:
-        pytest.skip("no disk may be mounted here")
+        pytest.skip("needs permission to mount")
     try:
         yield folder
     finally:

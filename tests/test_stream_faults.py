@@ -1015,7 +1015,7 @@ def _is_picture(value: Any) -> bool:
 
 
 @pytest.mark.requirement("F44")
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_of_a_busy_process_publishes_without_hanging():
     """Other threads can hold any lock of a stream while this one forks."""

@@ -611,7 +611,7 @@ print("ended")
 
 
 @pytest.mark.requirement("F44")
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_a_forked_process_has_a_working_pool() -> None:
     """The child inherits the records of the parent but none of its threads."""
     done = run_script(

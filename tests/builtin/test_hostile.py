@@ -472,7 +472,7 @@ print("done")
     try:
         result = in_python(code, str(work), before=before, env={"HOME": str(place)}, cwd="/")
         if result.returncode:
-            pytest.skip(f"not possible as another user: {result.stderr[-200:]}")
+            pytest.skip(f"needs permission to run as another user: {result.stderr[-200:]}")
         assert system("chmod", "-R", "u+rwX", str(work))
         assert list((work / ".git" / "hooks").iterdir()) == []
     finally:
@@ -487,7 +487,7 @@ def test_a_full_disk_does_not_disable_the_protection(work: Path) -> None:
     if os.geteuid() != 0 or not has_level("bwrap"):
         pytest.skip("needs root and bubblewrap")
     if not system("mount", "-t", "tmpfs", "-o", "nr_inodes=8", "x", str(work)):
-        pytest.skip("nothing can be mounted here")
+        pytest.skip("needs permission to mount")
     try:
         inner = work / "inner"
         inner.mkdir()
@@ -508,7 +508,7 @@ def test_a_full_disk_does_not_disable_the_protection(work: Path) -> None:
 def test_placeholders_do_not_outlive_a_program_that_is_killed(work: Path) -> None:
     """The guardian removes them, whatever ends the program."""
     if not has_level("bwrap"):
-        pytest.skip("bubblewrap does not work here")
+        pytest.skip("needs bubblewrap")
     code = """
 import os, sys
 from agents_tools.builtin.sandbox import Sandbox
@@ -540,7 +540,7 @@ def test_under_landlock_other_processes_are_not_ended_by_limits(work: Path) -> N
 def test_under_landlock_the_terminals_of_others_cannot_be_written(work: Path) -> None:
     """Commands can write only in the workspace; the user's terminal is outside of it."""
     if not has_level("landlock"):
-        pytest.skip("Landlock does not work here")
+        pytest.skip("needs Landlock")
     outer, inner = os.openpty()
     try:
         confined("landlock", f"echo escape > {os.ttyname(inner)}", work)
@@ -557,7 +557,7 @@ def test_under_landlock_the_terminals_of_others_cannot_be_written(work: Path) ->
 def test_sockets_of_services_are_unreachable_or_reported() -> None:
     """A socket outside of `/run` is either blocked, or the report states that it is open."""
     if not has_level("bwrap"):
-        pytest.skip("bubblewrap does not work here")
+        pytest.skip("needs bubblewrap")
     place = Path(tempfile.mkdtemp(dir=Path.home()))
     work = place / "work"
     work.mkdir()

@@ -33,7 +33,7 @@ from agents_tools.builtin.sandbox import _TEMPORARY, SandboxedProcess
 from agents_tools.concurrency import process_reaper as _guardian
 from tests.waiting import until
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="starts POSIX shells")
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
 
 PYTHON = sys.executable
 BWRAP = pytest.param("required:bwrap", marks=pytest.mark.external("bwrap"))
@@ -450,7 +450,7 @@ def _as_nobody(path: Path, script: str) -> str:
         cwd=Path(__file__).parents[2],
     )
     if b"is not available" in result.stdout:
-        pytest.skip("not possible as another user")
+        pytest.skip("needs permission to run as another user")
     assert result.returncode == 0, result.stderr
     return result.stdout.decode()
 

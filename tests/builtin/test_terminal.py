@@ -23,7 +23,7 @@ from agents_tools.builtin.terminal import (
 from agents_tools.errors import UserError
 from tests.waiting import until
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="there is no bash")
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs bash")
 
 
 class Shell(TerminalExecutor):
@@ -362,7 +362,7 @@ def test_a_command_can_read_all_of_its_input(shell: Shell) -> None:
     assert shell.text("echo fine") == "fine\n"
 
 
-@pytest.mark.skipif(not Path("/proc/self/syscall").exists(), reason="it cannot be seen")
+@pytest.mark.skipif(not Path("/proc/self/syscall").exists(), reason="needs /proc/self/syscall")
 def test_a_program_that_waits_for_input_is_detected(shell: Shell) -> None:
     """The call returns with the prompt before its timeout."""
     shell.soft_timeout = 60

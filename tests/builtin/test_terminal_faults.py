@@ -21,7 +21,7 @@ from tests.waiting import until
 
 BWRAP = pytest.param("required:bwrap", marks=pytest.mark.external("bwrap"))
 LEVELS = ("process", "required:landlock", BWRAP)
-pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks into /proc")
+pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
 
 Run = Callable[..., TerminalObservation]
 
@@ -153,7 +153,7 @@ def test_a_child_that_holds_the_pipe_does_not_block_the_call(run: Run) -> None:
 def test_a_thousand_children_and_daemons_are_ended(tmp_path: Path, level: str) -> None:
     """They try to detach in several ways."""
     if not available(level):
-        pytest.skip(f"{level} cannot be had here")
+        pytest.skip(f"{level} is not available")
     executor = TerminalExecutor(tmp_path, sandbox=Sandbox(level=level))
     marker = f"47{os.getpid()}"
     command = (
@@ -223,7 +223,7 @@ def test_the_environment_of_commands(
 ) -> None:
     """What is on the list, what the session needs, and nothing else."""
     if not available(level):
-        pytest.skip(f"{level} cannot be had here")
+        pytest.skip(f"{level} is not available")
     monkeypatch.setenv("SOME_API_KEY", "hidden")
     monkeypatch.setenv("SHOWN", "yes")
     executor = TerminalExecutor(
@@ -245,7 +245,7 @@ def test_the_environment_of_commands(
 def test_the_descriptors_of_commands(tmp_path: Path, level: str) -> None:
     """Three, and none of this program's or of the session's."""
     if not available(level):
-        pytest.skip(f"{level} cannot be had here")
+        pytest.skip(f"{level} is not available")
     executor = TerminalExecutor(tmp_path, sandbox=Sandbox(level=level))
     code = "import os; print([fd for fd in range(1024) if os.path.exists(f'/proc/self/fd/{fd}')])"
     with (tmp_path / "open").open("w") as file:
@@ -259,7 +259,7 @@ def test_the_descriptors_of_commands(tmp_path: Path, level: str) -> None:
 def test_every_level_has_the_same_session(tmp_path: Path, level: str) -> None:
     """Job control, timeouts, input, ends and files of outputs are there at each level."""
     if not available(level):
-        pytest.skip(f"{level} cannot be had here")
+        pytest.skip(f"{level} is not available")
     executor = TerminalExecutor(tmp_path, sandbox=Sandbox(level=level), soft_timeout=10)
 
     def run(command: str, **fields: object) -> TerminalObservation:

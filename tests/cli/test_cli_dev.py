@@ -148,7 +148,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_the_page_is_at_the_printed_address_and_ctrl_c_ends_it(folder: Path) -> None:
     """It prints one line for programs and one for people; prints of tools do not mix with them."""
     with dev("sample.py", folder=folder) as server:
@@ -165,7 +165,7 @@ def test_the_page_is_at_the_printed_address_and_ctrl_c_ends_it(folder: Path) -> 
     assert "Traceback" not in err
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals are sent to a process")
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_shutdown_cancels_running_tools(folder: Path, number: int) -> None:
     """Tools can release their resources; open streams do not block the shutdown."""
@@ -186,7 +186,7 @@ def test_shutdown_cancels_running_tools(folder: Path, number: int) -> None:
         assert server.ask("GET", f"runs/{run_id}")["status"] == "cancelled"
 
 
-@pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_a_tool_that_cannot_be_stopped_does_not_block_the_shutdown(folder: Path) -> None:
     """The process ends with the thread; a second Ctrl-C is not needed."""
     marker = folder / "marker"
@@ -197,7 +197,7 @@ def test_a_tool_that_cannot_be_stopped_does_not_block_the_shutdown(folder: Path)
     assert code == 0
 
 
-@pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_tools_that_ignore_cancellation_are_lost_without_output(folder: Path) -> None:
     """The next server reports the outcome of each as unknown."""
     with dev("sample.py", folder=folder) as server:
@@ -212,7 +212,7 @@ def test_tools_that_ignore_cancellation_are_lost_without_output(folder: Path) ->
         server.end()
 
 
-@pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_a_second_ctrl_c_ends_it_at_once(folder: Path) -> None:
     """A second signal means that the user does not want to wait."""
     marker = folder / "marker"
@@ -382,7 +382,7 @@ def test_invalid_options_are_reported_at_once(
     assert hint is None or hint in result.err
 
 
-@pytest.mark.skipif(os.name == "nt", reason="needs sh")
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
 def test_a_browser_is_not_started_with_the_token(folder: Path) -> None:
     """Other users can read its command line; the link in it works once."""
     browser = folder / "browser"
@@ -401,7 +401,7 @@ def test_a_browser_is_not_started_with_the_token(folder: Path) -> None:
 
 
 @pytest.mark.requirement("S20")
-@pytest.mark.skipif(os.name == "nt", reason="modes are of POSIX")
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX file modes")
 def test_the_history_is_readable_by_its_owner_only(folder: Path) -> None:
     """This holds for the default file and for a named one."""
     own = folder / "own.sqlite"
@@ -415,7 +415,7 @@ def test_the_history_is_readable_by_its_owner_only(folder: Path) -> None:
         assert file.stat().st_mode & 0o077 == 0, file
 
 
-@pytest.mark.skipif(os.name == "nt", reason="file descriptors are of POSIX")
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX file descriptors")
 def test_closed_output_streams_are_handled(folder: Path) -> None:
     """Nothing is written to a file that reuses the descriptor of the output."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "XDG_STATE_HOME": str(folder)}
@@ -450,7 +450,7 @@ def test_the_page_works_without_a_home_folder(
     assert "warning: runs are not stored: Could not determine home" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="others have other names of files")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs POSIX file names")
 def test_a_file_name_that_is_not_utf8_is_a_target(folder: Path) -> None:
     """Linux accepts any bytes in a name."""
     name = os.fsdecode(b"odd\xff.py")

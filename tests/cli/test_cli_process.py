@@ -48,7 +48,7 @@ def wait_until_started(marker: Path, process: subprocess.Popen[str]) -> None:
     until(started)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_ctrl_c_cancels_and_lets_the_tool_clean_up(tmp_path: Path) -> None:
     """A tool must be able to release its resources, and a script must see the cancellation."""
     marker = tmp_path / "marker"
@@ -62,7 +62,7 @@ def test_ctrl_c_cancels_and_lets_the_tool_clean_up(tmp_path: Path) -> None:
     assert "Traceback" not in err
 
 
-@pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
     """A second signal means that the user does not want to wait for the tool."""
     marker = tmp_path / "marker"
@@ -80,7 +80,7 @@ def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
     assert marker.read_text() == "started"
 
 
-@pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_a_tool_that_ignores_cancellation_is_abandoned_after_the_grace_period(
     tmp_path: Path,
 ) -> None:

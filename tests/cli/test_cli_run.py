@@ -313,7 +313,7 @@ def wait_until_started(marker: Path, process: subprocess.Popen[str]) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 @pytest.mark.parametrize("options", [["--json"], ["--events", "ndjson"], []])
 def test_ctrl_c_cancels_and_lets_tools_clean_up(options: list[str], tmp_path: Path) -> None:
     """A tool must be able to release its resources, and a script must see the cancellation."""
@@ -332,7 +332,7 @@ def test_ctrl_c_cancels_and_lets_tools_clean_up(options: list[str], tmp_path: Pa
         assert err.endswith("cancelled\n")
 
 
-@pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
     """A second signal means that the user does not want to wait for the tool."""
     marker = tmp_path / "marker"
@@ -417,7 +417,7 @@ class Terminal:
         return self.process.wait(timeout=30)
 
 
-needs_terminal = pytest.mark.skipif(os.name == "nt", reason="there are no pseudo-terminals")
+needs_terminal = pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
 
 
 def final_screen(shown: str) -> str:

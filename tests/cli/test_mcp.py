@@ -212,7 +212,7 @@ def test_a_server_without_tools_is_reported_with_a_hint(run: Run, tmp_path: Path
     assert "(no tools)" in run("mcp", "list", str(path)).out
 
 
-@pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 @pytest.mark.parametrize("mode", ["good", "deaf"])
 def test_ctrl_c_ends_the_call_and_the_server(mode: str, tmp_path: Path) -> None:
     """This holds while connecting and during a call, which is cancelled at the server."""

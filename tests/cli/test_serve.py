@@ -196,7 +196,7 @@ def test_a_client_that_disconnects_ends_the_server() -> None:
     assert (process.returncode, out, err) == (0, "", "")
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals are sent to a process")
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_server_even_during_a_call(
     number: signal.Signals, tmp_path: Path
@@ -217,7 +217,7 @@ def test_a_signal_ends_the_server_even_during_a_call(
 # --- http
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals are sent to a process")
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("stateful", [False, True])
 def test_over_http_it_prints_its_address_and_ends_at_a_signal(

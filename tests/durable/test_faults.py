@@ -179,7 +179,7 @@ async def test_a_file_that_another_program_holds_is_waited_for_and_told_of(
 
 
 @pytest.mark.requirement("F42")
-@pytest.mark.skipif(not has_disk(), reason="the SQLite of this Python takes no disk of ours")
+@pytest.mark.skipif(not has_disk(), reason="needs an SQLite that can load the test file system")
 async def test_a_full_disk_stops_the_run_and_what_could_not_be_kept_is_lost(
     tmp_path: Path,
 ) -> None:
@@ -262,7 +262,7 @@ async def test_a_call_that_was_refused_is_not_made_when_its_tool_turns_up(
 # --- processes, threads and loops
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_a_store_does_not_follow_a_fork(tmp_path: Path) -> None:
     """Its thread and its locks stay with the parent; the child is told so at once."""
     store = LocalDurableStore(tmp_path / "runs.db")

@@ -42,7 +42,7 @@ AT_ONCE = 5.0
 """Seconds for a farewell that nobody answers."""
 LINE = int(metadata.version("mcp").partition(".")[0])
 """The line of the SDK that is installed."""
-NEEDS_TWO = pytest.mark.skipif(LINE < 2, reason="line 1 of the SDK knows no other era")
+NEEDS_TWO = pytest.mark.skipif(LINE < 2, reason="SDK 1.x supports one protocol era")
 ERAS = pytest.mark.parametrize(
     "modern",
     [pytest.param(False, id="legacy"), pytest.param(True, id="modern", marks=NEEDS_TWO)],

@@ -35,9 +35,7 @@ from agents_tools.mcp import MCPToolManager, ToolListChange, create_mcp_tools
 from agents_tools.testing import call_tool
 from tests.scale import IS_FULL
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux", reason="processes and files are counted in /proc"
-)
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
 SERVER = Path(__file__).with_name("hostile_stdio.py")
 ROOT = Path(agents_tools.__file__).parents[1]
@@ -50,7 +48,7 @@ TASK_ENDS = 2.0
 
 NEEDS_TWO = pytest.mark.skipif(
     int(metadata.version("mcp").partition(".")[0]) < 2,
-    reason="line 1 of the SDK knows no other era",
+    reason="SDK 1.x supports one protocol era",
 )
 ERAS = pytest.mark.parametrize("mode", ["normal", pytest.param("modern", marks=NEEDS_TWO)])
 

@@ -44,7 +44,7 @@ from tests.waiting import comes
 
 BOUND = 45.0
 """Seconds after which a wait counts as endless."""
-NEEDS_TWO = pytest.mark.skipif(LINE < 2, reason="line 1 of the SDK knows no other era")
+NEEDS_TWO = pytest.mark.skipif(LINE < 2, reason="SDK 1.x supports one protocol era")
 ERAS = pytest.mark.parametrize("era", ["2025-11-25", pytest.param("2026-07-28", marks=NEEDS_TWO)])
 
 Tool = FunctionTool[..., Any]
@@ -155,7 +155,7 @@ def _github(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.requirement("C29", "C39")
 @pytest.mark.usefixtures("_github")
-@pytest.mark.skipif(os.name != "posix", reason="the program is started by a script of the shell")
+@pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
 async def test_c29_c39_the_documented_example_runs() -> None:
     """A manager connects servers at once, and their tools are listed next to the registry's own."""
 
@@ -1280,7 +1280,7 @@ BYPASSES = {
 
 
 @pytest.mark.requirement("S5")
-@pytest.mark.skipif(os.name != "posix", reason="the programs are scripts of the shell")
+@pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
 @pytest.mark.parametrize("bypass", BYPASSES)
 async def test_s5_programs_that_are_not_allowed_are_not_started(
     programs: Path, bypass: str
@@ -1301,7 +1301,7 @@ async def test_s5_programs_that_are_not_allowed_are_not_started(
 
 
 @pytest.mark.requirement("S5")
-@pytest.mark.skipif(os.name != "posix", reason="the programs are scripts of the shell")
+@pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
 @pytest.mark.parametrize(
     "connection",
     [
@@ -1324,7 +1324,7 @@ async def test_s5_programs_that_are_allowed_are_started(
 
 
 @pytest.mark.requirement("S5")
-@pytest.mark.skipif(os.name != "posix", reason="the programs are scripts of the shell")
+@pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
 async def test_s5_a_program_in_the_working_folder_does_not_shadow_the_path(programs: Path) -> None:
     """A file of that name in the server's working folder is not the program on PATH."""
     shutil.copy(programs / "shadow" / "npx", programs / "npx")

@@ -298,7 +298,7 @@ def test_an_invalid_tool_is_rejected_on_creation(
 
 
 @pytest.mark.requirement("C26")
-@pytest.mark.skipif(LINE < 2, reason="line 1 of the SDK has no such client")
+@pytest.mark.skipif(LINE < 2, reason="SDK 1.x has no such client")
 def test_a_client_that_is_not_open_is_rejected() -> None:
     """The error has a remedy."""
     with pytest.raises(UserError, match=r"is not open\. Enter it first"):

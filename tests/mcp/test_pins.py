@@ -343,7 +343,7 @@ def test_the_lock_file_can_be_read_and_reviewed(path: Path) -> None:
     assert other.read_text(encoding="utf-8") == text
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX file modes")
 def test_only_its_owner_can_read_the_lock_file(tmp_path: Path) -> None:
     """A user who can write it could approve tools; parent folders are created."""
     path = tmp_path / "deep" / "down" / "pins.json"

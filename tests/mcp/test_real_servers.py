@@ -362,7 +362,7 @@ def recorded_server(peer: Peer, folder: Path, *args: str) -> RecordedServer:
     )
 
 
-posix_only = pytest.mark.skipif(sys.platform == "win32", reason="messages are copied by tee")
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs tee")
 
 
 @pytest.mark.requirement("F31")

@@ -53,7 +53,7 @@ SdkError: type[Exception] = mcp.McpError if LINE == 1 else mcp.MCPError
 BOUND = 45.0
 """Seconds after which a wait counts as endless."""
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
-NEEDS_TWO = pytest.mark.skipif(LINE < 2, reason="line 1 of the SDK knows no other era")
+NEEDS_TWO = pytest.mark.skipif(LINE < 2, reason="SDK 1.x supports one protocol era")
 ERAS = pytest.mark.parametrize("era", [LEGACY, pytest.param(MODERN, marks=NEEDS_TWO)])
 CANARY = "hunter2-canary-of-some-length"
 
@@ -467,7 +467,7 @@ async def test_plain_json_instead_of_a_stream() -> None:
 # --- cancelling
 
 
-@pytest.mark.skipif(LINE < 2, reason="of a task that is cancelled line 1 of the SDK tells nobody")
+@pytest.mark.skipif(LINE < 2, reason="SDK 1.x does not report cancelled tasks")
 @HOWS
 @ERAS
 async def test_a_call_cancelled_by_its_client_is_cancelled(how: str, era: str) -> None:
@@ -814,7 +814,7 @@ async def test_s24_calls_of_many_sdk_clients_are_separate(how: str, era: str) ->
 
 @pytest.mark.parametrize("signal_name", ["SIGTERM", "SIGINT"])
 @pytest.mark.parametrize("transport", ["http", "sessions"])
-@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 @pytest.mark.timeout(120)
 async def test_a_signal_shuts_the_program_down(
     tmp_path: Path, transport: str, signal_name: str
@@ -1063,7 +1063,7 @@ async def test_output_of_tools_is_not_on_the_protocol_stream(era: str, tmp_path:
         assert await one.text("words") == "hello"
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 @pytest.mark.parametrize("signal_name", ["SIGTERM", "SIGINT"])
 async def test_a_program_on_a_pipe_ends_by_a_signal(tmp_path: Path, signal_name: str) -> None:
     """This holds during a call, and without waiting for its client."""

@@ -274,7 +274,7 @@ def test_an_exported_test_fails_when_the_result_changes(folder: Path) -> None:
     assert "1 failed" in run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider").stdout
 
 
-@pytest.mark.skipif(os.name != "posix", reason="needs sh")
+@pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
 def test_an_exported_command_runs_in_a_shell(folder: Path) -> None:
     """The arguments are quoted for the shell."""
     text_argument = 'it\'s "all" $(touch owned) `touch owned` ; touch owned\n| é'

@@ -34,7 +34,7 @@ PATIENCE = 30_000
 pytestmark = [
     pytest.mark.timeout(120),
     pytest.mark.external("chromium"),
-    pytest.mark.skipif(os.name != "posix", reason="SIGINT is sent to a process"),
+    pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals"),
 ]
 
 

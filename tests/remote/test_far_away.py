@@ -40,11 +40,13 @@ def plug(state: str) -> None:
 def far() -> Iterator[WorkerProcess]:
     """Give a worker in a network namespace of its own, at the other end of a cable."""
     if sys.platform != "linux":
-        pytest.skip("network namespaces are of Linux")
+        pytest.skip("needs Linux network namespaces")
     try:
         ip("netns", "add", _NAME)
     except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"no network namespace can be made here: {getattr(error, 'stderr', error)}")
+        pytest.skip(
+            f"needs permission to create network namespaces: {getattr(error, 'stderr', error)}"
+        )
     try:
         try:
             ip("link", "add", f"{_NAME}a", "type", "veth", "peer", "name", "far0", "netns", _NAME)
@@ -54,7 +56,7 @@ def far() -> Iterator[WorkerProcess]:
             ip("-n", _NAME, "link", "set", "far0", "up")
             ip("-n", _NAME, "link", "set", "lo", "up")
         except subprocess.CalledProcessError as error:
-            pytest.skip(f"no cable can be laid here: {error.stderr}")
+            pytest.skip(f"needs permission to create network namespaces: {error.stderr}")
         program = shutil.which("ip") or "/usr/sbin/ip"
         worker = WorkerProcess(
             prefix=(program, "netns", "exec", _NAME),

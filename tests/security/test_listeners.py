@@ -470,6 +470,6 @@ def _ports_of(pid: int) -> set[str]:
 
 
 if not Path("/proc/self/net/tcp").exists():
-    test_durable_runs_open_no_port = pytest.mark.skip("Linux tells who listens")(
+    test_durable_runs_open_no_port = pytest.mark.skip("needs /proc/net")(
         test_durable_runs_open_no_port
     )

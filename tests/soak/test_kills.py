@@ -14,7 +14,7 @@ from tests.soak import _kill_kinds, kills
 from tests.soak._kill_kinds import KILLS
 from tests.soak.campaign import Budget
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
 
 @pytest.mark.timeout(120)

@@ -18,7 +18,7 @@ from tests.soak.campaign import Budget, Outcome
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
 
 def _measured(*names: str, seconds: float) -> Outcome:

@@ -24,7 +24,7 @@ KINDS = [
     "local",
     pytest.param(
         "processes",
-        marks=pytest.mark.skipif(sys.platform == "win32", reason="worker processes are POSIX"),
+        marks=pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX worker processes"),
     ),
 ]
 

@@ -326,12 +326,12 @@ _ALONE = ["unshare", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up 
 def test_the_program_itself(tmp_path: Path) -> None:
     """The program that users run calls our tools, with its model made up, and no other network."""
     if any(shutil.which(name) is None for name in ("unshare", "ip")):
-        pytest.skip("no network of its own without unshare and ip")
+        pytest.skip("needs unshare and ip")
     if not (Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude").exists():
         pytest.skip("the SDK has come without the program")
     tried = subprocess.run([*_ALONE, "true"], capture_output=True, check=False)  # noqa: S603 - fixed
     if tried.returncode:
-        pytest.skip("no network of its own may be made here")
+        pytest.skip("needs permission to create network namespaces")
     program = "tests.frameworks.harness.elsewhere._real_claude"
     ran = subprocess.run(  # noqa: S603 - our own program
         [*_ALONE, sys.executable, "-m", program, str(tmp_path)],
