@@ -640,7 +640,7 @@ class RunScope(ToolContext[ContextT]):
 
     def close(self, last: Event) -> None:
         """End the calls that the run left running, emit the last event, and end the scope."""
-        self._make_end = lambda status: last
+        self._make_end = lambda _: last
         self.end("ok")
 
     def _get_origin(self) -> Origin:
