@@ -192,7 +192,7 @@ class Counting(Exchange):
     count = 0
 
     def has(self, count: int) -> Callable[[], bool]:
-        """Give what tells whether so many frames have come."""
+        """Return a condition: whether at least this many frames were received."""
         return lambda: self.count >= count
 
     def _take(self, part: bytes) -> None:
@@ -209,13 +209,13 @@ async def watchers(turns: int) -> Figure:
     taken: list[float] = []
     expected = 3
     for client in clients:
-        await client.till(client.has(expected), within=60)
+        await client.wait_for(client.has(expected), within=60)
     for turn in range(turns):
         expected += 1
         start = perf_counter()
         speaker.texts.put_nowait([f"{turn:08d}"])
         for client in clients:
-            await client.till(client.has(expected), within=60)
+            await client.wait_for(client.has(expected), within=60)
         taken.append((perf_counter() - start) / CLIENTS)
         await asyncio.sleep(0.01)  # people and models pause, too
     speaker.texts.put_nowait(None)
@@ -236,7 +236,7 @@ async def watcher_memory(_: int) -> Figure:
     before, _ = tracemalloc.get_traced_memory()
     clients = [Counting(app, "GET", "/runs/r1/events") for _ in range(CLIENTS)]
     for client in clients:
-        await client.till(client.has(1), within=60)
+        await client.wait_for(client.has(1), within=60)
     gc.collect()
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
