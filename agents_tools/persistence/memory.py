@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_left, bisect_right
 from itertools import islice
 from operator import attrgetter
 from threading import RLock
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from agents_tools.concurrency.future import PendingFuture
 from agents_tools.errors import EventConflictError, EventStoreError
@@ -185,9 +187,28 @@ class _SharedState:
     def __init__(self) -> None:
         self.lock = RLock()
         self.logs: dict[str, _MemoryLog] = {}
+        _states.add(self)
 
     def log(self, sid: str) -> _MemoryLog:
         return self.logs.setdefault(sid, _MemoryLog())
+
+    def after_fork(self) -> None:
+        """Reset in a forked child: another thread of the parent can have held the lock."""
+        self.lock = RLock()
+        for log in self.logs.values():
+            log.last_id = log.events[-1].id if log.events else INVALID_ID
+
+
+_states: WeakSet[_SharedState] = WeakSet()
+
+
+def _after_fork() -> None:
+    for state in list(_states):
+        state.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class _MemoryLog:

@@ -198,10 +198,17 @@ class EventLog:
     def after_fork(self, waiting: Iterable[LogReader]) -> None:
         """Reset the log in a forked child.
 
+        Another thread of the parent can have been in the middle of `append`, so the state is
+        derived from the list of events.
+
         Args:
             waiting: The readers that wait in the child. The others belong to the parent.
         """
         self.lock = RLock()
+        first = self._events[0].id if self._events else self._window[0]
+        self._window = (first, self._events)
+        self.next_id = self._events[-1].id + 1 if self._events else first
+        self.last_id = min(self.last_id, self.next_id - 1)
         self.waiting = dict.fromkeys(waiting)
         self.senders = []
 
