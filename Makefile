@@ -61,7 +61,8 @@ test: $(TEST)
 # All that `make test` leaves out.
 test-all: programs setup
 	@set -e; for part in test-external test-long conformance ui-conformance test-mcp1 test-pythons \
-	  test-hostile; do echo "== $$part"; $(MAKE) $$part ARGS=; done
+	  test-hostile; do echo "== $$part"; begun=$$(date +%s); $(MAKE) $$part ARGS=; \
+	  echo "== $$part took $$(($$(date +%s) - begun)) s"; done
 
 # The tests with other programs, and the slow ones; a skip has to be in tests/expected_skips.txt.
 test-external: $(DEV) $(MOCK) $(PEERS) $(UI_PEERS) $(FRAMEWORKS)
