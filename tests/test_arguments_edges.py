@@ -125,7 +125,7 @@ def test_a_number_too_large_for_a_double_is_refused_by_a_raw_schema(text: str) -
         return arguments
 
     tool = FunctionTool.from_schema(name="raw", schema={"type": "object"}, on_invoke_tool=run)
-    with pytest.raises(ModelBehaviorError, match="too large for a double"):
+    with pytest.raises(ModelBehaviorError, match="a finite number"):
         tool.invoke_sync(text)
     assert tool.invoke_sync('{"n": [1e3, {"m": [2E5]}]}') == '{"n": [1e3, {"m": [2E5]}]}'
 
@@ -298,7 +298,7 @@ def test_the_error_object_has_all_faults_beyond_the_listed_ones() -> None:
     with pytest.raises(ModelBehaviorError) as caught:
         take.invoke_sync(json.dumps({**wrong, "number": 1}))
     kinds = sorted({problem.kind for problem in caught.value.problems or ()})
-    assert kinds == ["int_type", "missing", "unknown_key"]
+    assert kinds == ["missing", "type", "unknown_key"]
     assert len(caught.value.problems or ()) == 14
     assert "and 4 more" in str(caught.value)
 

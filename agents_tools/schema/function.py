@@ -79,28 +79,33 @@ class FuncSchema:
         self._reserved = _bound_names(func, order)
 
     @functools.cached_property
-    def read(self) -> Callable[[str], dict[str, Any]]:
-        """The function that validates JSON text and returns the arguments by parameter name."""
+    def reader(self) -> ArgumentReader:
+        """The reader of the arguments; it returns them by parameter name."""
         fields = [
             _field(item)
             for item in self._parameters
             if item.param.kind is not Parameter.VAR_KEYWORD
         ]
         try:
-            return ArgumentReader(
+            return ArgumentReader.of_fields(
                 self.name,
                 fields,
                 self._extras,
                 lambda: self.json_schema,
                 fill=bool(self._positional),
                 reserved=self._reserved,
-            ).read
+            )
         except Exception as error:
             raise self._place.refuse(
                 f"no validator can be built for its parameters ({_first_line(error)}).",
                 "Declare the parameter with the most unusual type as a plain JSON type and "
                 "convert it inside the function.",
             ) from error
+
+    @property
+    def read(self) -> Callable[[str], dict[str, Any]]:
+        """The function that validates JSON text and returns the arguments by parameter name."""
+        return self.reader.read
 
     @property
     def signature(self) -> inspect.Signature:
@@ -462,7 +467,6 @@ def _field(item: _DescribedParameter) -> Field:
     return Field(
         name=item.param.name,
         key=item.key,
-        kind=item.param.kind,
         leaf=item.leaf,
         default=item.default,
         default_factory=item.default_factory,
