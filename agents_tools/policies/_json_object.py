@@ -39,8 +39,7 @@ def members_of(args_json: Any) -> dict[str, str]:
         if not text.startswith("{"):
             raise NotAnObject("expected one JSON object")
         members = _members(text)
-        if text.count(":") > len(members):
-            check_keys(text)
+        check_keys(text, len(members))
         return members
     except (ValueError, IndexError, RecursionError) as error:
         raise NotAnObject(str(error)) from None

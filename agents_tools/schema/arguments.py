@@ -191,8 +191,9 @@ class ArgumentReader:
                 if len(text) > harmless.nested:
                     check_bounds(text)
                 value = validate(text)
-                if text.count(":") > (len(value) if type(value) is dict else 0):
-                    check_keys(text)
+                keys = len(value) if type(value) is dict else 0
+                if text.count(":") > keys:
+                    check_keys(text, keys)
             except Exception as error:  # noqa: BLE001 - distinguished in `_accept`
                 value, _ = accept(text, error)
             for name, create in fills:

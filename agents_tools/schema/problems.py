@@ -72,11 +72,14 @@ def problems_of(
     for fault in found:
         if not (_is_null(fault) and fault.path in around):
             places.setdefault(fault.path, []).append(fault)
+    order = {key: index for index, key in enumerate(lookup.keys(()))}
+    last = len(order)
+    ordered = sorted(places.items(), key=lambda one: order.get(one[0][0], last) if one[0] else -1)
     return [
         _problem(path, here, value_at(sent, path, value_at(data, path)), lookup)
         if index < _MAX_PROBLEMS
         else ArgumentProblem(path=path, expected="", got="", kind=here[0].keyword)
-        for index, (path, here) in enumerate(places.items())
+        for index, (path, here) in enumerate(ordered)
     ]
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from agents_tools.errors import MissingExtraError, UserError
-from agents_tools.schema.lookup import secret_keys
+from agents_tools.schema.closed import closed
+from agents_tools.schema.lookup import SchemaLookup, secret_keys
 from agents_tools.text.escape import shorten
 
 if typing.TYPE_CHECKING:
@@ -278,7 +279,8 @@ class _Violations(Exception):  # noqa: N818 - the counterpart of pydantic's Vali
 class JsonSchemaValidator:
     """Validates JSON text against a JSON Schema, into plain JSON values.
 
-    Keys that the schema does not name are refused, unless it allows them explicitly.
+    Keys that the schema does not name are refused, unless it allows them explicitly: with
+    `additionalProperties`, `patternProperties` or a combination of schemas.
 
     Args:
         tool: The name of the tool, for error messages.
@@ -301,16 +303,14 @@ class JsonSchemaValidator:
             ) from error
         try:
             self._validator = validator_for(
-                json_schema,
+                closed(json_schema),
                 retriever=_refuse_reference,
                 mask="the value" if secret_keys(json_schema) else None,
             )
         except (ValueError, ValidationError) as error:
             reason = shorten(str(error).strip().partition("\n")[0].removesuffix("."), 300)
             raise UserError(f"The JSON Schema of tool {tool!r} is not valid: {reason}.") from None
-        self._known: frozenset[str] | None = None
-        if not _OPENING.intersection(json_schema) and json_schema.get("properties"):
-            self._known = frozenset(json_schema["properties"])
+        self._lookup = SchemaLookup(lambda: json_schema)
 
     def validate_json(self, text: str) -> Any:
         """Return the parsed text.
@@ -323,19 +323,24 @@ class JsonSchemaValidator:
         data: Any = from_json(text)
         if _can_overflow(text) and (paths := list(_non_finite(data, ()))):
             raise _Violations([Fault(path, "value", message="a finite number") for path in paths])
-        self.validate(data)
+        self._validate(data)
+        if "." in text and (faults := list(self._fractions(data, ()))):
+            raise _Violations(faults)
         return data
 
-    def validate(self, data: Any) -> None:
-        """Raise `Invalid` if JSON values do not match the schema."""
-        is_closed = self._known is not None and isinstance(data, dict)
-        unknown = [key for key in data if key not in self._known] if is_closed else []
-        if not unknown and self._validator.is_valid(data):
-            return
-        faults = [Fault((key,), "unknown_key") for key in unknown]
-        for error in self._validator.iter_errors(data):
-            faults.extend(_faults_of(error))
-        raise _Violations(faults)
+    def _validate(self, data: Any) -> None:
+        if not self._validator.is_valid(data):
+            errors = self._validator.iter_errors(data)
+            raise _Violations([fault for error in errors for fault in _faults_of(error)])
+
+    def _fractions(self, value: Any, path: Path) -> Iterator[Fault]:
+        """Yield the whole numbers with a fraction, such as 5.0, that have to be integers."""
+        if isinstance(value, float) and value.is_integer():
+            types = self._lookup.types(path, value)
+            if "integer" in types and "number" not in types:
+                yield Fault(path, "type", "integer")
+        for key, item in _items(value):
+            yield from self._fractions(item, (*path, key))
 
     def faults(self, error: Any, data: Any) -> Iterator[Fault]:
         """Yield the faults of a `_Violations`."""
@@ -347,22 +352,6 @@ class JsonSchemaValidator:
         del path
         return False
 
-
-_OPENING = frozenset(
-    {
-        "$dynamicRef",
-        "$ref",
-        "additionalProperties",
-        "allOf",
-        "anyOf",
-        "dependentSchemas",
-        "if",
-        "oneOf",
-        "patternProperties",
-        "unevaluatedProperties",
-    }
-)
-"""Keywords after which a schema can allow keys that `properties` does not name."""
 
 _LIMITS = {
     "minimum": "limit",
@@ -391,12 +380,15 @@ def _non_finite(value: Any, path: Path) -> Iterator[Path]:
     """Yield the paths of the numbers that are not finite."""
     if isinstance(value, float) and not math.isfinite(value):
         yield path
-    elif isinstance(value, dict):
-        for key, item in typing.cast("Schema", value).items():
-            yield from _non_finite(item, (*path, key))
-    elif isinstance(value, list):
-        for index, item in enumerate(typing.cast("list[Any]", value)):
-            yield from _non_finite(item, (*path, index))
+    for key, item in _items(value):
+        yield from _non_finite(item, (*path, key))
+
+
+def _items(value: Any) -> Iterable[tuple[Any, Any]]:
+    """Return the members of an object or an array with their keys."""
+    if isinstance(value, dict):
+        return typing.cast("Schema", value).items()
+    return enumerate(typing.cast("list[Any]", value)) if isinstance(value, list) else ()
 
 
 def _faults_of(error: Any) -> Iterator[Fault]:

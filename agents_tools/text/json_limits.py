@@ -110,21 +110,27 @@ def check_bounds(text: str, limits: JsonLimits | None = None) -> None:
         _check_nodes(text, limits.nodes)
 
 
-def check_keys(text: str) -> None:
+def check_keys(text: str, known: int = 0) -> None:
     """Raise `JsonFault` if an object in the text repeats a key.
 
-    Every key has a colon. If the parsed text has as many keys as the text has colons, no key is
-    repeated; only other texts are examined further.
-    """
-    import json
+    A text with no more marks of keys than it has different keys repeats none; only other texts are
+    examined exactly.
 
+    Args:
+        text: The JSON text.
+        known: The number of different keys that the caller knows of.
+    """
+    if not _has_more_keys(text, known):
+        return
     from pydantic_core import from_json
 
     try:
-        if text.count(":") == _count_keys(from_json(text)):
+        if not _has_more_keys(text, _count_keys(from_json(text))):
             return
     except (ValueError, RecursionError):
         return  # not JSON, or nested too deeply: the validator reports the error
+    import json
+
     try:
         json.JSONDecoder(object_pairs_hook=_check_distinct).decode(text)
     except JsonFault:
@@ -133,11 +139,32 @@ def check_keys(text: str) -> None:
         return  # not JSON, or nested too deeply: the validator reports the error
 
 
+def _has_more_keys(text: str, count: int) -> bool:
+    """Return whether the objects in a JSON text can have more than `count` keys.
+
+    A key is followed by a quote and a colon. Strings can contain the same characters, so the
+    result can be wrongly true, but never wrongly false.
+    """
+    if text.count('":') > count or " :" in text:
+        return True
+    # Other whitespace before a colon is rare, and a search for one character is ten times faster.
+    for space in "\n\t\r":  # noqa: SIM110 - a hot path
+        if space in text and space + ":" in text:
+            return True
+    return False
+
+
 def _count_keys(value: Any) -> int:
-    if isinstance(value, dict):
-        items = cast("dict[str, Any]", value)
-        return len(items) + sum(map(_count_keys, items.values()))
-    return sum(map(_count_keys, cast("list[Any]", value))) if isinstance(value, list) else 0
+    count, pending = 0, [value]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, dict):
+            items = cast("dict[str, Any]", one)
+            count += len(items)
+            pending.extend(items.values())
+        elif isinstance(one, list):
+            pending.extend(cast("list[Any]", one))
+    return count
 
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
