@@ -66,12 +66,11 @@ class ForecastExecutor(ToolExecutor[ForecastAction, Observation]):
 
 
 class ForecastTool(ToolDefinition[ForecastAction, Observation]):
-    pass
+    name = "forecast"
 
 
 def class_tool() -> FunctionTool:
     return ForecastTool(
-        name="forecast",
         description="Return the weather forecast.",
         action_type=ForecastAction,
         observation_type=Observation,

@@ -26,7 +26,7 @@ if typing.TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from agents_tools.schema.types import TypeSchema
-    from agents_tools.schema.validators import Validator
+    from agents_tools.schema.validators import Fault, Validator
 
 __all__ = ["ArgumentReader", "Field"]
 
@@ -191,7 +191,7 @@ class ArgumentReader:
                 if len(text) > harmless.nested:
                     check_bounds(text)
                 value = validate(text)
-                keys = len(value) if type(value) is dict else 0
+                keys = len(value) if value.__class__ is dict else 0
                 if text.count(":") > keys:
                     check_keys(text, keys)
             except Exception as error:  # noqa: BLE001 - distinguished in `_accept`
@@ -241,6 +241,7 @@ class ArgumentReader:
         if not text.lstrip().startswith("{") or not self._other_keys.keys().isdisjoint(data):
             data = self._renamed(data)
             text = _to_json(data)
+        faults: list[Fault] = []
         for _ in range(_MAX_ROUNDS):
             try:
                 return self._validator.validate_json(text), data

@@ -72,9 +72,14 @@ def problems_of(
     for fault in found:
         if not (_is_null(fault) and fault.path in around):
             places.setdefault(fault.path, []).append(fault)
-    order = {key: index for index, key in enumerate(lookup.keys(()))}
-    last = len(order)
-    ordered = sorted(places.items(), key=lambda one: order.get(one[0][0], last) if one[0] else -1)
+    keys = lookup.keys(())
+    order: dict[object, int] = {key: index for index, key in enumerate(keys)}
+
+    def position(place: tuple[tuple[str | int, ...], object]) -> int:
+        path = place[0]
+        return order.get(path[0], len(keys)) if path else -1
+
+    ordered = sorted(places.items(), key=position)
     return [
         _problem(path, here, value_at(sent, path, value_at(data, path)), lookup)
         if index < _MAX_PROBLEMS

@@ -457,7 +457,7 @@ def _opened(schema: Schema, definitions: list[Schema]) -> Schema:
             config: Schema = schema.get("config") or {}
             is_open = "allow" in {config.get("extra_fields_behavior"), fields.get("extra_behavior")}
             fields = fields if is_open else {**fields, "extra_behavior": "forbid"}
-        metadata = {**(schema.get("metadata") or {}), _OPEN: True}
+        metadata: Schema = {**(schema.get("metadata") or {}), _OPEN: True}
         return {**schema, "schema": fields, "metadata": metadata}
     if schema["type"] in {"default", "function-after", "function-before", "function-wrap"}:
         return {**schema, "schema": _opened(schema["schema"], definitions)}
@@ -471,7 +471,8 @@ _MARKED_STRICT = "agents_tools_strict"
 def _apply(schema: Schema) -> Schema:
     """Return a core schema with the rules, down to pydantic models."""
     kind = schema["type"]
-    if kind == "model" and not (schema.get("metadata") or {}).get(_OPEN):
+    metadata: Schema = schema.get("metadata") or {}
+    if kind == "model" and _OPEN not in metadata:
         return schema
     if kind in _STRICT:
         return _number(schema)
@@ -507,7 +508,7 @@ def _apply_inside(value: Any) -> Any:
 def _number(schema: Schema) -> Schema:
     """Return a number or a boolean without conversions; an explicit `strict` is marked as such."""
     if "strict" in schema:
-        metadata = {**(schema.get("metadata") or {}), _MARKED_STRICT: schema["strict"]}
+        metadata: Schema = {**(schema.get("metadata") or {}), _MARKED_STRICT: schema["strict"]}
         return {**schema, "metadata": metadata}
     bounds = {
         name: value

@@ -136,8 +136,9 @@ class PydanticValidator:
             inner = [self._definitions[node["schema_ref"]]]
         elif "choices" in node:
             choices: Any = node["choices"]
-            listed = choices.values() if isinstance(choices, dict) else choices
-            inner = [one[0] if isinstance(one, tuple) else one for one in listed]
+            if isinstance(choices, dict):
+                choices = list(typing.cast("Schema", choices).values())
+            inner = [one[0] if type(one) is tuple else one for one in choices]
         elif kind == "chain":
             inner = node["steps"]
         elif kind in {"lax-or-strict", "json-or-python"}:
@@ -151,19 +152,23 @@ class PydanticValidator:
 
 
 def _is_marked(node: Schema, mark: str) -> bool:
-    return bool((node.get("metadata") or {}).get(f"agents_tools_{mark}"))
+    metadata: Schema = node.get("metadata") or {}
+    return bool(metadata.get(f"agents_tools_{mark}"))
 
 
 def _children(node: Schema, step: str | int) -> Iterable[Schema]:
     """Return the schemas of an item or of a field."""
     kind = node["type"]
     if isinstance(step, int):
-        items: Any = node.get("items_schema", ())
-        return items if isinstance(items, list) else [items] if items else []
+        items: Any = node.get("items_schema") or []
+        return typing.cast("list[Schema]", items if isinstance(items, list) else [items])
     if kind == "dict":
         return [node["values_schema"]] if "values_schema" in node else []
     fields: Any = node.get("fields", ())
-    named: Any = fields.items() if isinstance(fields, dict) else ((f["name"], f) for f in fields)
+    if isinstance(fields, dict):
+        named = list(typing.cast("Schema", fields).items())
+    else:
+        named = [(one["name"], one) for one in fields]  # of a dataclass
     return [
         field["schema"]
         for name, field in named
