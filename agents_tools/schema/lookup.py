@@ -79,9 +79,14 @@ class SchemaLookup:
                 found.update(map(json_type, values))
         return found
 
-    def words(self, path: Path) -> str:
-        """Return what the schema expects at a path, in words."""
-        found = [words for schema in self.at(path) for words in _in_words(schema)]
+    def words(self, path: Path, value: object = None) -> str:
+        """Return what the schema expects at a path, in words.
+
+        Args:
+            path: The path.
+            value: The value there; what is similar to it comes first if the list is cut short.
+        """
+        found = [words for schema in self.at(path) for words in _in_words(schema, value)]
         distinct = [words for words in dict.fromkeys(found) if words != _WORDS["null"]]
         return shorten(" or ".join(distinct), _MAX_WORDS) or "a value"
 
@@ -107,13 +112,22 @@ _WORDS = {
 }
 
 
-def _in_words(schema: Mapping[str, Any]) -> Iterable[str]:
+def _in_words(schema: Mapping[str, Any], value: object) -> Iterable[str]:
     values: Any = schema.get("enum", [schema["const"]] if "const" in schema else None)
     if values is not None:
         listed = ", ".join(map(describe_value, values))
+        if len(listed) > _MAX_WORDS and isinstance(value, str):
+            listed = ", ".join(map(describe_value, _similar_first(values, value)))
         return [f"one of {listed}" if len(values) > 1 else listed]
     named: Any = schema.get("type", ())
     return [_WORDS[one] for one in ([named] if isinstance(named, str) else named) if one in _WORDS]
+
+
+def _similar_first(values: list[Any], value: str) -> list[Any]:
+    from difflib import get_close_matches
+
+    near = get_close_matches(value[:64], [one for one in values if isinstance(one, str)])
+    return [*near, *(one for one in values if one not in near)]
 
 
 def type_words(types: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from agents_tools.schema.lookup import type_words
 from agents_tools.text.escape import describe_value, shorten
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     from agents_tools.schema.lookup import SchemaLookup
     from agents_tools.schema.validators import Fault
@@ -81,7 +81,13 @@ def problems_of(
 
     ordered = sorted(places.items(), key=position)
     return [
-        _problem(path, here, value_at(sent, path, value_at(data, path)), lookup)
+        _problem(
+            path,
+            here,
+            value_at(sent, path, value_at(data, path)),
+            lookup,
+            used=value_at(data, path[:-1]),
+        )
         if index < _MAX_PROBLEMS
         else ArgumentProblem(path=path, expected="", got="", kind=here[0].keyword)
         for index, (path, here) in enumerate(ordered)
@@ -89,9 +95,17 @@ def problems_of(
 
 
 def _problem(
-    path: tuple[str | int, ...], faults: list[Fault], value: Any, lookup: SchemaLookup
+    path: tuple[str | int, ...], faults: list[Fault], value: Any, lookup: SchemaLookup, *, used: Any
 ) -> ArgumentProblem:
-    """Return the problem for the faults at one place: one for each alternative of a union."""
+    """Return the problem for the faults at one place: one for each alternative of a union.
+
+    Args:
+        path: The place.
+        faults: The faults there.
+        value: The value there, as the model sent it.
+        lookup: The JSON Schema.
+        used: The object or array with the value.
+    """
     keywords = [fault.keyword for fault in faults]
     if "missing" in keywords:
         expected = f"{lookup.words(path)} (required)"
@@ -100,10 +114,10 @@ def _problem(
     if isinstance(value, float) and not math.isfinite(value):
         return ArgumentProblem(path=path, expected="a finite number", got=got, kind="value")
     if "unknown_key" in keywords:
-        expected = faults[0].message or _nearest(str(path[-1]), lookup.keys(path[:-1]))
+        expected = faults[0].message or _nearest(str(path[-1]), lookup.keys(path[:-1]), used)
         return ArgumentProblem(path=path, expected=expected, got=got, kind="unknown_key")
     listed = [fault for fault in faults if fault.keyword == "enum"]  # all alternatives in words
-    phrases = dict.fromkeys(_phrase(fault, lookup) for fault in listed or faults)
+    phrases = dict.fromkeys(_phrase(fault, value, lookup) for fault in listed or faults)
     expected = shorten(" or ".join(phrases), 300)
     return ArgumentProblem(path=path, expected=expected, got=got, kind=faults[0].keyword)
 
@@ -142,11 +156,11 @@ _PHRASES = {
 }
 
 
-def _phrase(fault: Fault, lookup: SchemaLookup) -> str:
+def _phrase(fault: Fault, value: Any, lookup: SchemaLookup) -> str:
     if fault.keyword == "type":
         return type_words([fault.limit])
     if fault.keyword == "enum":
-        words = lookup.words(fault.path)
+        words = lookup.words(fault.path, value)
         return words if words != "a value" else fault.message or words
     phrase = _PHRASES.get(fault.keyword)
     if phrase is None or fault.limit is None:
@@ -157,17 +171,29 @@ def _phrase(fault: Fault, lookup: SchemaLookup) -> str:
 _LEAVE_OUT = "leave it out"
 
 
-def _nearest(key: str, known: list[str]) -> str:
+def _nearest(key: str, known: list[str], used: Container[str] = ()) -> str:
+    """Return which key is meant; among equally near ones, prefer one without a value."""
     if not known:
         return _LEAVE_OUT
-    from difflib import get_close_matches
+    from difflib import SequenceMatcher
 
-    close = get_close_matches(key[:64], known, n=1)
-    lowered = {name.lower().replace("_", ""): name for name in known}
-    match = close[0] if close else lowered.get(key.lower().replace("_", "").replace("-", ""))
+    matcher = SequenceMatcher(b=key[:64])
+
+    def similarity(name: str) -> tuple[float, bool]:
+        matcher.set_seq1(name)
+        return matcher.ratio(), name not in used
+
+    match: str | None = max(known, key=similarity)
+    if similarity(match)[0] < _SIMILAR:
+        lowered = {name.lower().replace("_", ""): name for name in known}
+        match = lowered.get(key.lower().replace("_", "").replace("-", ""))
     if match:
         return f"did you mean {match!r}?"
     return "the known keys are " + shorten(", ".join(known), 120)
+
+
+_SIMILAR = 0.6
+"""The similarity, of 1, from which on a key is likely to be a misspelling of another."""
 
 
 def _line(problem: ArgumentProblem) -> str:

@@ -35,27 +35,33 @@ class Case:
         id: The id of the call.
         tool: The name of the tool.
         schema: Its JSON Schema.
-        arguments: The arguments.
+        arguments: The arguments, with a value for each parameter that the data set has one for.
+        least: The arguments without those that the data set allows to leave out.
     """
 
     id: str
     tool: str
     schema: dict[str, Any]
     arguments: dict[str, Any]
+    least: dict[str, Any]
 
 
 def cases(data: Path) -> Iterator[Case]:
     """Yield the gold calls in a folder of data files."""
     for category in CATEGORIES:
         name = f"BFCL_v4_{category}.json"
-        answers = {one["id"]: one["ground_truth"] for one in _lines(data / "possible_answer" / name)}
+        answers = {
+            one["id"]: one["ground_truth"] for one in _lines(data / "possible_answer" / name)
+        }
         for entry in _lines(data / name):
             schemas = {one["name"]: one["parameters"] for one in entry["function"]}
             for number, call in enumerate(answers[entry["id"]]):
                 for tool, choices in call.items():
                     schema = json_schema(schemas[tool])
                     arguments = _arguments(choices, schema)
-                    yield Case(f"{entry['id']}[{number}]", _tool_name(tool), schema, arguments)
+                    least = _arguments(choices, schema, least=True)
+                    id_ = f"{entry['id']}[{number}]"
+                    yield Case(id_, _tool_name(tool), schema, arguments, least)
 
 
 def json_schema(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -82,16 +88,15 @@ def _tool_name(name: str) -> str:
     return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64]
 
 
-def _arguments(choices: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the first choice for each parameter.
-
-    An empty string says that an optional parameter can be left out, as does a list of no choices.
-    """
+def _arguments(
+    choices: dict[str, Any], schema: dict[str, Any], *, least: bool = False
+) -> dict[str, Any]:
+    """Return the first choice for each parameter; an empty string says that it can be left out."""
     required = schema.get("required", ())
     arguments: dict[str, Any] = {}
     for key, given in choices.items():
         options = [one for one in given if one != ""] or (given if key in required else [])
-        if options:
+        if options and not (least and "" in given and key not in required):
             arguments[key] = _value(options[0])
     return arguments
 

@@ -13,7 +13,7 @@ __all__ = ["fixed"]
 STEP = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|([^.\[\]]+)')
 SUGGESTED = re.compile(r"did you mean ['\"]?(.+?)['\"]?\?")
 UNKNOWN = re.compile(r"\b(unknown|unexpected|additional|extra)\b", re.IGNORECASE)
-EXPECTED = re.compile(r"(?:expected|should be|one of)\b(.*?)(?:, got |\[type=|$)", re.IGNORECASE)
+EXPECTED = re.compile(r"\b(?:expected|should be|one of)\b(.*?)(?:, got |\[type=|$)", re.IGNORECASE)
 VALUE = re.compile(r"""("(?:[^"\\]|\\.)*"|'[^']*'|-?\d[\d.]*|\btrue\b|\bfalse\b)""")
 
 
@@ -31,16 +31,16 @@ def fixed(arguments: dict[str, Any], error: str) -> dict[str, Any]:
         holder, key = _find(result, where)
         if holder is None:
             continue
-        suggested = SUGGESTED.search(problem)
-        if suggested and suggested[1] not in holder:
-            holder[suggested[1]] = holder.pop(key)
-        elif suggested or UNKNOWN.search(problem):
-            del holder[key]
+        if suggested := SUGGESTED.search(problem):
+            value = holder.pop(key)
+            holder.setdefault(suggested[1], value)
         elif expected := EXPECTED.search(problem):
             values = [json.loads(re.sub(r"^'|'$", '"', one)) for one in VALUE.findall(expected[1])]
             if values:
                 named = {str(one): one for one in values}
                 holder[key] = named[get_close_matches(str(holder[key]), named, 1, cutoff=0)[0]]
+        elif UNKNOWN.search(problem):
+            del holder[key]
     return result
 
 

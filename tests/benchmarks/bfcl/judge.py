@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tests.benchmarks.bfcl.faults import KINDS, Fault, faults
+from tests.benchmarks.bfcl.faults import Fault, faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,6 +29,7 @@ class Report:
     Attributes:
         gold: The gold calls.
         refused: The gold calls that did not run, with the text of the error.
+        least_refused: The same for the gold calls with the least arguments.
         broken: The broken calls of each kind of fault.
         ran: Those that ran.
         placed: Those whose error names the place.
@@ -38,7 +39,8 @@ class Report:
     """
 
     gold: int = 0
-    refused: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    refused: dict[str, str] = field(default_factory=dict[str, str])
+    least_refused: dict[str, str] = field(default_factory=dict[str, str])
     broken: Counter[str] = field(default_factory=Counter[str])
     ran: Counter[str] = field(default_factory=Counter[str])
     placed: Counter[str] = field(default_factory=Counter[str])
@@ -46,29 +48,27 @@ class Report:
     repaired: Counter[str] = field(default_factory=Counter[str])
     missed: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
-    def total(self, counts: Counter[str], kinds: Iterable[str] = KINDS) -> int:
-        """Return the sum of the counts for some kinds of faults."""
-        return sum(counts[kind] for kind in kinds)
-
 
 def calls_of(case: Case, *, breakable: bool) -> tuple[list[Fault], list[dict[str, Any]]]:
-    """Return the faults of a case, and the arguments of its calls: the gold call is the first.
+    """Return the faults of a case, and the arguments of its calls: those of the gold call are first.
 
     Args:
         case: The gold call.
         breakable: Whether it matches its schema, so that a fault alone makes it wrong.
     """
     found = list(faults(case)) if breakable else []
-    return found, [case.arguments, *(fault.arguments for fault in found)]
+    return found, [case.arguments, case.least, *(fault.arguments for fault in found)]
 
 
 def judged(answered: Iterable[tuple[Case, list[Fault], list[Answer]]]) -> Report:
     """Count what a library did with the calls of `calls_of`."""
     report = Report()
-    for case, found, (gold, *broken) in answered:
+    for case, found, (gold, least, *broken) in answered:
         report.gold += 1
         if not gold["ran"]:
-            report.refused.append((case.id, gold["text"]))
+            report.refused[case.id] = gold["text"]
+        if not least["ran"]:
+            report.least_refused[case.id] = least["text"]
         for fault, answer in zip(found, broken, strict=True):
             _count(report, case, fault, answer)
     return report
@@ -79,7 +79,7 @@ def _count(report: Report, case: Case, fault: Fault, answer: Answer) -> None:
     report.broken[kind] += 1
     checks = [
         ("refused", not answer["ran"], Counter[str]()),
-        ("place", _names(answer["text"], fault.key), report.placed),
+        ("place", _names_place(answer["text"], fault), report.placed),
     ]
     if answer["ran"]:
         report.ran[kind] += 1
@@ -93,6 +93,11 @@ def _count(report: Report, case: Case, fault: Fault, answer: Answer) -> None:
         if not is_met:
             call = f"{case.id} {list(fault.path)} {json.dumps(fault.arguments, ensure_ascii=False)}"
             report.missed.setdefault(f"{kind}: {goal}", []).append(f"{call}\n{answer['text']}")
+
+
+def _names_place(text: str, fault: Fault) -> bool:
+    keys = [fault.key, fault.right] if fault.kind == "misspelt" else [fault.key]
+    return any(_names(text, key) for key in keys)
 
 
 def _names(text: str, key: str) -> bool:

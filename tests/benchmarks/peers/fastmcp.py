@@ -34,8 +34,8 @@ class SchemaTool(Tool):
 def from_schema(name: str, schema: dict[str, Any], body: Body) -> SchemaTool:
     """Create a tool from a raw JSON Schema."""
     tool = SchemaTool(name=name, parameters=schema)
-    tool._body = body  # noqa: SLF001 - pydantic sets private attributes after the creation
-    tool._arguments = json_schema_to_type_adapter(schema)  # noqa: SLF001 - the same
+    tool._body = body
+    tool._arguments = json_schema_to_type_adapter(schema)
     return tool
 
 
