@@ -135,7 +135,7 @@ def _share(part: int, whole: int) -> str:
 def _written(name: str, report: Report) -> Iterable[str]:
     yield f"# {name}: {len(report.refused):,} gold calls refused"
     for case, text in report.refused.items():
-        hint = "" if case in report.least_refused else ", but not without optional parameters"
+        hint = "" if case in report.least_refused else " (accepted without its optional parameters)"
         yield f"\n{case}{hint}\n{text}"
     for goal, calls in report.missed.items():
         yield f"\n# {name}: {goal}, missed by {len(calls):,} calls; the first:"
