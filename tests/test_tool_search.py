@@ -713,6 +713,7 @@ async def test_a_revealed_tool_has_no_deferred_mark() -> None:
     assert (revealed.name, dict(revealed.metadata)) == ("weather", {})
 
 
+@pytest.mark.slow
 async def test_ten_thousand_tools_add_no_cost_per_turn() -> None:
     """The toolbox is reused, and the model gets two definitions."""
     toolset = tool_search(

@@ -197,7 +197,9 @@ def test_a_client_that_disconnects_ends_the_server() -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_a_signal_ends_the_server_even_during_a_call(
     number: signal.Signals, tmp_path: Path
 ) -> None:
@@ -218,7 +220,9 @@ def test_a_signal_ends_the_server_even_during_a_call(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("stateful", [False, True])
 def test_over_http_it_prints_its_address_and_ends_at_a_signal(
     stateful: bool, number: signal.Signals, run: Run

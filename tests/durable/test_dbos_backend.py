@@ -79,6 +79,7 @@ def workers(
         started.end()
 
 
+@pytest.mark.slow
 @pytest.mark.leaves_behind  # the threads of DBOS end in their own time
 @pytest.mark.timeout(180)
 class TestDBOSBackend(BackendContract):

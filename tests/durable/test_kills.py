@@ -39,7 +39,13 @@ def spec(request: pytest.FixtureRequest) -> Spec:
 @pytest.mark.scaled
 @pytest.mark.requirement("F42")
 @pytest.mark.timeout(900 if IS_FULL else 120)
-@pytest.mark.parametrize("at_once", [None, 1], ids=["at once", "one by one"])
+@pytest.mark.parametrize(
+    "at_once",
+    [
+        pytest.param(None, id="at once"),
+        pytest.param(1, id="one by one", marks=pytest.mark.slow),
+    ],
+)
 def test_a_run_that_is_killed_at_any_moment_goes_on_and_does_nothing_twice(
     program: Victims, tmp_path: Path, spec: Spec, at_once: int | None
 ) -> None:

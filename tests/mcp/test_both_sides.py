@@ -251,7 +251,7 @@ JSON = st.recursive(
 
 @settings(max_examples=5 if IS_FULL else 2)
 @given(values=st.lists(JSON, min_size=1, max_size=25))
-@pytest.mark.parametrize("how", ["memory", "http", "stdio"])
+@pytest.mark.parametrize("how", ["memory", "http", pytest.param("stdio", marks=pytest.mark.slow)])
 def test_any_value_is_preserved(how: str, values: list[Any]) -> None:
     """This covers arguments, results and the model's text for them."""
 
@@ -279,6 +279,7 @@ def test_any_integer_is_preserved(numbers: list[int]) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.slow
 @settings(max_examples=5 if IS_FULL else 2)
 @given(texts=st.lists(st.text(), min_size=1, max_size=8))
 def test_any_text_arrives_or_is_rejected(texts: list[str]) -> None:

@@ -81,7 +81,9 @@ def test_processes_that_outlive_their_program_are_found(monkeypatch: pytest.Monk
 
 
 @pytest.mark.requirement("F16")
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_jobs_of_a_killed_program_are_ended(
     monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:

@@ -59,6 +59,7 @@ def test_fixtures_capture_events_and_script_models(folder: Path) -> None:
     assert (code, "1 passed" in out) == (0, True), out
 
 
+@pytest.mark.slow
 def test_snapshots_are_stored_next_to_the_test_and_rewritten_on_request(folder: Path) -> None:
     test = "from tools import *\ndef test_schema(tool_schema_snapshot):\n    tool_schema_snapshot(greet)\n"
     (folder / "test_it.py").write_text(test)
@@ -74,6 +75,7 @@ def test_snapshots_are_stored_next_to_the_test_and_rewritten_on_request(folder: 
     assert run(folder)[0] == 0
 
 
+@pytest.mark.slow
 def test_calls_are_recorded_when_a_test_passes_and_replayed(folder: Path) -> None:
     test = (
         "from tools import *\n"
@@ -109,6 +111,7 @@ def test_the_plugin_loads_only_what_a_test_uses(
     assert code == 0, out
 
 
+@pytest.mark.slow
 def test_pytest_does_not_rewrite_modules_of_the_package(folder: Path) -> None:
     """Modules with rewritten assertions load slowly, and differ from what users run."""
     (folder / "test_it.py").write_text(

@@ -86,6 +86,7 @@ class Counting(Exchange):
 # --- reconnecting clients
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("F23")
 @pytest.mark.timeout(90)
 async def test_a_client_that_comes_back_a_thousand_times_misses_nothing() -> None:
