@@ -456,11 +456,7 @@ def quiet_generator() -> Any:
 
             def enum_schema(self, schema: Any) -> dict[str, Any]:
                 """Describe the combinations of flags, which are values too."""
-                described = super().enum_schema(schema)
-                if not _flag_mask(schema):
-                    return described
-                documented = {k: v for k, v in described.items() if k != "enum"}
-                return {**documented, **_flag_json(schema, described.get("description"))}
+                return _flag_json(schema) if _flag_mask(schema) else super().enum_schema(schema)
 
             def bytes_schema(self, schema: Any) -> dict[str, Any]:
                 """Describe bytes as base64, except in models, which have their own rules."""
@@ -696,7 +692,7 @@ def _listed_flags(mask: int) -> list[int]:
 _MAX_LISTED_FLAGS = 6
 
 
-def _flag_json(schema: Schema, description: str | None) -> Schema:
+def _flag_json(schema: Schema) -> Schema:
     """Return the JSON Schema of a flag: any combination of its members."""
     mask = _flag_mask(schema)
     members = ", ".join(f"{member.value} = {member.name}" for member in schema["members"])
@@ -704,7 +700,8 @@ def _flag_json(schema: Schema, description: str | None) -> Schema:
     return {
         "type": "integer",
         **({"enum": listed} if listed else {"minimum": 0, "maximum": mask}),
-        "description": "\n".join(filter(None, [description, f"A sum of flags: {members}."])),
+        "title": schema["cls"].__name__,
+        "description": f"A sum of flags: {members}.",  # pydantic prefers a docstring
     }
 
 
