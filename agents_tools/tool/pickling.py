@@ -12,12 +12,10 @@ from agents_tools.errors import UserTypeError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agents_tools.tool.tool import FunctionTool
-
 __all__ = ["reference_to"]
 
 
-def reference_to(tool: FunctionTool[..., Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def reference_to(tool: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """Return a function and its arguments that find the tool again, as `__reduce__` does.
 
     Raises:
@@ -39,7 +37,7 @@ def _tool_at(module: str, qualname: str) -> Any:
     return attrgetter(qualname)(import_module(module))
 
 
-def _address_of(tool: FunctionTool[..., Any]) -> tuple[str, str] | None:
+def _address_of(tool: Any) -> tuple[str, str] | None:
     try:
         if attrgetter(tool.__qualname__)(sys.modules[tool.__module__]) is tool:
             return tool.__module__, tool.__qualname__
@@ -57,12 +55,13 @@ _OF_EACH_COPY = frozenset(
 )
 
 
-def _has_equal_settings(tool: FunctionTool[..., Any], other: Any) -> bool:
+def _has_equal_settings(tool: Any, other: Any) -> bool:
     """Return whether two bound copies of a tool differ only in what each copy has of its own."""
     if type(other) is not type(tool):
         return False
-    one, two = (
-        {name: value for name, value in vars(item).items() if name not in _OF_EACH_COPY}
-        for item in (tool, other)
-    )
-    return one == two and other.__wrapped__ == tool.__wrapped__
+    return _settings(other) == _settings(tool) and other.__wrapped__ == tool.__wrapped__
+
+
+def _settings(tool: Any) -> dict[str, Any]:
+    values: dict[str, Any] = vars(tool)
+    return {name: value for name, value in values.items() if name not in _OF_EACH_COPY}

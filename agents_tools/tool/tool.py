@@ -282,9 +282,8 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
     @property
     def metadata(self) -> Mapping[str, Any]:
         """Other data about the tool; changes to the lists and mappings in it have no effect."""
-        return types.MappingProxyType(
-            typing.cast("dict[str, Any]", copy_json(self._metadata or {}))
-        )
+        own: Any = copy_json(self._metadata) if self._metadata else {}
+        return types.MappingProxyType(own)
 
     @property
     def origin(self) -> ToolOrigin:
