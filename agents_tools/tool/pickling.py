@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.errors import UserTypeError
 
@@ -63,5 +63,5 @@ def _has_equal_settings(tool: Any, other: Any) -> bool:
 
 
 def _settings(tool: Any) -> dict[str, Any]:
-    values: dict[str, Any] = vars(tool)
+    values = cast("dict[str, Any]", vars(tool))
     return {name: value for name, value in values.items() if name not in _OF_EACH_COPY}
