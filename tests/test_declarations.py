@@ -120,7 +120,7 @@ class Library:
     date: None = None
 
     @function_tool
-    def ids(self, ids: list[int], date: Literal["now"]) -> Any:  # pyright: ignore[reportInvalidTypeForm, reportUnknownParameterType]
+    def ids(self, ids: list[int], date: Literal["now"]) -> Any:  # type: ignore[valid-type] # pyright: ignore[reportInvalidTypeForm, reportUnknownParameterType]
         return ids  # pyright: ignore[reportUnknownVariableType]
 
     def undecorated(self, query: After) -> str:

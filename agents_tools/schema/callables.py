@@ -163,11 +163,9 @@ def class_names(func: Callable[..., Any], owner: type | None = None) -> dict[str
     module: str = getattr(target, "__module__", None) or ""
     bound_to = getattr(func, "__self__", None)
     kind = owner or (bound_to if isinstance(bound_to, type) else type(bound_to))
-    for cls in kind.__mro__:
-        if cls.__qualname__ == qualname and cls.__module__ == module:
-            break
-    else:
-        cls = _at_path(sys.modules.get(module), qualname)
+    named = (base for base in kind.__mro__ if base.__qualname__ == qualname)
+    cls = next((base for base in named if base.__module__ == module), None)
+    cls = cls or _at_path(sys.modules.get(module), qualname)
     if cls is None:
         return {}
     return {cls.__name__: cls, **_type_names(vars(cls), vars(cls))}
