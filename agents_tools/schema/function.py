@@ -6,7 +6,7 @@ import functools
 import threading
 import typing
 from dataclasses import replace
-from inspect import Parameter
+from inspect import Parameter, cleandoc
 from typing import Any
 
 from agents_tools.schema.arguments import ArgumentReader, Field
@@ -18,6 +18,7 @@ from agents_tools.schema.signature import (
     describe_annotation,
     is_context_annotation,
     place_of,
+    positional_parameters,
     read_parameters,
     read_signature,
 )
@@ -27,6 +28,7 @@ from agents_tools.schema.types import (
     constrained,
     joint_json_schemas,
     leaf_of,
+    quiet_generator,
 )
 
 if typing.TYPE_CHECKING:
@@ -75,7 +77,9 @@ class FuncSchema:
         )
         self._json_schema: dict[str, Any] | None = None
         self._model: type[BaseModel] | None = None
-        self._positional = _positional_names(order)
+        self._positional = [
+            (param.name, param.kind) for param in positional_parameters(func, order, place)
+        ]
         self._reserved = _bound_names(func, order)
 
     @functools.cached_property
@@ -248,7 +252,8 @@ def schema_of_type(annotation: Any, *, mode: str) -> tuple[dict[str, Any], Any] 
         warnings.simplefilter("ignore")
         try:
             adapter: Any = TypeAdapter(annotation)
-            return adapter.json_schema(mode=mode), adapter.serializer
+            generator = quiet_generator()
+            return adapter.json_schema(mode=mode, schema_generator=generator), adapter.serializer
         except Exception:  # noqa: BLE001 - such results are converted without a schema
             return None
 
@@ -331,10 +336,13 @@ def _leaf(param: Param, annotation: Any, place: SourceLocation) -> TypeSchema:
     try:
         return leaf_of(annotation)
     except NoSchemaError as error:
+        problem = (
+            f"has no JSON form ({error})" if error.remedy is None else f"cannot be used: {error}"
+        )
         raise place.refuse(
             f"parameter {param.name!r} has the type {describe_annotation(param.annotation)}, "
-            f"which has no JSON form ({error}).",
-            _REMEDY,
+            f"which {problem}.",
+            error.remedy or _REMEDY,
         ) from error
 
 
@@ -428,7 +436,7 @@ def _describe_by_field(
 
 def _documentation(item: Any) -> str | None:
     text = getattr(item, "documentation", None)
-    return text if isinstance(text, str) and type(item).__name__ == "Doc" else None
+    return cleandoc(text) if isinstance(text, str) and type(item).__name__ == "Doc" else None
 
 
 def _is_plain_field(info: Any) -> bool:
@@ -473,14 +481,6 @@ def _field(item: _DescribedParameter) -> Field:
         fill=item.default is not item.param.default or item.default_factory is not None,
         other_keys=item.other_keys,
     )
-
-
-def _positional_names(params: list[Param]) -> list[tuple[str, Any]]:
-    """Return the parameters that must be passed by position."""
-    kinds: set[Any] = {Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL}
-    if any(param.kind is Parameter.VAR_POSITIONAL for param in params):
-        kinds.add(Parameter.POSITIONAL_OR_KEYWORD)
-    return [(param.name, param.kind) for param in params if param.kind in kinds]
 
 
 def _bound_names(func: Callable[..., Any], params: list[Param]) -> list[str]:

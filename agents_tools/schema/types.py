@@ -14,6 +14,7 @@ import threading
 import types
 import typing
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any, Literal
 
 from agents_tools.schema.callables import EMPTY
@@ -25,17 +26,29 @@ __all__ = [
     "NoSchemaError",
     "TypeSchema",
     "constrained",
+    "imports_objects",
     "joint_json_schemas",
     "leaf_of",
     "object_schema_of",
+    "quiet_generator",
     "root_leaf_of",
 ]
 
 Schema = dict[str, Any]
+_Finishers = dict[str, "Callable[[Schema], Schema]"]
 
 
 class NoSchemaError(Exception):
-    """An annotation cannot be described; the message says why."""
+    """An annotation cannot be described; the message says why.
+
+    Args:
+        message: The reason.
+        remedy: What to do, if that is special to the reason.
+    """
+
+    def __init__(self, message: str, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.remedy = remedy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +136,8 @@ def constrained(annotation: Any, metadata: Iterable[Any]) -> TypeSchema | None:
             if type(value) not in {int, float}:
                 return None
             core[name] = value
-            json[_JSON_BOUNDS[name]] = value
+            if isfinite(value):  # JSON has no infinity, and most infinite bounds exclude nothing
+                json[_JSON_BOUNDS[name]] = value
     return replace(base, core=_apply(core), json=json)
 
 
@@ -136,7 +150,7 @@ def joint_json_schemas(leaves: list[TypeSchema]) -> tuple[list[Schema], Schema]:
         for index, leaf in enumerate(leaves)
         if leaf.adapter is not None
     ]
-    found, root = TypeAdapter.json_schemas(inputs, schema_generator=_quiet_generator())
+    found, root = TypeAdapter.json_schemas(inputs, schema_generator=quiet_generator())
     schemas = [
         found[index, "validation"] if leaf.adapter is not None else leaf.json
         for index, leaf in enumerate(leaves)
@@ -322,8 +336,19 @@ def _described_by_pydantic(annotation: Any, *, is_root: bool = False) -> TypeSch
         warnings.simplefilter("ignore")
         try:
             return _leaf_from_pydantic(annotation, is_root=is_root)
+        except NoSchemaError:
+            raise
+        except ImportError as error:
+            raise _missing_package(error) from error
         except (Exception, RecursionError) as error:
             raise NoSchemaError(_reason(error)) from error
+
+
+def _missing_package(error: ImportError) -> NoSchemaError:
+    """Return the error for a type whose package is not installed: `EmailStr`, or a network type."""
+    reason, _, remedy = str(error).partition(", run ")
+    remedy = remedy.strip("`")
+    return NoSchemaError(reason, f"Install the package: {remedy}." if remedy else None)
 
 
 _FOREIGN = ("pydantic", "core_schema", "core schema", "arbitrary_types_allowed", "JsonSchema")
@@ -341,14 +366,21 @@ def _leaf_from_pydantic(annotation: Any, *, is_root: bool) -> TypeSchema:
     from pydantic import TypeAdapter
 
     adapter: TypeAdapter[Any] = TypeAdapter(annotation)
-    found, root = TypeAdapter.json_schemas(
-        [(0, "validation", adapter)], schema_generator=_quiet_generator()
-    )
+    generator = quiet_generator()
+    if is_root:  # the tool reads the JSON text itself, so its bytes are those of pydantic
+        generator = type("RootGenerator", (generator,), {"models": 1})
+    found, root = TypeAdapter.json_schemas([(0, "validation", adapter)], schema_generator=generator)
     described: Any = adapter.core_schema
     if described["type"] in _NEVER_JSON:
         raise NoSchemaError("no JSON value is one")
-    core, definitions = _with_rules(described, annotation, is_root=is_root)
     nodes = list(_nodes(described))
+    if imports_objects(described):
+        raise NoSchemaError(
+            "it has an `ImportString`, with which a model could import any object, such as "
+            "`os.system`",
+            "Use a `Literal` or an enum of the allowed names, and import the object in the tool.",
+        )
+    core, definitions = _with_rules(described, annotation, is_root=is_root)
     return TypeSchema(
         core=core,
         definitions=tuple(definitions),
@@ -371,23 +403,45 @@ def _nodes(value: Any) -> Iterator[Schema]:
     """Walk a core schema: the schema itself and everything inside it."""
     if isinstance(value, dict):
         mapping = typing.cast("Schema", value)
-        if isinstance(mapping.get("type"), str):
+        is_schema = isinstance(mapping.get("type"), str)  # else it has one schema for each field
+        if is_schema:
             yield mapping
         for name, item in mapping.items():
-            if name not in _NOT_SCHEMAS or name == "config":
+            if not is_schema or name not in _NOT_SCHEMAS or name == "config":
                 yield from _nodes(item)
     elif isinstance(value, (list, tuple)):
         for item in typing.cast("list[Any]", value):
             yield from _nodes(item)
 
 
-def _quiet_generator() -> Any:
+def imports_objects(core_schema: Any) -> bool:
+    """Return whether a type has an `ImportString`, which imports whatever its text names."""
+    return any(map(_is_import, _nodes(core_schema)))
+
+
+def _is_import(schema: Schema) -> bool:
+    called: Any = schema.get("function")
+    if not isinstance(called, dict):
+        return False
+    function: Any = typing.cast("Schema", called).get("function")
+    module: Any = getattr(function, "__module__", "")
+    return getattr(function, "__name__", "") == "import_string" and module.startswith("pydantic.")
+
+
+def quiet_generator() -> Any:
+    """Return the class that generates JSON Schemas, as pydantic does with a few exceptions.
+
+    It omits what JSON cannot express without a warning, and describes flags and bytes by the values
+    that are accepted.
+    """
     global _generator  # noqa: PLW0603 - the class exists once pydantic is loaded
     if _generator is None:
         from pydantic.json_schema import GenerateJsonSchema
 
         class QuietGenerator(GenerateJsonSchema):
             """Leaves a default that is no JSON out of the schema without a warning."""
+
+            models = 0  # the number of models around the current schema
 
             ignored_warning_kinds = {  # noqa: RUF012 - the name and form are pydantic's
                 "skipped-choice",
@@ -397,7 +451,26 @@ def _quiet_generator() -> Any:
 
             def field_is_present(self, field: Any) -> bool:
                 """Leave out a field of a dataclass that its constructor does not take."""
-                return field.get("init") is not False and super().field_is_present(field)
+                is_argument = self.mode != "validation" or field.get("init") is not False
+                return is_argument and super().field_is_present(field)
+
+            def enum_schema(self, schema: Any) -> dict[str, Any]:
+                """Describe the combinations of flags, which are values too."""
+                return _flag_json(schema) if _flag_mask(schema) else super().enum_schema(schema)
+
+            def bytes_schema(self, schema: Any) -> dict[str, Any]:
+                """Describe bytes as base64, except in models, which have their own rules."""
+                if self.mode != "validation" or self.models:
+                    return super().bytes_schema(schema)
+                return _base64_json(schema)
+
+            def model_schema(self, schema: Any) -> dict[str, Any]:
+                """Describe a model."""
+                self.models += 1
+                try:
+                    return super().model_schema(schema)
+                finally:
+                    self.models -= 1
 
         _generator = QuietGenerator
     return _generator
@@ -429,15 +502,16 @@ def _with_rules(schema: Schema, annotation: Any, *, is_root: bool) -> tuple[Sche
         annotation: The annotation.
         is_root: Whether the rules also apply to the fields of the outermost pydantic model.
     """
+    finishers = _ROOT_FINISHERS if is_root else _FINISHERS
     definitions: list[Schema] = []
     if schema["type"] == "definitions":
-        definitions = [_apply(item) for item in schema["definitions"]]
+        definitions = [_apply(item, finishers) for item in schema["definitions"]]
         schema = schema["schema"]
     if schema["type"] == "default" and schema.get("on_error", "raise") == "raise":
         schema = schema["schema"]  # the reader of the arguments knows the default
     if is_root:
         schema = _opened(schema, definitions)
-    core = _without_ref(_apply(schema))
+    core = _without_ref(_apply(schema, finishers))
     if typing.get_origin(annotation) in {collections.abc.Iterator, collections.abc.Generator}:
         after = {"type": "no-info", "function": iter}
         core = {"type": "function-after", "function": after, "schema": core}
@@ -468,8 +542,9 @@ _OPEN = "agents_tools_open"
 _MARKED_STRICT = "agents_tools_strict"
 
 
-def _apply(schema: Schema) -> Schema:
+def _apply(schema: Schema, finishers: _Finishers | None = None) -> Schema:
     """Return a core schema with the rules, down to pydantic models."""
+    finishers = _FINISHERS if finishers is None else finishers
     kind = schema["type"]
     metadata: Schema = schema.get("metadata") or {}
     if kind == "model" and _OPEN not in metadata:
@@ -481,27 +556,29 @@ def _apply(schema: Schema) -> Schema:
     if kind == "literal":
         return _literal(schema)
     result = {
-        name: value if name in _NOT_SCHEMAS else _apply_inside(value)
+        name: value if name in _NOT_SCHEMAS else _apply_inside(value, finishers)
         for name, value in schema.items()
     }
     if kind == "enum":
         return _enumeration(result)
     if kind == "lax-or-strict" and _is_address(schema):
         return {"type": "chain", "steps": [_STRING_OR_INT, _unnamed(result)]}
-    return _FINISHERS.get(kind, _same)(result)
+    return finishers.get(kind, _same)(result)
 
 
-def _apply_inside(value: Any) -> Any:
+def _apply_inside(value: Any, finishers: _Finishers) -> Any:
     """Apply the rules to a part of a core schema."""
     if isinstance(value, dict):
         mapping = typing.cast("Schema", value)
         if isinstance(mapping.get("type"), str):
-            return _apply(mapping)
-        return {name: _apply_inside(item) for name, item in mapping.items()}
+            return _apply(mapping, finishers)
+        return {name: _apply_inside(item, finishers) for name, item in mapping.items()}
     if isinstance(value, list):
-        return [_apply_inside(item) for item in typing.cast("list[Any]", value)]
+        return [_apply_inside(item, finishers) for item in typing.cast("list[Any]", value)]
     if isinstance(value, tuple):
-        return tuple(_apply_inside(item) for item in typing.cast("tuple[Any, ...]", value))
+        return tuple(
+            _apply_inside(item, finishers) for item in typing.cast("tuple[Any, ...]", value)
+        )
     return value
 
 
@@ -560,6 +637,12 @@ def _enumeration(schema: Schema) -> Schema:
 
     if "missing" in schema:
         return schema
+    if mask := _flag_mask(schema):
+        guard: Schema = {**_STRICT_INT, "ge": 0, "le": mask}
+        if flags := _listed_flags(mask):
+            literal: Schema = {"type": "literal", "expected": flags}
+            guard = _one_of("enum", [{"type": "chain", "steps": [_STRICT_INT, literal]}], flags)
+        return _guarded(guard, schema)
     values = [member.value for member in schema["members"]]
     kinds = set(map(_kind, values))
     _check_kinds(kinds)
@@ -574,9 +657,52 @@ def _enumeration(schema: Schema) -> Schema:
         choices.append({"type": "str", "strict": True})  # a class can accept other values
     if types.NoneType in kinds:
         choices.append({"type": "none"})
-    guard = _one_of("enum", choices, values)
+    return _guarded(_one_of("enum", choices, values), schema)
+
+
+def _guarded(guard: Schema, schema: Schema) -> Schema:
+    """Return the schema of an enumeration that is used only for what another schema accepts."""
     chain: Schema = {"type": "chain", "steps": [guard, _unnamed(schema)]}
     return {**chain, "ref": schema["ref"]} if "ref" in schema else chain
+
+
+def _flag_mask(schema: Schema) -> int:
+    """Return the sum of all members of a flag; 0 for other enumerations."""
+    import enum
+
+    if not issubclass(schema["cls"], enum.Flag):
+        return 0
+    mask = 0
+    for member in schema["members"]:
+        mask |= member.value
+    return max(mask, 0)
+
+
+def _listed_flags(mask: int) -> list[int]:
+    """Return the combinations of flags if bounds do not describe them and they are few."""
+    bits = [1 << place for place in range(mask.bit_length()) if mask >> place & 1]
+    if mask.bit_length() == len(bits) or len(bits) > _MAX_LISTED_FLAGS:
+        return []
+    values = [0]
+    for bit in bits:
+        values += [value | bit for value in values]
+    return values
+
+
+_MAX_LISTED_FLAGS = 6
+
+
+def _flag_json(schema: Schema) -> Schema:
+    """Return the JSON Schema of a flag: any combination of its members."""
+    mask = _flag_mask(schema)
+    members = ", ".join(f"{member.value} = {member.name}" for member in schema["members"])
+    listed = _listed_flags(mask)
+    return {
+        "type": "integer",
+        **({"enum": listed} if listed else {"minimum": 0, "maximum": mask}),
+        "title": schema["cls"].__name__,
+        "description": f"A sum of flags: {members}.",  # pydantic prefers a docstring
+    }
 
 
 _JSON_KINDS: set[Any] = {int, float, bool, str, types.NoneType}
@@ -663,15 +789,62 @@ def _as_list(schema: Schema) -> Schema:
     }
 
 
-_FINISHERS: dict[str, Callable[[Schema], Schema]] = {
+def _tagged(schema: Schema) -> Schema:
+    """Name the tags of a discriminated union in the error, also if the tag is missing."""
+    name = schema["discriminator"]
+    if isinstance(name, str) and "custom_error_type" not in schema:
+        schema["custom_error_type"] = "agents_tools_tag"
+        schema["custom_error_message"] = "Input should be an object with {name} one of {tags}"
+        values = dict.fromkeys(getattr(tag, "value", tag) for tag in schema["choices"])
+        tags = ", ".join(map(repr, values))
+        schema["custom_error_context"] = {"name": repr(name), "tags": tags}
+    return schema
+
+
+def _base64(schema: Schema) -> Schema:
+    """Return the schema of bytes that arrive as base64: JSON has no other form of any bytes."""
+    from pydantic_core import PydanticCustomError
+
+    def decode(text: str) -> bytes:
+        import binascii
+
+        try:
+            digits = text.rstrip("=").translate({ord("-"): "+", ord("_"): "/"})
+            return binascii.a2b_base64(digits + "=" * (-len(digits) % 4), strict_mode=True)
+        except ValueError:
+            message = "Input should be bytes in base64"
+            raise PydanticCustomError("agents_tools_base64", message) from None
+
+    decoded: Schema = {
+        "type": "function-after",
+        "function": {"type": "no-info", "function": decode},
+        "schema": {"type": "str"},
+    }
+    chain: Schema = {"type": "chain", "steps": [decoded, _unnamed(schema)]}
+    return {**chain, "ref": schema["ref"]} if "ref" in schema else chain
+
+
+def _base64_json(schema: Schema) -> Schema:
+    """Return the JSON Schema of bytes in base64, whose lengths are those of its text."""
+    result: Schema = {"type": "string", "contentEncoding": "base64"}
+    if minimum := schema.get("min_length"):
+        result["minLength"] = -(-4 * minimum // 3)
+    if "max_length" in schema:
+        result["maxLength"] = -(-schema["max_length"] // 3) * 4
+    return result
+
+
+_ROOT_FINISHERS: _Finishers = {
     "list": _with_items("items_schema"),
     "set": _with_items("items_schema"),
     "frozenset": _with_items("items_schema"),
     "dict": _with_items("values_schema"),
     "generator": _as_list,
+    "tagged-union": _tagged,
     "typed-dict": _closed,
     "dataclass": _closed_dataclass,
 }
+_FINISHERS: _Finishers = {**_ROOT_FINISHERS, "bytes": _base64}
 
 
 def _without_ref(schema: Schema) -> Schema:
@@ -701,8 +874,11 @@ def _part_without_ref(value: Any) -> Any:
 def _mentions_json(value: Any) -> bool:
     if isinstance(value, dict):
         mapping = typing.cast("Schema", value)
+        is_schema = isinstance(mapping.get("type"), str)  # else it has one schema for each field
         return mapping is _JSON_REF or any(
-            _mentions_json(item) for name, item in mapping.items() if name not in _NOT_SCHEMAS
+            _mentions_json(item)
+            for name, item in mapping.items()
+            if not is_schema or name not in _NOT_SCHEMAS
         )
     return isinstance(value, (list, tuple)) and any(
         map(_mentions_json, typing.cast("list[Any]", value))

@@ -44,7 +44,8 @@ def schema_reader(
     except NoSchemaError as error:
         raise UserTypeError(
             f"The schema of tool {name!r} cannot be converted to JSON Schema ({error}): got "
-            f"{schema!r:.80}. Pass a pydantic model, a dataclass, a TypedDict or a JSON Schema."
+            f"{schema!r:.80}. "
+            + (error.remedy or "Pass a pydantic model, a dataclass, a TypedDict or a JSON Schema.")
         ) from error
     return reader.json_schema, reader.canonical if enforce else None
 
