@@ -183,10 +183,10 @@ def _nearest(key: str, known: list[str], used: Container[str] = ()) -> str:
         matcher.set_seq1(name)
         return matcher.ratio(), name not in used
 
-    match: str | None = max(known, key=similarity)
-    if similarity(match)[0] < _SIMILAR:
-        lowered = {name.lower().replace("_", ""): name for name in known}
-        match = lowered.get(key.lower().replace("_", "").replace("-", ""))
+    nearest = max(known, key=similarity)
+    lowered = {name.lower().replace("_", ""): name for name in known}
+    alike = lowered.get(key.lower().replace("_", "").replace("-", ""))
+    match = nearest if similarity(nearest)[0] >= _SIMILAR else alike
     if match:
         return f"did you mean {match!r}?"
     return "the known keys are " + shorten(", ".join(known), 120)

@@ -633,8 +633,6 @@ def _in_words(values: Iterable[Any]) -> str:
 
 def _enumeration(schema: Schema) -> Schema:
     """Keep booleans from members that are numbers, and numbers from members that are booleans."""
-    import enum
-
     if "missing" in schema:
         return schema
     if mask := _flag_mask(schema):
@@ -653,8 +651,9 @@ def _enumeration(schema: Schema) -> Schema:
         choices += [_STRICT_INT, {"type": "float", "strict": True}]
     if bool in kinds:
         choices.append(_STRICT_BOOL)
-    if str in kinds or schema["cls"]._missing_.__func__ is not enum.Enum._missing_.__func__:
-        choices.append({"type": "str", "strict": True})  # a class can accept other values
+    bases: tuple[type, ...] = schema["cls"].__mro__
+    if str in kinds or any("_missing_" in vars(one) and one.__module__ != "enum" for one in bases):
+        choices.append({"type": "str", "strict": True})  # `_missing_` can accept other values
     if types.NoneType in kinds:
         choices.append({"type": "none"})
     return _guarded(_one_of("enum", choices, values), schema)
