@@ -84,8 +84,10 @@ class ArgumentProblem:
         path: The location of the value, outermost key first; empty for the arguments as a whole.
         expected: What the schema expects there.
         got: The value that was passed, shortened for display.
-        kind: A stable code: pydantic's error type, or one of this library's own
-            (`unknown_key`, `duplicate_key`, `json_syntax`, `too_large` …).
+        kind: A stable code: the JSON Schema keyword that the value violates (`type`, `enum`,
+            `minimum` …), `missing`, `unknown_key`, `value` for other conditions; or, for the
+            arguments as a whole, `json_syntax`, `no_object`, `duplicate_key`, `too_large`,
+            `too_deep`, `too_many_values` or `number_too_long`.
     """
 
     path: tuple[str | int, ...]

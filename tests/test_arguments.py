@@ -165,12 +165,26 @@ def test_null_selects_the_default_if_the_type_does_not_accept_it() -> None:
     assert accepted(items=None)["items"] is None
 
 
-def test_the_default_itself_is_passed_not_a_copy() -> None:
-    """Some functions detect an omitted argument by identity."""
-    marker: list[int] = []
+def test_a_mutable_default_is_copied_for_each_call() -> None:
+    """A tool that changes its default must not change the next call (C28)."""
 
     @function_tool
-    def tool(a: list[int] = marker, b: int = 1) -> bool:
+    def tool(a: list[int] = [], b: dict[str, int] = {}) -> int:  # noqa: B006 - the subject
+        a.append(1)
+        b["k"] = len(a)
+        return len(a)
+
+    assert tool.invoke_sync({}) == 1
+    assert tool.invoke_sync({"a": None, "b": None}) == 1
+    assert tool.invoke_sync({"a": [5]}) == 2
+
+
+def test_an_immutable_default_itself_is_passed() -> None:
+    """Some functions detect an omitted argument by identity."""
+    marker = (1, 2)
+
+    @function_tool
+    def tool(a: tuple[int, ...] = marker, b: int = 1) -> bool:
         return a is marker
 
     assert tool.invoke_sync({}) is True
@@ -295,13 +309,13 @@ Invalid arguments for tool 'probe':
 - a: expected an integer, got "ten"
 - b: missing, expected a string (required)
 - items[1]: expected an object, got 5
-- loc.lat: expected a finite number, got "north"
+- loc.lat: expected a number, got "north"
 - loc.long: missing, expected a number (required)
 - loc.lng: unknown, did you mean 'long'?
-- mode: expected 'fast' or 'slow', got "quick"
+- mode: expected one of "fast", "slow", got "quick"
 - where.field: missing, expected a string (required)
-- where.limit: expected a valid integer, unable to parse string as an integer, got "many"
-- count: expected less than or equal to 100, got 500
+- where.limit: expected an integer, got "many"
+- count: expected a number less than or equal to 100, got 500
 and 1 more\
 """)
 

@@ -125,7 +125,7 @@ def test_a_number_too_large_for_a_double_is_refused_by_a_raw_schema(text: str) -
         return arguments
 
     tool = FunctionTool.from_schema(name="raw", schema={"type": "object"}, on_invoke_tool=run)
-    with pytest.raises(ModelBehaviorError, match="too large for a double"):
+    with pytest.raises(ModelBehaviorError, match="a finite number"):
         tool.invoke_sync(text)
     assert tool.invoke_sync('{"n": [1e3, {"m": [2E5]}]}') == '{"n": [1e3, {"m": [2E5]}]}'
 
@@ -276,6 +276,60 @@ def test_a_misspelled_key_gets_a_suggestion(key: str) -> None:
     assert "did you mean 'max_count'?" in refused(take, **{key: 2})
 
 
+def raw(tool: FunctionTool[..., Any]) -> FunctionTool[..., Any]:
+    """Return a tool with the same schema, as another program would send it."""
+
+    async def run(_context: Any, text: str) -> str:
+        return text
+
+    schema = tool.params_json_schema
+    return FunctionTool.from_schema(name=tool.name, schema=schema, on_invoke_tool=run)
+
+
+def test_a_misspelled_key_among_similar_ones_is_the_one_without_a_value() -> None:
+    """`team2` is as near as `team1`, but the call has it already."""
+
+    @function_tool
+    def match(team1: str, team2: str, season: str = "now") -> None: ...
+
+    for tool in (match, raw(match)):
+        for wrong, other, right in (("tea1m", "team2", "team1"), ("tea2m", "team1", "team2")):
+            message = refused(tool, **{wrong: "x", other: "y"})
+            assert f"- {wrong}: unknown, did you mean '{right}'?" in message
+        message = refused(tool, team1="x", team2="y", team="z")
+        assert message.endswith("- team: unknown, did you mean 'team1'?")
+
+
+def test_similar_values_come_first_where_a_list_of_values_is_cut_short() -> None:
+    """The model cannot choose a value that the message leaves out."""
+
+    @function_tool
+    def convert(
+        currency: Literal[
+            "Australian dollar",
+            "Brazilian real",
+            "British pound",
+            "Canadian dollar",
+            "Chinese yuan",
+            "Euro",
+            "Indian rupee",
+            "Japanese yen",
+            "Mexican peso",
+            "Norwegian krone",
+            "Polish zloty",
+            "Swedish krona",
+            "Swiss franc",
+        ],
+    ) -> None: ...
+
+    for tool in (convert, raw(convert)):
+        assert refused(tool, currency="Swiss frank") == snapshot("""\
+Invalid arguments for tool 'convert':
+- currency: expected one of "Swiss franc", "Australian dollar", "Brazilian real", "British pound", "Canadian dollar", "Chinese yuan", "Euro", "Indian rupee", "Japanese yen", "Mexic…, got "Swiss frank"\
+""")
+        assert '"Australian dollar", "Brazilian real"' in refused(tool, currency="none of them")
+
+
 def test_an_unknown_key_of_a_tool_without_parameters_is_reported() -> None:
     """There is no other name to suggest."""
 
@@ -298,7 +352,7 @@ def test_the_error_object_has_all_faults_beyond_the_listed_ones() -> None:
     with pytest.raises(ModelBehaviorError) as caught:
         take.invoke_sync(json.dumps({**wrong, "number": 1}))
     kinds = sorted({problem.kind for problem in caught.value.problems or ()})
-    assert kinds == ["int_type", "missing", "unknown_key"]
+    assert kinds == ["missing", "type", "unknown_key"]
     assert len(caught.value.problems or ()) == 14
     assert "and 4 more" in str(caught.value)
 

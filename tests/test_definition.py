@@ -266,8 +266,8 @@ async def test_invalid_arguments_never_reach_the_executor() -> None:
     assert outcome.status == "invalid_args"
     assert outcome.output == snapshot("""\
 Invalid arguments for tool 'weigh':
-- thing: expected match pattern '^[a-z]+$', got "Apple1"
-- places: expected less than or equal to 6, got 9
+- thing: expected a string that matches '^[a-z]+$', got "Apple1"
+- places: expected a number less than or equal to 6, got 9
 - colour: unknown, the known keys are thing, unit, places\
 """)
     assert (await tool.call(None, "not json")).status == "invalid_args"

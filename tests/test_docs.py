@@ -49,6 +49,13 @@ class Colour(enum.Enum):
     RED = "red"
 
 
+class Access(enum.IntFlag):
+    """A flag, as the page has it."""
+
+    READ = 1
+    WRITE = 2
+
+
 class Point(TypedDict):
     """A typed dictionary, as the page has it."""
 
@@ -62,6 +69,7 @@ class Model(BaseModel):
 
 
 NAMES: dict[str, Any] = {
+    "Access": Access,
     "Any": Any,
     "Colour": Colour,
     "Decimal": decimal.Decimal,

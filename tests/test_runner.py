@@ -985,6 +985,56 @@ async def test_is_enabled_is_evaluated_in_each_turn() -> None:
     assert [status for _, status, _ in outputs(result)] == ["ok", "invalid_args"]
 
 
+def _for_admins(context: Any, _agent: Agent[Any, Any]) -> bool:
+    return context.context["role"] == "admin"
+
+
+def _for_guests(context: Any, agent: Agent[Any, Any]) -> bool:
+    return not _for_admins(context, agent)
+
+
+@function_tool(name_override="lookup", is_enabled=_for_admins)
+def lookup_all(text: str) -> str:
+    """Search all documents."""
+    return f"all {text}"
+
+
+@function_tool(name_override="lookup", is_enabled=_for_guests)
+def lookup_public(text: str) -> str:
+    """Search the public documents."""
+    return f"public {text}"
+
+
+async def test_two_tools_of_one_name_can_exclude_each_other() -> None:
+    """An application offers one variant of a tool to each kind of user, in each turn."""
+    user = {"role": "guest"}
+
+    def promote(request: ModelRequest) -> Any:
+        user["role"] = "admin"
+        return tool_call("lookup", text="b")
+
+    agent = agent_of(
+        promote, tool_call("lookup", text="b"), "done", tools=[lookup_all, add, lookup_public]
+    )
+    result = await run(agent, context=user)
+    assert [output for *_, output in outputs(result)] == ["public b", "all b"]
+    offered = [
+        [getattr(tool, "description", "") for tool in one.tools] for one in model_of(agent).requests
+    ]
+    assert offered[0][-1] == "Search the public documents."
+    assert [descriptions[0] for descriptions in offered[1:]] == ["Search all documents."] * 2
+
+
+async def test_two_tools_of_one_name_that_are_enabled_at_once_are_refused() -> None:
+    """The model could call neither of them."""
+    agent = agent_of("x", tools=[lookup_all, lookup_all.with_(description="Other.")])
+    assert (await run(agent, context={"role": "guest"})).final_output == "x"
+    with pytest.raises(UserError, match="'Driver' has two tools named 'lookup' that are enabled"):
+        await run(agent, context={"role": "admin"})
+    with pytest.raises(UserError, match="two tools named 'lookup'"):
+        agent_of("x", tools=[lookup_all, add.with_(name="lookup")])
+
+
 class Server:
     """A tool source, such as an MCP server."""
 

@@ -331,6 +331,10 @@ def test_a_nullable_property_gets_no_second_null(schema: Any) -> None:
     assert to_strict(whole, OPENAI_STRICT)[1] is False
 
 
+STRING = {"type": "string"}
+CLOSED = {"type": "object", "properties": {"a": STRING}, "additionalProperties": False}
+
+
 def test_parts_of_all_of_are_merged() -> None:
     """Hand-written schemas use `allOf` for inheritance, which strict mode does not support."""
     schema = {
@@ -345,6 +349,61 @@ def test_parts_of_all_of_are_merged() -> None:
             "properties": {"a": {"type": "string"}, "b": {"type": ["string", "null"]}},
             "required": ["a", "b"],
             "additionalProperties": False,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"properties": {"a": STRING}, "allOf": [CLOSED]},
+        {"allOf": [CLOSED, {"properties": {"a": STRING}}]},
+        {"allOf": [CLOSED, CLOSED]},
+        {"allOf": [CLOSED, {"required": ["a"]}, {"type": "object", "properties": {}}]},
+    ],
+    ids=["object and part", "closed first", "two closed", "required"],
+)
+def test_a_closed_part_of_all_of_is_merged_if_it_declares_every_property(parts: Any) -> None:
+    """A closed part forbids what others declare in addition; here they declare nothing more."""
+    strict = ensure_strict_json_schema({"type": "object", **parts})
+    assert list(strict["properties"]) == strict["required"] == ["a"]
+    assert strict["additionalProperties"] is False
+
+
+@pytest.mark.parametrize("ref", ["#/$defs/A", "#/$defs/Z"])
+@pytest.mark.parametrize("place", ["property", "part", "root"])
+def test_descriptions_along_a_chain_of_references_are_all_kept(ref: str, place: str) -> None:
+    schema: Any = {
+        "property": {"type": "object", "properties": {"x": {"$ref": ref}}},
+        "part": {"type": "object", "properties": {"x": {"allOf": [{"$ref": ref}, {"title": "X"}]}}},
+        "root": {"$ref": ref},
+    }[place]
+    definitions = {
+        "Z": {"$ref": "#/$defs/A"},
+        "A": {"$ref": "#/$defs/B", "description": "of the alias"},
+        "B": {**CLOSED, "description": "of the type"},
+    }
+    text = str(ensure_strict_json_schema({**schema, "$defs": definitions}))
+    assert "of the alias" in text
+    assert "of the type" in text
+
+
+def test_a_definition_can_have_the_name_of_a_keyword() -> None:
+    strict = ensure_strict_json_schema(
+        {
+            "type": "object",
+            "properties": {"x": {"$ref": "#/$defs/$id"}},
+            "required": ["x"],
+            "$defs": {"$id": {"type": "string"}},
+        }
+    )
+    assert strict == snapshot(
+        {
+            "type": "object",
+            "properties": {"x": {"$ref": "#/$defs/_id"}},
+            "required": ["x"],
+            "additionalProperties": False,
+            "$defs": {"_id": {"type": "string"}},
         }
     )
 
@@ -458,6 +517,24 @@ OPEN = {"type": "object", "additionalProperties": {"type": "string"}}
             snapshot("the schema, which is not an object. Make it one"),
         ),
         (
+            object_schema(x={"allOf": [{"const": True}, {"const": 1}]}),
+            snapshot("#/properties/x, which has 'const' twice (allOf). Write one schema"),
+        ),
+        (
+            object_schema(x={"const": True, "enum": [1]}),
+            snapshot("#/properties/x, which has no possible value. Make const and enum agree"),
+        ),
+        (
+            object_schema(x={"allOf": [CLOSED, {"properties": {"b": STRING}}]}),
+            snapshot("#/properties/x, which has an allOf that cannot be merged. Write one schema"),
+        ),
+        (
+            {"type": "object", "properties": []},
+            snapshot(
+                "the schema, which has 'properties' with a value that is not an object. Correct the schema"
+            ),
+        ),
+        (
             {"anyOf": [object_schema(a={"type": "string"}), object_schema(b={"type": "string"})]},
             snapshot("the schema, which offers alternatives at its root. Make it one object"),
         ),
@@ -518,6 +595,12 @@ def test_a_refusal_names_the_location_and_the_remedy(schema: Any, message: str) 
         ensure_strict_json_schema(schema)
     text = str(caught.value)
     assert text.removeprefix(HEAD).removesuffix(TAIL).splitlines() == [message]
+
+
+@pytest.mark.parametrize("schema", [[], "object", None])
+def test_a_schema_of_a_wrong_type_is_refused(schema: Any) -> None:
+    with pytest.raises(UserError, match="expected as a dictionary, got a"):
+        ensure_strict_json_schema(schema)
 
 
 def test_a_refusal_has_a_sentence_and_a_remedy() -> None:

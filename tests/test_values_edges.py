@@ -101,11 +101,11 @@ def test_a_fixed_value_must_have_the_exact_json_type(case: str, within: str) -> 
 @pytest.mark.parametrize(
     ("annotation", "words"),
     [
-        (Level, "expected 1 or 2, got 3"),
-        (Share, "expected 0.5 or 1.0, got 3"),
+        (Level, "expected one of 1, 2, got 3"),
+        (Share, "expected one of 0.5, 1.0, got 3"),
         (Literal[5], "expected 5, got 3"),
-        (Literal[1, 2, 5], "expected 1, 2 or 5, got 3"),
-        (Literal["a", "b"], "expected 'a' or 'b', got 3"),
+        (Literal[1, 2, 5], "expected one of 1, 2, 5, got 3"),
+        (Literal["a", "b"], 'expected one of "a", "b", got 3'),
     ],
 )
 def test_a_refusal_lists_the_values(annotation: Any, words: str) -> None:

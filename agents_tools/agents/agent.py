@@ -200,10 +200,8 @@ class Agent(Generic[ContextT, OutputT]):
             box = box.with_revealed(context)
         if not box.conditional:
             return box
-        disabled = {
-            tool.name for tool in box.conditional if not await is_enabled(tool, context, self)
-        }
-        return box.without(disabled) if disabled else box
+        disabled = [tool for tool in box.conditional if not await is_enabled(tool, context, self)]
+        return box.enabled(disabled, self.name)
 
     def _source(self) -> tuple[ToolsetSource, Tools | None]:
         """Return the source of the tools, and the tools themselves if they are all static.

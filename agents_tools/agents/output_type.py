@@ -12,6 +12,7 @@ from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from agents_tools.agents.model import OutputFormat
 from agents_tools.errors import ModelBehaviorError, UserError, UserTypeError
 from agents_tools.schema.strict import ensure_strict_json_schema
+from agents_tools.schema.types import imports_objects
 from agents_tools.text.escape import describe_value, shorten
 
 __all__ = ["ResultType"]
@@ -43,6 +44,12 @@ class ResultType:
                 f"{shorten(str(error), 200)} Use a Pydantic model, a dataclass, a TypedDict or a "
                 "combination of them."
             ) from error
+        if imports_objects(self._adapter.core_schema):
+            raise UserTypeError(
+                f"The output_type of agent {agent!r}, {kind!r:.80}, has an `ImportString`, with "
+                "which the model could import any object, such as `os.system`. Use a `Literal` or "
+                "an enum of the allowed names."
+            )
         self._wrapped = schema.get("type") != "object"
         if self._wrapped:
             definitions = schema.pop("$defs", None)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from agents_tools.errors import UserValueError
 from agents_tools.toolset.search_tools import CallTool, ProxyTool, SearchTool, revealed
-from agents_tools.toolset.sources import two_of_one_name
+from agents_tools.toolset.sources import place_of, two_of_one_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -101,9 +101,13 @@ class Toolbox:
         by_name: The offered tools that run here.
         proxies: The offered tools that search for other tools or call them.
         conditional: The tools with an `is_enabled` function, including hidden ones.
+
+    Raises:
+        UserError: Two tools have one name, and at least one of them is always enabled.
     """
 
     __slots__ = (
+        "_alternatives",
         "_derived",
         "_excluded",
         "by_name",
@@ -122,18 +126,22 @@ class Toolbox:
         self.by_name: dict[str, FunctionTool[..., Any]] = {}
         self._excluded = excluded
         self._derived: dict[tuple[object, ...], Toolbox] = {}
+        self._alternatives = False
         for tool in tools:
             other = known.setdefault(tool.name, tool)
             if other is not tool:
-                raise UserValueError(two_of_one_name(f"agent {owner!r}", other, tool))
+                if not (_is_conditional(other) and _is_conditional(tool)):
+                    raise UserValueError(two_of_one_name(f"agent {owner!r}", other, tool))
+                self._alternatives = True
+                continue
             local: Any = tool if hasattr(tool, "call") else cast("Any", tool).local
             if local is not None:
                 self.by_name[tool.name] = local
-        self.offered: tuple[FunctionTool[..., Any] | HostedTool, ...] = tuple(known.values())
+        self.offered: tuple[FunctionTool[..., Any] | HostedTool, ...] = tuple(
+            {id(tool): tool for tool in tools}.values()
+        )
         self.proxies = [tool for tool in self.offered if isinstance(tool, ProxyTool)]
-        self.conditional: list[Any] = [
-            tool for tool in self.offered if getattr(tool, "is_enabled", True) is not True
-        ]
+        self.conditional: list[Any] = [tool for tool in self.offered if _is_conditional(tool)]
         for catalog in self._catalogs():
             self.conditional += catalog.conditional
         if owner:
@@ -188,6 +196,28 @@ class Toolbox:
             return self
         return self._cached(tools, lambda: Toolbox([*self.offered, *tools], ""))
 
+    def enabled(self, disabled: Sequence[Any], agent: str) -> Toolbox:
+        """Return the toolbox of a turn; equal arguments return the same object.
+
+        Args:
+            disabled: The tools that are disabled in the turn.
+            agent: The name of the agent, for the error message.
+
+        Raises:
+            UserError: Two tools with one name are both enabled.
+        """
+
+        def create() -> Toolbox:
+            gone = set(map(id, disabled))
+            tools = [tool for tool in self.offered if id(tool) not in gone]
+            _check_alternatives(tools, agent)
+            hidden = {tool.name for tool in disabled} - {tool.name for tool in tools}
+            return Toolbox(tools, "", self._excluded | hidden)
+
+        if not disabled and not self._alternatives:
+            return self
+        return self._cached(tuple(map(id, disabled)), create)
+
     def without(self, names: set[str]) -> Toolbox:
         """Return a toolbox without some of the tools; equal names return the same object."""
 
@@ -209,6 +239,23 @@ class Toolbox:
 
 
 _MAX_OLDER = 63
+
+
+def _is_conditional(tool: Any) -> bool:
+    return getattr(tool, "is_enabled", True) is not True
+
+
+def _check_alternatives(tools: Sequence[Any], agent: str) -> None:
+    """Raise if two tools that are enabled at once have the same name."""
+    known: dict[str, Any] = {}
+    for tool in tools:
+        other = known.setdefault(tool.name, tool)
+        if other is not tool:
+            raise UserValueError(
+                f"Agent {agent!r} has two tools named {tool.name!r} that are enabled at once: "
+                f"{place_of(other)} and {place_of(tool)}. Change their is_enabled= so that one "
+                "excludes the other, or rename one of them."
+            )
 
 
 def _check_hidden_names(proxies: Sequence[ProxyTool], offered: dict[str, Any], owner: str) -> None:

@@ -115,10 +115,10 @@ class Schema(BaseModel):
         Raises:
             UserError: The extra is not installed, or the schema is not valid.
         """
-        from agents_tools.schema.arguments import SchemaReader
+        from agents_tools.schema.arguments import ArgumentReader
 
         copy = cast("dict[str, Any]", json.loads(json.dumps(dict(schema))))
-        reader = SchemaReader(name, copy)
+        reader = ArgumentReader.of_schema(name, copy)
         properties: dict[str, Any] = copy.get("properties", {})
 
         def validate(value: Any) -> Any:

@@ -12,12 +12,12 @@ from pydantic import BaseModel, ConfigDict
 from agents_tools.classes.action import close_at_exit
 from agents_tools.classes.class_tool import (
     ClassDeclaration,
-    ClassReader,
     in_thread,
     plain_arguments,
 )
 from agents_tools.content.outputs import ToolResult
 from agents_tools.errors import UserTypeError
+from agents_tools.schema.arguments import ArgumentReader
 from agents_tools.text.escape import describe_value
 from agents_tools.tool.naming import check_tool_name
 from agents_tools.tool.tool import FunctionTool
@@ -57,7 +57,7 @@ class BaseTool(ABC):
     params_class: ClassVar[type[BaseToolParams]]
     annotations: ClassVar[ToolAnnotations | None] = None
 
-    _created: tuple[int, FunctionTool[..., Any], ClassReader] | None = None
+    _created: tuple[int, FunctionTool[..., Any], ArgumentReader] | None = None
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
         """Create a tool, which is closed at the latest when the program exits."""
@@ -124,13 +124,13 @@ class BaseTool(ABC):
         return self._parts[0]
 
     @property
-    def _parts(self) -> tuple[FunctionTool[..., Any], ClassReader]:
+    def _parts(self) -> tuple[FunctionTool[..., Any], ArgumentReader]:
         """The function tool and its argument reader; a copy of this object creates its own."""
         parts = self._created
         if parts is None or parts[0] != id(self):
             kind: Any = self.params_class
-            reader = ClassReader(self.name, kind)
-            reader.schema.pop("description", None)  # the tool has its own
+            reader = ArgumentReader.of_type(self.name, kind)
+            reader.json_schema.pop("description", None)  # the tool has its own
             declaration = ClassDeclaration(
                 name=self.name,
                 description=inspect.getdoc(self.params_class) or inspect.getdoc(self) or "",

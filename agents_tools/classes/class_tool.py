@@ -1,4 +1,4 @@
-"""The argument reader and the declaration of class-based tools."""
+"""The declaration of class-based tools."""
 
 from __future__ import annotations
 
@@ -7,87 +7,18 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from pydantic_core import ValidationError
-
 from agents_tools.concurrency.threads import run_in_thread
-from agents_tools.errors import UserError
-from agents_tools.schema.arguments import TypeReader
-from agents_tools.schema.function import function_schema
 from agents_tools.schema.security_risk import RISK, take_risk
-from agents_tools.schema.types import leaf_of
 from agents_tools.tool.declaration import ToolOrigin
-from agents_tools.tool.json_schema import aliases_of, json_schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from pydantic import BaseModel
 
     from agents_tools.schema.arguments import ArgumentReader
     from agents_tools.tool.context import ToolContext
     from agents_tools.tool.declaration import Call
 
-__all__ = ["ClassDeclaration", "ClassReader", "in_thread", "plain_arguments"]
-
-
-class ClassReader(TypeReader):
-    """Reads arguments into a Pydantic model, by the rules for the parameters of functions.
-
-    Arguments that match the schema exactly are passed to the model at once. Others are first read
-    field by field, like the parameters of a function (text for a number is accepted, a boolean is
-    not), and then passed to the model and its validators.
-
-    Args:
-        tool: The tool's name, for error messages.
-        kind: The model.
-    """
-
-    def __init__(self, tool: str, kind: type[BaseModel]) -> None:
-        leaf = leaf_of(kind)
-        self._kind = kind
-        self._by_field: Callable[[str], dict[str, Any]] | None = None
-        self.schema = json_schema_of(leaf)
-        super().__init__(tool, leaf, self.schema, strict=True, other_keys=aliases_of(kind))
-
-    def _look_closely(self, text: str) -> Any:
-        try:
-            return super()._look_closely(text)
-        except ValidationError:
-            values = self._fields_of(text)
-            if values is None:
-                raise
-        return self._kind.__pydantic_validator__.validate_python(
-            values, by_alias=True, by_name=True
-        )
-
-    def _fields_of(self, text: str) -> dict[str, Any] | None:
-        """Read the fields as parameters; `None` if the model cannot be split into fields."""
-        if self._by_field is None:
-            self._by_field = _as_parameters(self._tool, self._kind)
-        return self._by_field(text) if self._by_field is not None else None
-
-
-def _as_parameters(tool: str, kind: type[BaseModel]) -> Callable[[str], dict[str, Any]] | None:
-    """Return a function that reads the fields of a model like parameters; `None` if impossible."""
-    fields = kind.__pydantic_fields__
-    if not fields or kind.model_config.get("extra") == "allow":
-        return None
-
-    def function(**_: Any) -> None: ...
-
-    function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=field, annotation=field.annotation
-            )
-            for name, field in fields.items()
-        ]
-    )
-    function.__annotations__ = {name: field.annotation for name, field in fields.items()}
-    try:
-        return function_schema(function, name_override=tool, use_docstring_info=False).read
-    except UserError:
-        return None
+__all__ = ["ClassDeclaration", "in_thread", "plain_arguments"]
 
 
 class ClassDeclaration:
@@ -129,8 +60,7 @@ class ClassDeclaration:
     def json_schema(self) -> dict[str, Any]:
         """The JSON Schema of the arguments."""
         if self._schema is None:
-            reader: Any = self._reader()
-            self._schema = cast("dict[str, Any]", reader.schema)
+            self._schema = self._reader().json_schema
         return self._schema
 
     @property

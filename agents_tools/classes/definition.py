@@ -38,11 +38,11 @@ from agents_tools.classes.action import (
 )
 from agents_tools.classes.class_tool import (
     ClassDeclaration,
-    ClassReader,
     in_thread,
     plain_arguments,
 )
 from agents_tools.errors import UserError, UserTypeError, UserValueError
+from agents_tools.schema.arguments import ArgumentReader
 from agents_tools.schema.security_risk import with_risk
 from agents_tools.tool.declaration import ToolAnnotations  # noqa: TC001 - the type of a field
 from agents_tools.tool.naming import check_tool_name
@@ -305,7 +305,7 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
         created = self._created
         if created.reader is None:
             kind: Any = self.action_type
-            created.reader = ClassReader(self.name, kind)
+            created.reader = ArgumentReader.of_type(self.name, kind)
         return created.reader
 
     @property

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.errors import ModelBehaviorError, UserError
-from agents_tools.schema.arguments import SchemaReader, format_path
+from agents_tools.schema.arguments import ArgumentReader
+from agents_tools.schema.problems import format_path
 from agents_tools.tool.context import ToolContext
 from agents_tools.tool.failure import default_tool_error_function
 
@@ -64,7 +65,7 @@ async def refusal_of(tool: Tool, arguments: Mapping[str, Any]) -> ArgumentRefusa
 def _by_schema(tool: Tool, text: str) -> ModelBehaviorError | None:
     """Validate against the published schema, for tools whose policies have changed it."""
     try:
-        SchemaReader(tool.name, tool.params_json_schema).settled(text)
+        ArgumentReader.of_schema(tool.name, tool.params_json_schema).read(text)
     except ModelBehaviorError as error:
         return error
     except UserError:  # the schema cannot be enforced; the call itself will show the error

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from agents_tools.text.json_limits import check_bounds, check_keys, may_hold_more_keys
+from agents_tools.text.json_limits import check_bounds, check_keys
 
 __all__ = ["NotAnObject", "members_of", "object_of"]
 
@@ -39,8 +39,7 @@ def members_of(args_json: Any) -> dict[str, str]:
         if not text.startswith("{"):
             raise NotAnObject("expected one JSON object")
         members = _members(text)
-        if may_hold_more_keys(text, len(members)):
-            check_keys(text)
+        check_keys(text, len(members))
         return members
     except (ValueError, IndexError, RecursionError) as error:
         raise NotAnObject(str(error)) from None

@@ -16,7 +16,7 @@ from agents_tools.errors import (
 )
 from agents_tools.policies._json_object import NotAnObject, members_of, object_of
 from agents_tools.policies._policy import PolicyDecorator, with_parentheses
-from agents_tools.schema.arguments import arguments_error, unknown_key
+from agents_tools.schema.problems import arguments_error, unknown_key
 from agents_tools.tool.declaration import Policy
 
 if typing.TYPE_CHECKING:

@@ -6,7 +6,7 @@ import functools
 import threading
 import typing
 from dataclasses import replace
-from inspect import Parameter
+from inspect import Parameter, cleandoc
 from typing import Any
 
 from agents_tools.schema.arguments import ArgumentReader, Field
@@ -18,6 +18,7 @@ from agents_tools.schema.signature import (
     describe_annotation,
     is_context_annotation,
     place_of,
+    positional_parameters,
     read_parameters,
     read_signature,
 )
@@ -27,6 +28,7 @@ from agents_tools.schema.types import (
     constrained,
     joint_json_schemas,
     leaf_of,
+    quiet_generator,
 )
 
 if typing.TYPE_CHECKING:
@@ -75,32 +77,39 @@ class FuncSchema:
         )
         self._json_schema: dict[str, Any] | None = None
         self._model: type[BaseModel] | None = None
-        self._positional = _positional_names(order)
+        self._positional = [
+            (param.name, param.kind) for param in positional_parameters(func, order, place)
+        ]
         self._reserved = _bound_names(func, order)
 
     @functools.cached_property
-    def read(self) -> Callable[[str], dict[str, Any]]:
-        """The function that validates JSON text and returns the arguments by parameter name."""
+    def reader(self) -> ArgumentReader:
+        """The reader of the arguments; it returns them by parameter name."""
         fields = [
             _field(item)
             for item in self._parameters
             if item.param.kind is not Parameter.VAR_KEYWORD
         ]
         try:
-            return ArgumentReader(
+            return ArgumentReader.of_fields(
                 self.name,
                 fields,
                 self._extras,
                 lambda: self.json_schema,
                 fill=bool(self._positional),
                 reserved=self._reserved,
-            ).read
+            )
         except Exception as error:
             raise self._place.refuse(
                 f"no validator can be built for its parameters ({_first_line(error)}).",
                 "Declare the parameter with the most unusual type as a plain JSON type and "
                 "convert it inside the function.",
             ) from error
+
+    @property
+    def read(self) -> Callable[[str], dict[str, Any]]:
+        """The function that validates JSON text and returns the arguments by parameter name."""
+        return self.reader.read
 
     @property
     def signature(self) -> inspect.Signature:
@@ -243,7 +252,8 @@ def schema_of_type(annotation: Any, *, mode: str) -> tuple[dict[str, Any], Any] 
         warnings.simplefilter("ignore")
         try:
             adapter: Any = TypeAdapter(annotation)
-            return adapter.json_schema(mode=mode), adapter.serializer
+            generator = quiet_generator()
+            return adapter.json_schema(mode=mode, schema_generator=generator), adapter.serializer
         except Exception:  # noqa: BLE001 - such results are converted without a schema
             return None
 
@@ -326,10 +336,13 @@ def _leaf(param: Param, annotation: Any, place: SourceLocation) -> TypeSchema:
     try:
         return leaf_of(annotation)
     except NoSchemaError as error:
+        problem = (
+            f"has no JSON form ({error})" if error.remedy is None else f"cannot be used: {error}"
+        )
         raise place.refuse(
             f"parameter {param.name!r} has the type {describe_annotation(param.annotation)}, "
-            f"which has no JSON form ({error}).",
-            _REMEDY,
+            f"which {problem}.",
+            error.remedy or _REMEDY,
         ) from error
 
 
@@ -423,7 +436,7 @@ def _describe_by_field(
 
 def _documentation(item: Any) -> str | None:
     text = getattr(item, "documentation", None)
-    return text if isinstance(text, str) and type(item).__name__ == "Doc" else None
+    return cleandoc(text) if isinstance(text, str) and type(item).__name__ == "Doc" else None
 
 
 def _is_plain_field(info: Any) -> bool:
@@ -462,21 +475,12 @@ def _field(item: _DescribedParameter) -> Field:
     return Field(
         name=item.param.name,
         key=item.key,
-        kind=item.param.kind,
         leaf=item.leaf,
         default=item.default,
         default_factory=item.default_factory,
         fill=item.default is not item.param.default or item.default_factory is not None,
         other_keys=item.other_keys,
     )
-
-
-def _positional_names(params: list[Param]) -> list[tuple[str, Any]]:
-    """Return the parameters that must be passed by position."""
-    kinds: set[Any] = {Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL}
-    if any(param.kind is Parameter.VAR_POSITIONAL for param in params):
-        kinds.add(Parameter.POSITIONAL_OR_KEYWORD)
-    return [(param.name, param.kind) for param in params if param.kind in kinds]
 
 
 def _bound_names(func: Callable[..., Any], params: list[Param]) -> list[str]:

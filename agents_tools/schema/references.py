@@ -23,6 +23,8 @@ __all__ = [
     "References",
     "accepts_null",
     "check_limits",
+    "equal_json",
+    "merge_descriptions",
     "schema_errors",
     "subschemas",
 ]
@@ -147,6 +149,28 @@ def subschemas(schema: JsonSchema) -> list[tuple[str, JsonSchema]]:
     return nested
 
 
+def merge_descriptions(outer: str | None, inner: str | None) -> str | None:
+    """Return the combined descriptions of a value, the inner one first."""
+    if not outer or not inner or inner in outer:
+        return outer or inner
+    return inner if outer in inner else f"{outer}\n{inner}"
+
+
+def equal_json(one: object, other: object) -> bool:
+    """Return whether two JSON values are equal; unlike in Python, `true` is not 1."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        first, second = cast("JsonSchema", one), cast("JsonSchema", other)
+        return first.keys() == second.keys() and all(
+            equal_json(value, second[key]) for key, value in first.items()
+        )
+    if isinstance(one, list) and isinstance(other, list):
+        items, others = cast("list[object]", one), cast("list[object]", other)
+        return len(items) == len(others) and all(map(equal_json, items, others))
+    return one == other
+
+
 class References:
     """The references of a schema: their targets, their uses and whether they are recursive.
 
@@ -177,16 +201,23 @@ class References:
         return self._resolve(ref) if target is None else target
 
     def follow(self, schema: JsonSchema) -> JsonSchema:
-        """Return the schema with its reference resolved; its own keywords override the target's."""
+        """Return the schema with its reference resolved.
+
+        Its own keywords override those of the target, except that descriptions are combined.
+        """
         seen: set[str] = set()
         while "$ref" in schema:
             ref = str(schema["$ref"])
             if ref in seen:
                 raise UserValueError(f"the reference {ref!r} points to itself")
             seen.add(ref)
-            schema = {**self.target(ref), **{k: v for k, v in schema.items() if k != "$ref"}}
-            if self.target(ref).get("$ref") is not None:
-                schema["$ref"] = self.target(ref)["$ref"]
+            target = self.target(ref)
+            description = merge_descriptions(schema.get("description"), target.get("description"))
+            schema = {**target, **{k: v for k, v in schema.items() if k != "$ref"}}
+            if description is not None:
+                schema["description"] = description
+            if target.get("$ref") is not None:
+                schema["$ref"] = target["$ref"]
         return schema
 
     def name(self, ref: str) -> str:
@@ -242,7 +273,8 @@ class References:
                     raise UserValueError(
                         f"the target of the reference {ref!r} does not exist in the schema"
                     )
-                if isinstance(node, dict) and "$id" in node:
+                # A map of definitions or properties can have a member named `$id`.
+                if isinstance(node, dict) and isinstance(cast("JsonSchema", node).get("$id"), str):
                     raise UserValueError(
                         f"the reference {ref!r} points into a schema with its own $id"
                     )

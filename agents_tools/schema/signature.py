@@ -12,7 +12,13 @@ from inspect import Parameter
 from typing import Any
 
 from agents_tools.errors import UserTypeError
-from agents_tools.schema.callables import EMPTY, implementation, raw_annotations
+from agents_tools.schema.callables import (
+    EMPTY,
+    class_names,
+    closure_names,
+    implementation,
+    raw_annotations,
+)
 
 __all__ = [
     "EMPTY",
@@ -21,6 +27,7 @@ __all__ = [
     "describe_annotation",
     "is_context_annotation",
     "place_of",
+    "positional_parameters",
     "read_parameters",
     "return_annotation",
 ]
@@ -69,7 +76,11 @@ def place_of(func: Callable[..., Any], tool: str) -> SourceLocation:
 
 
 def read_parameters(
-    func: Callable[..., Any], place: SourceLocation, *, local_names: Names, skip: int
+    func: Callable[..., Any],
+    place: SourceLocation,
+    *,
+    local_names: Names,
+    skip: int,
 ) -> list[Param]:
     """Return the parameters of a callable with resolved annotations.
 
@@ -122,6 +133,80 @@ def read_signature(func: Callable[..., Any], place: SourceLocation) -> inspect.S
         ) from error
 
 
+def positional_parameters(
+    func: Callable[..., Any], params: Sequence[Param], place: SourceLocation
+) -> list[Param]:
+    """Return the parameters that a call passes by position; the others are passed by name.
+
+    A function gets by position only what it does not accept by name. Wrappers get by position all
+    that they accept so, as direct callers pass it: some, such as those of
+    `functools.singledispatch`, do not accept names.
+
+    Raises:
+        UserError: A wrapper accepts a parameter neither by position nor by name.
+    """
+    by_position = [param for param in params if param.kind in _POSITIONAL]
+    wrappers = list(_wrapper_signatures(func))
+    if any(param.kind is Parameter.VAR_POSITIONAL for param in params) or (
+        wrappers and all(_accepts_positional(wrapper, len(by_position)) for wrapper in wrappers)
+    ):
+        chosen = by_position
+    else:
+        chosen = [p for p in by_position if p.kind is not Parameter.POSITIONAL_OR_KEYWORD]
+    for param in params:
+        by_name = param not in chosen and param.kind is not Parameter.VAR_KEYWORD
+        if by_name and not all(_accepts_name(wrapper, param.name) for wrapper in wrappers):
+            raise place.refuse(
+                f"parameter {param.name!r} cannot be passed, because a decorator replaced the "
+                "function by a wrapper that does not accept it.",
+                "Let the wrapper accept *args and **kwargs.",
+            )
+    return chosen
+
+
+_POSITIONAL = {
+    Parameter.POSITIONAL_ONLY,
+    Parameter.POSITIONAL_OR_KEYWORD,
+    Parameter.VAR_POSITIONAL,
+}
+
+
+def _wrapper_signatures(func: Any) -> Iterator[inspect.Signature]:
+    """Yield the signatures of the wrappers around a function, as they are written."""
+    for _ in range(100):  # a wrapper can refer to itself
+        if isinstance(func, types.MethodType):
+            func = func.__func__
+        wrapped = getattr(func, "__dict__", {}).get("__wrapped__")
+        if wrapped is None:
+            return
+        try:
+            yield inspect.signature(func, follow_wrapped=False)
+        except (TypeError, ValueError):  # written in C, such as `functools.lru_cache`
+            yield inspect.Signature(_ANYTHING)
+        func = wrapped
+
+
+_ANYTHING = [
+    Parameter("args", Parameter.VAR_POSITIONAL),
+    Parameter("kwargs", Parameter.VAR_KEYWORD),
+]
+
+
+def _accepts_positional(wrapper: inspect.Signature, count: int) -> bool:
+    kinds = [parameter.kind for parameter in wrapper.parameters.values()]
+    named = sum(kind in _POSITIONAL for kind in kinds)
+    return Parameter.VAR_POSITIONAL in kinds or named >= count
+
+
+def _accepts_name(wrapper: inspect.Signature, name: str) -> bool:
+    by_name = {Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY}
+    return any(
+        parameter.kind is Parameter.VAR_KEYWORD
+        or (parameter.name == name and parameter.kind in by_name)
+        for parameter in wrapper.parameters.values()
+    )
+
+
 def return_annotation(func: Callable[..., Any], *, local_names: Names | None = None) -> Any:
     """Return the return annotation, or `EMPTY` if there is none or it cannot be resolved."""
     target = implementation(func)
@@ -151,14 +236,18 @@ def describe_annotation(annotation: Any) -> str:
 
 
 class _Resolver:
-    """Resolves annotations one by one, so that an error affects only one of them."""
+    """Resolves annotations one by one, so that an error affects only one of them.
+
+    A name is looked up in the closure and the scopes where the function was defined, in its class,
+    and in its module.
+    """
 
     def __init__(self, func: Callable[..., Any], local_names: Names) -> None:
         target = implementation(func)
         self._globals: dict[str, Any] = getattr(target, "__globals__", None) or vars(
             sys.modules.get(getattr(target, "__module__", None) or "", types)
         )
-        self._locals = dict(local_names)
+        self._locals = {**class_names(func), **closure_names(func), **local_names}
         for parameter in getattr(target, "__type_params__", ()):
             self._locals.setdefault(parameter.__name__, parameter)
 
@@ -180,11 +269,7 @@ def _expand(parameter: Parameter, annotation: Any, place: SourceLocation) -> Ite
         yield from _typed_dict_parameters(typing.get_args(annotation)[0], parameter.name, place)
         return
     if parameter.kind is Parameter.VAR_POSITIONAL and _is_unpack(annotation):
-        raise place.refuse(
-            f"*{parameter.name} is annotated {describe_annotation(annotation)}, a tuple of "
-            "different types, which JSON Schema cannot describe as one parameter.",
-            "Annotate it with a single type for all items.",
-        )
+        annotation = _item_type(annotation, parameter.name, place)
     yield Param(
         name=parameter.name,
         kind=parameter.kind,
@@ -194,10 +279,27 @@ def _expand(parameter: Parameter, annotation: Any, place: SourceLocation) -> Ite
 
 
 def _is_unpack(annotation: Any) -> bool:
+    """Return whether an annotation is `Unpack[...]`, or `*tuple[...]`."""
+    if getattr(annotation, "__unpacked__", False) is True:
+        return True
     origin = typing.get_origin(annotation)
     return origin is not None and getattr(origin, "__name__", getattr(origin, "_name", "")) == (
         "Unpack"
     )
+
+
+def _item_type(annotation: Any, name: str, place: SourceLocation) -> Any:
+    """Return the type of every item of `*args: *tuple[T, ...]`."""
+    inner = annotation if typing.get_origin(annotation) is tuple else typing.get_args(annotation)[0]
+    match typing.get_args(inner):
+        case (item, end) if end is Ellipsis:
+            return item
+        case _:
+            raise place.refuse(
+                f"*{name} is annotated {describe_annotation(annotation)}, a tuple of "
+                "different types, which JSON Schema cannot describe as one parameter.",
+                "Annotate it with a single type for all items.",
+            )
 
 
 def _typed_dict_parameters(typed_dict: Any, name: str, place: SourceLocation) -> Iterator[Param]:
@@ -254,10 +356,33 @@ LEFT_OUT: Any = _OmittedParameter()
 
 
 def is_context_annotation(annotation: Any) -> bool:
-    """Return whether a parameter with this annotation receives the context of the call."""
-    while (origin := typing.get_origin(annotation)) is not None:
+    """Return whether a parameter with this annotation receives the context of the call.
+
+    The annotation is a class of contexts, or an alias, a `NewType` or a type variable for one.
+    """
+    for _ in range(100):  # an alias can refer to itself
+        origin = typing.get_origin(annotation)
         if origin in {typing.Union, types.UnionType}:
             arms = [arm for arm in typing.get_args(annotation) if arm is not types.NoneType]
             return bool(arms) and all(map(is_context_annotation, arms))
-        annotation = typing.get_args(annotation)[0] if origin is typing.Annotated else origin
-    return isinstance(annotation, type) and getattr(annotation, "is_run_context", False) is True
+        if origin is typing.Annotated:
+            annotation = typing.get_args(annotation)[0]
+        elif origin is not None:
+            annotation = origin
+        elif isinstance(annotation, type):
+            return getattr(annotation, "is_run_context", False) is True
+        else:
+            annotation = _meaning(annotation)
+    return False
+
+
+def _meaning(annotation: Any) -> Any:
+    """Return the type behind an alias (`type X = ...`), a `NewType` or a bound type variable."""
+    name = _MEANINGS.get(type(annotation).__name__)
+    try:
+        return None if name is None else getattr(annotation, name, None)
+    except NameError:  # the value of an alias is evaluated at this access
+        return None
+
+
+_MEANINGS = {"TypeAliasType": "__value__", "NewType": "__supertype__", "TypeVar": "__bound__"}

@@ -23,10 +23,11 @@ The dialect of OpenAI (`ensure_strict_json_schema`) handles each keyword as foll
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import Any, NoReturn, cast
 
-from agents_tools.errors import UserValueError
+from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.schema.references import (
     ANNOTATIONS,
     MAX_DEPTH,
@@ -35,11 +36,10 @@ from agents_tools.schema.references import (
     References,
     accepts_null,
     check_limits,
+    equal_json,
+    merge_descriptions,
     schema_errors,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = [
     "ANTHROPIC_STRICT",
@@ -146,16 +146,15 @@ def ensure_strict_json_schema(schema: Mapping[str, Any]) -> JsonSchema:
 
 def to_strict(schema: Mapping[str, Any], dialect: StrictDialect) -> tuple[JsonSchema, bool]:
     """Return a schema in a dialect, and whether optional properties became nullable."""
+    if not isinstance(schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UserTypeError(
+            f"The JSON Schema of an object is expected as a dictionary, got a "
+            f"{type(schema).__name__}. Pass a dictionary such as "
+            '{"type": "object", "properties": {...}}.'
+        )
     conversion = _StrictConverter(References(schema), dialect)
     with schema_errors():
         return conversion.convert_root(cast("JsonSchema", schema)), conversion.added_null
-
-
-def merge_descriptions(outer: str | None, inner: str | None) -> str | None:
-    """Return the combined descriptions of a value, the inner one first."""
-    if not outer or not inner or inner in outer:
-        return outer or inner
-    return inner if outer in inner else f"{outer}\n{inner}"
 
 
 def append_notes(description: str | None, notes: list[str]) -> str | None:
@@ -229,6 +228,16 @@ _UNMERGEABLE = frozenset(
 
 _ANCHORS = frozenset({"$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef"})
 
+_KEYWORD_TYPES = {
+    "properties": dict,
+    "required": list,
+    "enum": list,
+    "allOf": list,
+    "anyOf": list,
+    "oneOf": list,
+    "prefixItems": list,
+}
+
 _EMPTY: JsonSchema = {"type": "object", "properties": {}}
 
 _LOOKAROUND = re.compile(r"\(\?[=!<]|\\[1-9]|\(\?P[=>]")
@@ -289,6 +298,12 @@ class _StrictConverter:
             self.refuse(path, "expands without end", "refer to shared parts without a description")
         if schema.keys() & _ANCHORS or (path != "#" and "$id" in schema):
             self.refuse(path, "has its own $id or anchor", "use plain $defs and $ref")
+        for key, kind in _KEYWORD_TYPES.items():
+            if key in schema and not isinstance(schema[key], kind):
+                expected = "an array" if kind is list else "an object"
+                self.refuse(
+                    path, f"has {key!r} with a value that is not {expected}", "correct the schema"
+                )
         node = schema
         if "$ref" in node:
             rest = {k: v for k, v in node.items() if k not in {"$ref", "$defs", "definitions"}}
@@ -317,11 +332,8 @@ class _StrictConverter:
 
     def merge(self, one: JsonSchema, other: JsonSchema, path: str) -> JsonSchema:
         """Merge two schemas of the same value; raise an error if this would lose a constraint."""
-        for this, that in ((one, other), (other, one)):
-            if this.keys() & _UNMERGEABLE and that.keys() & (
-                _UNMERGEABLE | {"properties", "items"}
-            ):
-                self.refuse(path, "has an allOf that cannot be merged", "write one schema")
+        if not (_can_merge(one, other) and _can_merge(other, one)):
+            self.refuse(path, "has an allOf that cannot be merged", "write one schema")
         out = dict(one)
         for key, value in other.items():
             if key == "description":
@@ -330,12 +342,13 @@ class _StrictConverter:
                 out[key] = [*out.get(key, ()), *(n for n in value if n not in out.get(key, ()))]
             elif key == "properties":
                 declared: JsonSchema = out.get(key, {})
-                if any(declared[name] != value[name] for name in declared.keys() & value.keys()):
+                shared = declared.keys() & value.keys()
+                if not all(equal_json(declared[name], value[name]) for name in shared):
                     self.refuse(path, "declares a property twice (allOf)", "declare it once")
                 out[key] = {**declared, **value}
             elif key not in out:
                 out[key] = value
-            elif key not in ANNOTATIONS and out[key] != value:
+            elif key not in ANNOTATIONS and not equal_json(out[key], value):
                 self.refuse(path, f"has {key!r} twice (allOf)", "write one schema")
         return out
 
@@ -419,7 +432,8 @@ class _StrictConverter:
         values: list[Any] = [flat["const"]] if "const" in flat else list(flat["enum"])
         if any(isinstance(value, (dict, list)) for value in values):
             self.refuse(path, "lists objects or arrays as its values", "name them by strings")
-        if "const" in flat and "enum" in flat and flat["const"] not in flat["enum"]:
+        listed: list[Any] = flat.get("enum", values)
+        if "const" in flat and not any(equal_json(flat["const"], value) for value in listed):
             self.refuse(path, "has no possible value", "make const and enum agree")
         self.enum_values += len(values)
         self.characters += sum(len(value) for value in values if isinstance(value, str))
@@ -539,6 +553,18 @@ class _StrictConverter:
             f"{self.dialect.name}'s strict mode cannot express {subject} {problem}. "
             f"{remedy[0].upper()}{remedy[1:]}, or turn strict mode off for the tool."
         )
+
+
+def _can_merge(one: JsonSchema, other: JsonSchema) -> bool:
+    """Return whether the keywords of one schema mean the same next to those of another."""
+    own = one.keys() & _UNMERGEABLE
+    if not own:
+        return True
+    if own == {"additionalProperties"} and one["additionalProperties"] is False:
+        if other.keys() & (_UNMERGEABLE - own):
+            return False
+        return other.get("properties", {}).keys() <= one.get("properties", {}).keys()
+    return not other.keys() & (_UNMERGEABLE | {"properties", "items"})
 
 
 def _types_of_values(values: list[Any]) -> list[str]:

@@ -13,28 +13,42 @@ import collections.abc
 import threading
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any, Literal
 
 from agents_tools.schema.callables import EMPTY
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
 
 __all__ = [
     "NoSchemaError",
     "TypeSchema",
     "constrained",
+    "imports_objects",
     "joint_json_schemas",
     "leaf_of",
-    "no_keys",
-    "null_means",
+    "object_schema_of",
+    "quiet_generator",
+    "root_leaf_of",
 ]
 
 Schema = dict[str, Any]
-KeyCounter = Callable[[Any], int]
+_Finishers = dict[str, "Callable[[Schema], Schema]"]
 
 
 class NoSchemaError(Exception):
-    """An annotation cannot be described; the message says why."""
+    """An annotation cannot be described; the message says why.
+
+    Args:
+        message: The reason.
+        remedy: What to do, if that is special to the reason.
+    """
+
+    def __init__(self, message: str, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.remedy = remedy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,31 +56,21 @@ class TypeSchema:
     """What an annotation means for a value that arrives as JSON.
 
     Attributes:
-        core: The validator's schema, with the acceptance rules applied.
-        fast: A schema that accepts less than `core`, with the same results and sooner: what is
-            written just as the JSON Schema says. It passes over unknown keys.
+        core: The schema of the validator, with the acceptance rules applied.
         definitions: Schemas that `core` refers to.
-        fast_definitions: Schemas that `fast` refers to.
-        json: The JSON Schema; it may point into `defs`.
-        defs: The named schemas behind `json`, by name.
-        admits_null: Whether the type itself accepts `null`.
-        count_keys: How many object keys a validated value was made from; `None` when that
-            cannot be told from the value.
-        adapter: The pydantic adapter behind it; `None` for what needs none.
-        deep: Whether a value may nest without the type saying how deeply.
-        prebuilt: Whether a class inside has a validator of its own that knows no rules.
+        json: The JSON Schema; it can refer to `defs`.
+        defs: The named schemas of `json`, by name.
+        adapter: The pydantic adapter; `None` if the type needs none.
+        own_rules: Whether the type has a pydantic model, or states that it is strict.
+        prebuilt: Whether a class in the type has a validator of its own without the rules.
     """
 
     core: Schema
-    fast: Schema
     json: Schema
     definitions: tuple[Schema, ...] = ()
-    fast_definitions: tuple[Schema, ...] = ()
     defs: Schema
-    admits_null: bool = False
-    count_keys: KeyCounter | None
     adapter: Any = None
-    deep: bool = False
+    own_rules: bool = False
     prebuilt: bool = False
 
 
@@ -93,6 +97,30 @@ def leaf_of(annotation: Any) -> TypeSchema:
     return leaf
 
 
+def root_leaf_of(annotation: Any) -> TypeSchema:
+    """Describe a type whose fields are the arguments of a tool.
+
+    The acceptance rules also apply to its own fields if it is a pydantic model.
+
+    Raises:
+        NoSchemaError: It has no JSON form.
+    """
+    return _described_by_pydantic(annotation, is_root=True)
+
+
+def object_schema_of(leaf: TypeSchema) -> Schema:
+    """Return the JSON Schema of a type whose fields are the arguments of a tool."""
+    schema: Schema = {**leaf.json, **({"$defs": leaf.defs} if leaf.defs else {})}
+    if list(schema) not in (["$ref", "$defs"], ["$ref"]):
+        return schema
+    key = schema["$ref"].removeprefix("#/$defs/")
+    definitions = dict(schema["$defs"])
+    root = definitions[key]
+    if f"'#/$defs/{key}'" not in repr(definitions):  # else the type is recursive and needs both
+        del definitions[key]
+    return {**root, **({"$defs": definitions} if definitions else {})}
+
+
 def constrained(annotation: Any, metadata: Iterable[Any]) -> TypeSchema | None:
     """Describe a number or a string with bounds, or `None` when something else is asked for."""
     if not any(annotation is known for known in _PLAIN_CORE):
@@ -108,8 +136,9 @@ def constrained(annotation: Any, metadata: Iterable[Any]) -> TypeSchema | None:
             if type(value) not in {int, float}:
                 return None
             core[name] = value
-            json[_JSON_BOUNDS[name]] = value
-    return replace(base, core=_EXACT.apply(core), fast=_FAST.apply(core), json=json)
+            if isfinite(value):  # JSON has no infinity, and most infinite bounds exclude nothing
+                json[_JSON_BOUNDS[name]] = value
+    return replace(base, core=_apply(core), json=json)
 
 
 def joint_json_schemas(leaves: list[TypeSchema]) -> tuple[list[Schema], Schema]:
@@ -121,7 +150,7 @@ def joint_json_schemas(leaves: list[TypeSchema]) -> tuple[list[Schema], Schema]:
         for index, leaf in enumerate(leaves)
         if leaf.adapter is not None
     ]
-    found, root = TypeAdapter.json_schemas(inputs, schema_generator=_quiet_generator())
+    found, root = TypeAdapter.json_schemas(inputs, schema_generator=quiet_generator())
     schemas = [
         found[index, "validation"] if leaf.adapter is not None else leaf.json
         for index, leaf in enumerate(leaves)
@@ -130,11 +159,6 @@ def joint_json_schemas(leaves: list[TypeSchema]) -> tuple[list[Schema], Schema]:
 
 
 # --- the scalars, and what is composed of them without asking pydantic
-
-
-def no_keys(_: Any) -> int:
-    """Return 0, the number of unknown keys in a value that has none."""
-    return 0
 
 
 JSON_VALUE = "agents-tools:json"
@@ -160,35 +184,6 @@ _JSON_DEFINITION: Schema = {
 }
 
 
-def _number(kind: str, first: Schema, lax: Schema, source: Schema) -> Schema:
-    """Accept `first` as it is, and what `source` accepts when `lax` can read it."""
-    return {
-        "type": "union",
-        "mode": "left_to_right",
-        "custom_error_type": f"{kind}_type",
-        "choices": [first, {"type": "chain", "steps": [source, lax]}],
-    }
-
-
-_STRING_OR_FLOAT: Schema = {
-    "type": "union",
-    "mode": "left_to_right",
-    "choices": [{"type": "float", "strict": True}, {"type": "str", "strict": True}],
-}
-_INT = _number("int", _STRICT_INT, {"type": "int"}, _STRING_OR_FLOAT)
-_FLOAT = _number(
-    "float",
-    _STRICT_FLOAT,
-    {"type": "float", "allow_inf_nan": False},
-    {"type": "str", "strict": True},
-)
-_BOOL = _number(
-    "bool",
-    _STRICT_BOOL,
-    {"type": "bool"},
-    {"type": "literal", "expected": ["true", "false", "True", "False"]},
-)
-_RULED: dict[str, Schema] = {"int": _INT, "float": _FLOAT, "bool": _BOOL}
 _STRICT: dict[str, Schema] = {"int": _STRICT_INT, "float": _STRICT_FLOAT, "bool": _STRICT_BOOL}
 _PLAIN_CORE: dict[Any, Schema] = {
     int: {"type": "int"},
@@ -206,35 +201,17 @@ _JSON_BOUNDS = {
 }
 
 
-def _scalar(
-    core: Schema, json: Schema, *, fast: Schema | None = None, admits_null: bool = False
-) -> TypeSchema:
-    return TypeSchema(
-        core=core,
-        fast=fast or core,
-        json=json,
-        defs={},
-        admits_null=admits_null,
-        count_keys=no_keys,
-    )
+def _scalar(core: Schema, json: Schema) -> TypeSchema:
+    return TypeSchema(core=core, json=json, defs={})
 
 
-_ANYTHING = TypeSchema(
-    core=_JSON_REF,
-    fast=_JSON_REF,
-    definitions=(_JSON_DEFINITION,),
-    fast_definitions=(_JSON_DEFINITION,),
-    json={},
-    defs={},
-    admits_null=True,
-    count_keys=None,
-)
+_ANYTHING = TypeSchema(core=_JSON_REF, definitions=(_JSON_DEFINITION,), json={}, defs={})
 _SCALARS: dict[Any, TypeSchema] = {
     str: _scalar({"type": "str"}, {"type": "string"}),
-    int: _scalar(_INT, {"type": "integer"}, fast=_STRICT_INT),
-    float: _scalar(_FLOAT, {"type": "number"}, fast=_STRICT_FLOAT),
-    bool: _scalar(_BOOL, {"type": "boolean"}, fast=_STRICT_BOOL),
-    types.NoneType: _scalar({"type": "none"}, {"type": "null"}, admits_null=True),
+    int: _scalar(_STRICT_INT, {"type": "integer"}),
+    float: _scalar(_STRICT_FLOAT, {"type": "number"}),
+    bool: _scalar(_STRICT_BOOL, {"type": "boolean"}),
+    types.NoneType: _scalar({"type": "none"}, {"type": "null"}),
     object: _ANYTHING,
     Any: _ANYTHING,
     EMPTY: _ANYTHING,
@@ -296,14 +273,10 @@ def _plain(annotation: Any) -> TypeSchema | None:
 
 
 def _list_leaf(item: TypeSchema, *, bare: bool) -> TypeSchema:
-    count = item.count_keys
     return replace(
         item,
         core={"type": "list", "items_schema": item.core},
-        fast={"type": "list", "items_schema": item.fast},
         json={"type": "array", "items": {} if bare else dict(item.json)},
-        admits_null=False,
-        count_keys=count if count is no_keys or count is None else _sum_of(count),
     )
 
 
@@ -311,10 +284,7 @@ def _dict_leaf(item: TypeSchema) -> TypeSchema:
     return replace(
         item,
         core={"type": "dict", "keys_schema": {"type": "str"}, "values_schema": item.core},
-        fast={"type": "dict", "keys_schema": {"type": "str"}, "values_schema": item.fast},
         json={"type": "object", "additionalProperties": dict(item.json) or True},
-        admits_null=False,
-        count_keys=len if item.count_keys is no_keys else None,
     )
 
 
@@ -323,14 +293,10 @@ def _optional_leaf(arguments: tuple[Any, ...]) -> TypeSchema | None:
     item = _plain(others[0]) if len(others) == 1 else None
     if item is None:
         return None
-    count = item.count_keys
     return replace(
         item,
         core={"type": "nullable", "schema": item.core},
-        fast={"type": "nullable", "schema": item.fast},
         json={"anyOf": [dict(item.json), {"type": "null"}]},
-        admits_null=True,
-        count_keys=count if count is no_keys or count is None else _unless_none(count),
     )
 
 
@@ -362,16 +328,27 @@ def _bounds(item: Any) -> dict[str, Any] | None:
 _BUILDING = threading.RLock()
 
 
-def _described_by_pydantic(annotation: Any) -> TypeSchema:
+def _described_by_pydantic(annotation: Any, *, is_root: bool = False) -> TypeSchema:
     import warnings
 
     # The filter of warnings is one for the process; the lock keeps two builds apart.
     with _BUILDING, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return _leaf_from_pydantic(annotation)
+            return _leaf_from_pydantic(annotation, is_root=is_root)
+        except NoSchemaError:
+            raise
+        except ImportError as error:
+            raise _missing_package(error) from error
         except (Exception, RecursionError) as error:
             raise NoSchemaError(_reason(error)) from error
+
+
+def _missing_package(error: ImportError) -> NoSchemaError:
+    """Return the error for a type whose package is not installed: `EmailStr`, or a network type."""
+    reason, _, remedy = str(error).partition(", run ")
+    remedy = remedy.strip("`")
+    return NoSchemaError(reason, f"Install the package: {remedy}." if remedy else None)
 
 
 _FOREIGN = ("pydantic", "core_schema", "core schema", "arbitrary_types_allowed", "JsonSchema")
@@ -385,35 +362,34 @@ def _reason(error: BaseException) -> str:
     return first.removesuffix(".") or type(error).__name__
 
 
-def _leaf_from_pydantic(annotation: Any) -> TypeSchema:
+def _leaf_from_pydantic(annotation: Any, *, is_root: bool) -> TypeSchema:
     from pydantic import TypeAdapter
-    from pydantic_core import SchemaValidator
 
     adapter: TypeAdapter[Any] = TypeAdapter(annotation)
-    found, root = TypeAdapter.json_schemas(
-        [(0, "validation", adapter)], schema_generator=_quiet_generator()
-    )
+    generator = quiet_generator()
+    if is_root:  # the tool reads the JSON text itself, so its bytes are those of pydantic
+        generator = type("RootGenerator", (generator,), {"models": 1})
+    found, root = TypeAdapter.json_schemas([(0, "validation", adapter)], schema_generator=generator)
     described: Any = adapter.core_schema
     if described["type"] in _NEVER_JSON:
         raise NoSchemaError("no JSON value is one")
-    core, definitions = _EXACT.whole(described, annotation)
-    fast, fast_definitions = _FAST.whole(described, annotation)
-    whole: Any = core
-    if definitions:
-        whole = {"type": "definitions", "schema": core, "definitions": definitions}
     nodes = list(_nodes(described))
+    if imports_objects(described):
+        raise NoSchemaError(
+            "it has an `ImportString`, with which a model could import any object, such as "
+            "`os.system`",
+            "Use a `Literal` or an enum of the allowed names, and import the object in the tool.",
+        )
+    core, definitions = _with_rules(described, annotation, is_root=is_root)
     return TypeSchema(
         core=core,
-        fast=fast,
         definitions=tuple(definitions),
-        fast_definitions=tuple(fast_definitions),
         json=found[0, "validation"],
         defs=root.get("$defs", {}),
-        admits_null=_accepts_null(SchemaValidator(whole)),
-        count_keys=_key_counter(described),
         adapter=adapter,
-        deep=any(map(_is_open, nodes)),
-        prebuilt=any(
+        own_rules=any(node["type"] == "model" or node.get("strict") for node in nodes),
+        prebuilt=is_root
+        or any(
             node["type"] == "dataclass" and "__pydantic_validator__" in vars(node["cls"])
             for node in nodes
         ),
@@ -427,44 +403,45 @@ def _nodes(value: Any) -> Iterator[Schema]:
     """Walk a core schema: the schema itself and everything inside it."""
     if isinstance(value, dict):
         mapping = typing.cast("Schema", value)
-        if isinstance(mapping.get("type"), str):
+        is_schema = isinstance(mapping.get("type"), str)  # else it has one schema for each field
+        if is_schema:
             yield mapping
         for name, item in mapping.items():
-            if name not in _NOT_SCHEMAS or name == "config":
+            if not is_schema or name not in _NOT_SCHEMAS or name == "config":
                 yield from _nodes(item)
     elif isinstance(value, (list, tuple)):
         for item in typing.cast("list[Any]", value):
             yield from _nodes(item)
 
 
-def _is_open(schema: Schema) -> bool:
-    """Return whether values of a schema may hold anything, nested to any depth."""
-    config: Schema = schema.get("config") or {}
-    if "allow" in {config.get("extra_fields_behavior"), schema.get("extra_behavior")}:
-        return True
-    kind = schema["type"]
-    if kind == "list":
-        return "items_schema" not in schema
-    return kind in {"any", "definition-ref", "generator"} or (
-        kind == "dict" and "values_schema" not in schema
-    )
+def imports_objects(core_schema: Any) -> bool:
+    """Return whether a type has an `ImportString`, which imports whatever its text names."""
+    return any(map(_is_import, _nodes(core_schema)))
 
 
-def _accepts_null(validator: Any) -> bool:
-    try:
-        validator.validate_json("null")
-    except Exception:  # noqa: BLE001 - a validator of the user's may raise anything
+def _is_import(schema: Schema) -> bool:
+    called: Any = schema.get("function")
+    if not isinstance(called, dict):
         return False
-    return True
+    function: Any = typing.cast("Schema", called).get("function")
+    module: Any = getattr(function, "__module__", "")
+    return getattr(function, "__name__", "") == "import_string" and module.startswith("pydantic.")
 
 
-def _quiet_generator() -> Any:
+def quiet_generator() -> Any:
+    """Return the class that generates JSON Schemas, as pydantic does with a few exceptions.
+
+    It omits what JSON cannot express without a warning, and describes flags and bytes by the values
+    that are accepted.
+    """
     global _generator  # noqa: PLW0603 - the class exists once pydantic is loaded
     if _generator is None:
         from pydantic.json_schema import GenerateJsonSchema
 
         class QuietGenerator(GenerateJsonSchema):
             """Leaves a default that is no JSON out of the schema without a warning."""
+
+            models = 0  # the number of models around the current schema
 
             ignored_warning_kinds = {  # noqa: RUF012 - the name and form are pydantic's
                 "skipped-choice",
@@ -474,7 +451,26 @@ def _quiet_generator() -> Any:
 
             def field_is_present(self, field: Any) -> bool:
                 """Leave out a field of a dataclass that its constructor does not take."""
-                return field.get("init") is not False and super().field_is_present(field)
+                is_argument = self.mode != "validation" or field.get("init") is not False
+                return is_argument and super().field_is_present(field)
+
+            def enum_schema(self, schema: Any) -> dict[str, Any]:
+                """Describe the combinations of flags, which are values too."""
+                return _flag_json(schema) if _flag_mask(schema) else super().enum_schema(schema)
+
+            def bytes_schema(self, schema: Any) -> dict[str, Any]:
+                """Describe bytes as base64, except in models, which have their own rules."""
+                if self.mode != "validation" or self.models:
+                    return super().bytes_schema(schema)
+                return _base64_json(schema)
+
+            def model_schema(self, schema: Any) -> dict[str, Any]:
+                """Describe a model."""
+                self.models += 1
+                try:
+                    return super().model_schema(schema)
+                finally:
+                    self.models -= 1
 
         _generator = QuietGenerator
     return _generator
@@ -498,103 +494,105 @@ _NOT_SCHEMAS = frozenset(
 )
 
 
-class _TypeRules:
-    """Lays the acceptance rules over core schemas, down to everything but pydantic models.
+def _with_rules(schema: Schema, annotation: Any, *, is_root: bool) -> tuple[Schema, list[Schema]]:
+    """Return the core schema of an annotation with the acceptance rules, and its definitions.
 
     Args:
-        fast: Whether only what is written just as the JSON Schema says is accepted, and unknown
-            keys are passed over.
+        schema: The core schema from pydantic.
+        annotation: The annotation.
+        is_root: Whether the rules also apply to the fields of the outermost pydantic model.
     """
-
-    def __init__(self, *, fast: bool) -> None:
-        self._fast = fast
-        self._finishers: dict[str, Callable[[Schema], Schema]] = {
-            "list": _with_items("items_schema"),
-            "set": _with_items("items_schema"),
-            "frozenset": _with_items("items_schema"),
-            "dict": _with_items("values_schema"),
-            "generator": _as_list,
-        }
-        if not fast:
-            self._finishers |= {
-                "typed-dict": _closed,
-                "dataclass": _closed_dataclass,
-                "default": _default_for_null,
-            }
-
-    def whole(self, schema: Schema, annotation: Any) -> tuple[Schema, list[Schema]]:
-        """Apply the rules to what pydantic gave for an annotation; definitions come apart."""
-        definitions: list[Schema] = []
-        if schema["type"] == "definitions":
-            # A union chooses among the definitions by the exact rules too.
-            rules = _EXACT if any(map(_chooses, _nodes(schema))) else self
-            definitions = [rules.apply(item) for item in schema["definitions"]]
-            schema = schema["schema"]
-        if schema["type"] == "default" and schema.get("on_error", "raise") == "raise":
-            schema = schema["schema"]  # what reads the arguments knows the default
-        core = _without_ref(self.apply(schema))
-        if typing.get_origin(annotation) in {collections.abc.Iterator, collections.abc.Generator}:
-            after = {"type": "no-info", "function": iter}
-            core = {"type": "function-after", "function": after, "schema": core}
-        if _mentions_json(core) or any(map(_mentions_json, definitions)):
-            definitions.append(_JSON_DEFINITION)
-        return core, definitions
-
-    def apply(self, schema: Schema) -> Schema:
-        """Apply the rules to one schema and what is inside it."""
-        kind = schema["type"]
-        if kind == "model":
-            return schema
-        if kind in _RULED:
-            return self._number(schema)
-        if kind in {"any", "object"}:
-            return _JSON_REF
-        if kind == "literal":
-            return _literal(schema)
-        # Where an arm that fails leaves the choice to another, a narrower one would change it.
-        part = _EXACT.part if _chooses(schema) else self.part
-        result = {
-            name: value if name in _NOT_SCHEMAS else part(value) for name, value in schema.items()
-        }
-        if kind == "enum":
-            return _enumeration(result)
-        if kind == "lax-or-strict" and _is_address(schema):
-            return {"type": "chain", "steps": [_STRING_OR_INT, _unnamed(result)]}
-        return self._finishers.get(kind, _same)(result)
-
-    def part(self, value: Any) -> Any:
-        """Apply the rules to whatever stands inside a schema."""
-        if isinstance(value, dict):
-            mapping = typing.cast("Schema", value)
-            if isinstance(mapping.get("type"), str):
-                return self.apply(mapping)
-            return {name: self.part(item) for name, item in mapping.items()}
-        if isinstance(value, list):
-            return [self.part(item) for item in typing.cast("list[Any]", value)]
-        if isinstance(value, tuple):
-            return tuple(self.part(item) for item in typing.cast("tuple[Any, ...]", value))
-        return value
-
-    def _number(self, schema: Schema) -> Schema:
-        kind = schema["type"]
-        if "strict" in schema:
-            return schema
-        bounds = {
-            name: value
-            for name, value in schema.items()
-            if name not in {"type", "metadata", "ref", "serialization", "allow_inf_nan"}
-        }
-        strict = {**_STRICT[kind], **bounds}
-        if self._fast:
-            return strict
-        return {"type": "chain", "steps": [_RULED[kind], strict]} if bounds else _RULED[kind]
+    finishers = _ROOT_FINISHERS if is_root else _FINISHERS
+    definitions: list[Schema] = []
+    if schema["type"] == "definitions":
+        definitions = [_apply(item, finishers) for item in schema["definitions"]]
+        schema = schema["schema"]
+    if schema["type"] == "default" and schema.get("on_error", "raise") == "raise":
+        schema = schema["schema"]  # the reader of the arguments knows the default
+    if is_root:
+        schema = _opened(schema, definitions)
+    core = _without_ref(_apply(schema, finishers))
+    if typing.get_origin(annotation) in {collections.abc.Iterator, collections.abc.Generator}:
+        after = {"type": "no-info", "function": iter}
+        core = {"type": "function-after", "function": after, "schema": core}
+    if _mentions_json(core) or any(map(_mentions_json, definitions)):
+        definitions.append(_JSON_DEFINITION)
+    return core, definitions
 
 
-def _chooses(schema: Schema) -> bool:
-    """Return whether a schema continues with something else where a schema inside it fails."""
-    if schema["type"] == "default":
-        return schema.get("on_error", "raise") != "raise"
-    return schema["type"] in {"union", "function-wrap"}
+def _opened(schema: Schema, definitions: list[Schema]) -> Schema:
+    """Return the schema of a root type whose outermost model is subject to the rules."""
+    if schema["type"] == "definition-ref":
+        target = next(one for one in definitions if one["ref"] == schema["schema_ref"])
+        return _opened(target, definitions)
+    if schema["type"] == "model":
+        fields: Schema = schema["schema"]
+        if fields["type"] == "model-fields" and "extras_schema" not in fields:
+            config: Schema = schema.get("config") or {}
+            is_open = "allow" in {config.get("extra_fields_behavior"), fields.get("extra_behavior")}
+            fields = fields if is_open else {**fields, "extra_behavior": "forbid"}
+        metadata: Schema = {**(schema.get("metadata") or {}), _OPEN: True}
+        return {**schema, "schema": fields, "metadata": metadata}
+    if schema["type"] in {"default", "function-after", "function-before", "function-wrap"}:
+        return {**schema, "schema": _opened(schema["schema"], definitions)}
+    return schema
+
+
+_OPEN = "agents_tools_open"
+_MARKED_STRICT = "agents_tools_strict"
+
+
+def _apply(schema: Schema, finishers: _Finishers | None = None) -> Schema:
+    """Return a core schema with the rules, down to pydantic models."""
+    finishers = _FINISHERS if finishers is None else finishers
+    kind = schema["type"]
+    metadata: Schema = schema.get("metadata") or {}
+    if kind == "model" and _OPEN not in metadata:
+        return schema
+    if kind in _STRICT:
+        return _number(schema)
+    if kind in {"any", "object"}:
+        return _JSON_REF
+    if kind == "literal":
+        return _literal(schema)
+    result = {
+        name: value if name in _NOT_SCHEMAS else _apply_inside(value, finishers)
+        for name, value in schema.items()
+    }
+    if kind == "enum":
+        return _enumeration(result)
+    if kind == "lax-or-strict" and _is_address(schema):
+        return {"type": "chain", "steps": [_STRING_OR_INT, _unnamed(result)]}
+    return finishers.get(kind, _same)(result)
+
+
+def _apply_inside(value: Any, finishers: _Finishers) -> Any:
+    """Apply the rules to a part of a core schema."""
+    if isinstance(value, dict):
+        mapping = typing.cast("Schema", value)
+        if isinstance(mapping.get("type"), str):
+            return _apply(mapping, finishers)
+        return {name: _apply_inside(item, finishers) for name, item in mapping.items()}
+    if isinstance(value, list):
+        return [_apply_inside(item, finishers) for item in typing.cast("list[Any]", value)]
+    if isinstance(value, tuple):
+        return tuple(
+            _apply_inside(item, finishers) for item in typing.cast("tuple[Any, ...]", value)
+        )
+    return value
+
+
+def _number(schema: Schema) -> Schema:
+    """Return a number or a boolean without conversions; an explicit `strict` is marked as such."""
+    if "strict" in schema:
+        metadata: Schema = {**(schema.get("metadata") or {}), _MARKED_STRICT: schema["strict"]}
+        return {**schema, "metadata": metadata}
+    bounds = {
+        name: value
+        for name, value in schema.items()
+        if name not in {"type", "metadata", "ref", "serialization", "allow_inf_nan"}
+    }
+    return {**_STRICT[schema["type"]], **bounds}
 
 
 _STRING_OR_INT: Schema = {
@@ -602,14 +600,6 @@ _STRING_OR_INT: Schema = {
     "mode": "left_to_right",
     "custom_error_type": "string_type",
     "choices": [{"type": "str", "strict": True}, _STRICT_INT],
-}
-_WHOLE: Schema = {
-    "type": "union",
-    "mode": "left_to_right",
-    "choices": [
-        _STRICT_INT,
-        {"type": "chain", "steps": [{"type": "float", "strict": True}, {"type": "int"}]},
-    ],
 }
 
 
@@ -645,6 +635,12 @@ def _enumeration(schema: Schema) -> Schema:
     """Keep booleans from members that are numbers, and numbers from members that are booleans."""
     if "missing" in schema:
         return schema
+    if mask := _flag_mask(schema):
+        guard: Schema = {**_STRICT_INT, "ge": 0, "le": mask}
+        if flags := _listed_flags(mask):
+            literal: Schema = {"type": "literal", "expected": flags}
+            guard = _one_of("enum", [{"type": "chain", "steps": [_STRICT_INT, literal]}], flags)
+        return _guarded(guard, schema)
     values = [member.value for member in schema["members"]]
     kinds = set(map(_kind, values))
     _check_kinds(kinds)
@@ -652,16 +648,60 @@ def _enumeration(schema: Schema) -> Schema:
         return schema
     choices: list[Schema] = []
     if kinds & {int, float}:
-        choices += [_WHOLE, {"type": "float", "strict": True}]
+        choices += [_STRICT_INT, {"type": "float", "strict": True}]
     if bool in kinds:
         choices.append(_STRICT_BOOL)
-    if kinds & {int, float, str}:
-        choices.append({"type": "str", "strict": True})
+    bases: tuple[type, ...] = schema["cls"].__mro__
+    if str in kinds or any("_missing_" in vars(one) and one.__module__ != "enum" for one in bases):
+        choices.append({"type": "str", "strict": True})  # `_missing_` can accept other values
     if types.NoneType in kinds:
         choices.append({"type": "none"})
-    guard = _one_of("enum", choices, values)
+    return _guarded(_one_of("enum", choices, values), schema)
+
+
+def _guarded(guard: Schema, schema: Schema) -> Schema:
+    """Return the schema of an enumeration that is used only for what another schema accepts."""
     chain: Schema = {"type": "chain", "steps": [guard, _unnamed(schema)]}
     return {**chain, "ref": schema["ref"]} if "ref" in schema else chain
+
+
+def _flag_mask(schema: Schema) -> int:
+    """Return the sum of all members of a flag; 0 for other enumerations."""
+    import enum
+
+    if not issubclass(schema["cls"], enum.Flag):
+        return 0
+    mask = 0
+    for member in schema["members"]:
+        mask |= member.value
+    return max(mask, 0)
+
+
+def _listed_flags(mask: int) -> list[int]:
+    """Return the combinations of flags if bounds do not describe them and they are few."""
+    bits = [1 << place for place in range(mask.bit_length()) if mask >> place & 1]
+    if mask.bit_length() == len(bits) or len(bits) > _MAX_LISTED_FLAGS:
+        return []
+    values = [0]
+    for bit in bits:
+        values += [value | bit for value in values]
+    return values
+
+
+_MAX_LISTED_FLAGS = 6
+
+
+def _flag_json(schema: Schema) -> Schema:
+    """Return the JSON Schema of a flag: any combination of its members."""
+    mask = _flag_mask(schema)
+    members = ", ".join(f"{member.value} = {member.name}" for member in schema["members"])
+    listed = _listed_flags(mask)
+    return {
+        "type": "integer",
+        **({"enum": listed} if listed else {"minimum": 0, "maximum": mask}),
+        "title": schema["cls"].__name__,
+        "description": f"A sum of flags: {members}.",  # pydantic prefers a docstring
+    }
 
 
 _JSON_KINDS: set[Any] = {int, float, bool, str, types.NoneType}
@@ -693,7 +733,7 @@ def _literal(schema: Schema) -> Schema:
     if kinds - _JSON_KINDS or (kinds == {str} and not members):
         return schema
     choices: list[Schema] = []
-    for kind, source in ((str, None), (int, _WHOLE), (bool, _STRICT_BOOL), (float, None)):
+    for kind, source in ((str, None), (int, _STRICT_INT), (bool, _STRICT_BOOL), (float, None)):
         own = [value for value in values if type(value) is kind]
         if own:
             literal: Schema = {"type": "literal", "expected": own}
@@ -748,38 +788,62 @@ def _as_list(schema: Schema) -> Schema:
     }
 
 
-def _default_for_null(schema: Schema) -> Schema:
-    """Let `null` mean the default of a field whose type does not accept it."""
-    inner = schema["schema"]
-    if inner["type"] in {"nullable", "none", "definition-ref"}:
-        return schema
-    make = schema.get("default_factory")
-    if make is None:
-        default = schema.get("default")
-        return {**schema, "schema": null_means(inner, lambda: default)}
-    if schema.get("default_factory_takes_data"):
-        return schema
-    return {**schema, "schema": null_means(inner, make)}
+def _tagged(schema: Schema) -> Schema:
+    """Name the tags of a discriminated union in the error, also if the tag is missing."""
+    name = schema["discriminator"]
+    if isinstance(name, str) and "custom_error_type" not in schema:
+        schema["custom_error_type"] = "agents_tools_tag"
+        schema["custom_error_message"] = "Input should be an object with {name} one of {tags}"
+        values = dict.fromkeys(getattr(tag, "value", tag) for tag in schema["choices"])
+        tags = ", ".join(map(repr, values))
+        schema["custom_error_context"] = {"name": repr(name), "tags": tags}
+    return schema
 
 
-def null_means(schema: Schema, make: Callable[[], Any]) -> Schema:
-    """Let `null` mean what `make` gives, where the schema itself does not accept it."""
-    return {
-        "type": "union",
-        "mode": "left_to_right",
-        "choices": [
-            schema,
-            {
-                "type": "function-after",
-                "function": {"type": "no-info", "function": lambda _: make()},  # pyright: ignore[reportUnknownLambdaType]
-                "schema": {"type": "none"},
-            },
-        ],
+def _base64(schema: Schema) -> Schema:
+    """Return the schema of bytes that arrive as base64: JSON has no other form of any bytes."""
+    from pydantic_core import PydanticCustomError
+
+    def decode(text: str) -> bytes:
+        import binascii
+
+        try:
+            digits = text.rstrip("=").translate({ord("-"): "+", ord("_"): "/"})
+            return binascii.a2b_base64(digits + "=" * (-len(digits) % 4), strict_mode=True)
+        except ValueError:
+            message = "Input should be bytes in base64"
+            raise PydanticCustomError("agents_tools_base64", message) from None
+
+    decoded: Schema = {
+        "type": "function-after",
+        "function": {"type": "no-info", "function": decode},
+        "schema": {"type": "str"},
     }
+    chain: Schema = {"type": "chain", "steps": [decoded, _unnamed(schema)]}
+    return {**chain, "ref": schema["ref"]} if "ref" in schema else chain
 
 
-_EXACT = _TypeRules(fast=False)
-_FAST = _TypeRules(fast=True)
+def _base64_json(schema: Schema) -> Schema:
+    """Return the JSON Schema of bytes in base64, whose lengths are those of its text."""
+    result: Schema = {"type": "string", "contentEncoding": "base64"}
+    if minimum := schema.get("min_length"):
+        result["minLength"] = -(-4 * minimum // 3)
+    if "max_length" in schema:
+        result["maxLength"] = -(-schema["max_length"] // 3) * 4
+    return result
+
+
+_ROOT_FINISHERS: _Finishers = {
+    "list": _with_items("items_schema"),
+    "set": _with_items("items_schema"),
+    "frozenset": _with_items("items_schema"),
+    "dict": _with_items("values_schema"),
+    "generator": _as_list,
+    "tagged-union": _tagged,
+    "typed-dict": _closed,
+    "dataclass": _closed_dataclass,
+}
+_FINISHERS: _Finishers = {**_ROOT_FINISHERS, "bytes": _base64}
 
 
 def _without_ref(schema: Schema) -> Schema:
@@ -809,142 +873,12 @@ def _part_without_ref(value: Any) -> Any:
 def _mentions_json(value: Any) -> bool:
     if isinstance(value, dict):
         mapping = typing.cast("Schema", value)
+        is_schema = isinstance(mapping.get("type"), str)  # else it has one schema for each field
         return mapping is _JSON_REF or any(
-            _mentions_json(item) for name, item in mapping.items() if name not in _NOT_SCHEMAS
+            _mentions_json(item)
+            for name, item in mapping.items()
+            if not is_schema or name not in _NOT_SCHEMAS
         )
     return isinstance(value, (list, tuple)) and any(
         map(_mentions_json, typing.cast("list[Any]", value))
     )
-
-
-# --- how many keys a value was made from
-
-
-def _sum_of(count: KeyCounter) -> KeyCounter:
-    return lambda values: sum(map(count, values))
-
-
-def _unless_none(count: KeyCounter) -> KeyCounter:
-    return lambda value: 0 if value is None else count(value)
-
-
-def _key_counter(schema: Any) -> KeyCounter | None:
-    """Tell from a core schema how to count the keys a validated value was made from."""
-    match schema["type"]:
-        case "str" | "int" | "float" | "bool" | "none" | "literal" | "enum" | "uuid" | "date":
-            return no_keys
-        case "datetime" | "time" | "timedelta" | "decimal" | "url" | "bytes":
-            return no_keys
-        case "nullable" | "default":
-            inner = _key_counter(schema["schema"])
-            return inner if inner is None or inner is no_keys else _unless_none(inner)
-        case "list" | "set" | "frozenset":
-            inner = _key_counter(schema.get("items_schema", {"type": "any"}))
-            return inner if inner is None or inner is no_keys else _sum_of(inner)
-        case "typed-dict":
-            return None if _renames(schema) else _count_fields(schema["fields"], typed_dict=True)
-        case "model":
-            plain = not _renames(schema) and not any(
-                schema.get(name) for name in ("custom_init", "root_model", "post_init")
-            )
-            inner = schema["schema"]
-            if plain and inner["type"] == "model-fields" and not inner.get("extras_schema"):
-                return _count_fields(inner["fields"], typed_dict=False)
-            return None
-        case "dataclass":
-            return _count_dataclass(schema)
-        case "union":
-            return _count_union(schema["choices"])
-        case _:
-            return None
-
-
-def _renames(schema: Any) -> bool:
-    """Return whether fields go by several names, so that one key may be read into two fields."""
-    config: Schema = schema.get("config") or {}
-    return bool(config.get("validate_by_name") or config.get("populate_by_name"))
-
-
-def _distinct_keys(fields: Iterable[tuple[str, Any]]) -> bool:
-    """Return whether every field is read from one key of its own."""
-    keys: list[Any] = [field.get("validation_alias", name) for name, field in fields]
-    texts = {key for key in keys if isinstance(key, str)}
-    return len(texts) == len(keys)
-
-
-def _count_fields(fields: Schema, *, typed_dict: bool) -> KeyCounter | None:
-    nested: list[tuple[str, KeyCounter]] = []
-    if not _distinct_keys(fields.items()):
-        return None
-    for name, field in fields.items():
-        counter = _key_counter(field["schema"])
-        if counter is None or (typed_dict and field["schema"]["type"] == "default"):
-            return None
-        if counter is not no_keys:
-            nested.append((name, counter))
-    if typed_dict:
-        if not nested:
-            return len
-        return lambda value: (
-            len(value) + sum(counter(value[name]) for name, counter in nested if name in value)
-        )
-    if not nested:
-        return lambda value: len(value.__pydantic_fields_set__)
-
-    def count(value: Any) -> int:
-        given = value.__pydantic_fields_set__
-        total = len(given)
-        for name, counter in nested:
-            if name in given:
-                total += counter(getattr(value, name))
-        return total
-
-    return count
-
-
-def _count_dataclass(schema: Any) -> KeyCounter | None:
-    """Count the fields of a dataclass that were given; one that has its default may not be."""
-    inner = schema["schema"]
-    if inner["type"] != "dataclass-args" or schema.get("post_init") or _renames(schema):
-        return None
-    fields = [field for field in inner["fields"] if field.get("init") is not False]
-    if not _distinct_keys((field["name"], field) for field in fields):
-        return None
-    required = 0
-    optional: list[tuple[str, Any]] = []
-    nested: list[tuple[str, KeyCounter]] = []
-    for field in fields:
-        name, described = field["name"], field["schema"]
-        if described["type"] != "default":
-            required += 1
-        elif "default" in described:
-            optional.append((name, described["default"]))
-        counter = _key_counter(described)
-        if counter is None or (counter is not no_keys and described["type"] == "default"):
-            return None  # what is inside a default was not given
-        if counter is not no_keys:
-            nested.append((name, counter))
-    if not nested and not optional:
-        return lambda _: required
-
-    def count(value: Any) -> int:
-        total = required
-        for name, default in optional:
-            total += getattr(value, name) is not default
-        for name, counter in nested:
-            total += counter(getattr(value, name))
-        return total
-
-    return count
-
-
-def _count_union(choices: list[Any]) -> KeyCounter | None:
-    counters = [_key_counter(choice) for choice in choices]
-    if all(counter is no_keys for counter in counters):
-        return no_keys
-    if all(choice["type"] == "model" for choice in choices) and None not in counters:
-        by_class = {
-            choice["cls"]: counter for choice, counter in zip(choices, counters, strict=True)
-        }
-        return lambda value: (by_class.get(type(value)) or no_keys)(value)
-    return None

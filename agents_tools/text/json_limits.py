@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 __all__ = [
     "JsonFault",
@@ -13,7 +13,6 @@ __all__ = [
     "check_keys",
     "configure_json_limits",
     "harmless",
-    "may_hold_more_keys",
 ]
 
 
@@ -111,11 +110,40 @@ def check_bounds(text: str, limits: JsonLimits | None = None) -> None:
         _check_nodes(text, limits.nodes)
 
 
-def may_hold_more_keys(text: str, count: int) -> bool:
+def check_keys(text: str, known: int = 0) -> None:
+    """Raise `JsonFault` if an object in the text repeats a key.
+
+    A text with no more marks of keys than it has different keys repeats none; only other texts are
+    examined exactly.
+
+    Args:
+        text: The JSON text.
+        known: The number of different keys that the caller knows of.
+    """
+    if not _has_more_keys(text, known):
+        return
+    from pydantic_core import from_json
+
+    try:
+        if not _has_more_keys(text, _count_keys(from_json(text))):
+            return
+    except (ValueError, RecursionError):
+        return  # not JSON, or nested too deeply: the validator reports the error
+    import json
+
+    try:
+        json.JSONDecoder(object_pairs_hook=_check_distinct).decode(text)
+    except JsonFault:
+        raise
+    except (ValueError, RecursionError):
+        return  # not JSON, or nested too deeply: the validator reports the error
+
+
+def _has_more_keys(text: str, count: int) -> bool:
     """Return whether the objects in a JSON text can have more than `count` keys.
 
     A key is followed by a quote and a colon. Strings can contain the same characters, so the
-    count can be too high but never too low.
+    result can be wrongly true, but never wrongly false.
     """
     if text.count('":') > count or " :" in text:
         return True
@@ -126,16 +154,17 @@ def may_hold_more_keys(text: str, count: int) -> bool:
     return False
 
 
-def check_keys(text: str) -> None:
-    """Raise `JsonFault` if an object in the text repeats a key."""
-    import json
-
-    try:
-        json.JSONDecoder(object_pairs_hook=_check_distinct).decode(text)
-    except JsonFault:
-        raise
-    except (ValueError, RecursionError):
-        return  # not JSON, or nested too deeply: the validator reports the error
+def _count_keys(value: Any) -> int:
+    count, pending = 0, [value]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, dict):
+            items = cast("dict[str, Any]", one)
+            count += len(items)
+            pending.extend(items.values())
+        elif isinstance(one, list):
+            pending.extend(cast("list[Any]", one))
+    return count
 
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)

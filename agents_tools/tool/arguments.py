@@ -53,7 +53,8 @@ def encode_arguments(arguments: Mapping[str, Any], source: str, remedy: str) -> 
     from pydantic_core import to_json
 
     try:
-        return to_json(arguments, inf_nan_mode="constants").decode()
+        # Bytes are base64, except in pydantic models, which are written by their own rules.
+        return to_json(arguments, inf_nan_mode="constants", bytes_mode="base64").decode()
     except Exception as error:
         raise UserValueError(
             f"The arguments {source} cannot be converted to JSON ({error}). {remedy}"

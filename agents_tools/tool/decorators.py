@@ -9,7 +9,13 @@ from time import perf_counter
 from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
 from agents_tools.errors import ToolStreamError, UserTypeError
-from agents_tools.schema.callables import EMPTY, caller_names, implementation, name_of
+from agents_tools.schema.callables import (
+    EMPTY,
+    class_names,
+    enclosing_names,
+    implementation,
+    name_of,
+)
 from agents_tools.text.secrets import guard_logs
 from agents_tools.tool.failure import DEFAULT
 from agents_tools.tool.naming import check_tool_name
@@ -171,11 +177,11 @@ def streaming_tool(
 
 def _decorate(func: Callable[..., Any] | None, options: Mapping[str, Any], *, stream: bool) -> Any:
     """Return the tool, or the decorator that creates it."""
-    # The caller of the public decorator: postponed annotations can name its local classes.
-    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage] # `inspect` costs its import
 
     def decorate(func: Callable[..., Any]) -> FunctionTool[..., Any]:
-        return _declare(func, stream=stream, frame=frame, **options)
+        # Read the frame here, where the decorator is applied, and keep no reference to it.
+        names = enclosing_names(func, sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
+        return _declare(func, stream=stream, local_names=names, **options)
 
     return decorate if func is None else decorate(func)
 
@@ -184,7 +190,7 @@ def _declare(
     func: Callable[..., Any],
     *,
     stream: bool,
-    frame: types.FrameType | None,
+    local_names: Mapping[str, Any],
     name_override: str | None = None,
     description_override: str | None = None,
     docstring_style: DocstringStyle | None = None,
@@ -215,7 +221,7 @@ def _declare(
         func,
         name=name,
         stream=stream,
-        local_names=caller_names(func, frame),
+        local_names=local_names,
         description_override=description_override,
         docstring_style=docstring_style,
         use_docstring_info=use_docstring_info,
@@ -335,19 +341,22 @@ class _FunctionDeclaration:
     @property
     def schema(self) -> FuncSchema:
         if self._schema is None:
-            from agents_tools.schema.function import function_schema
-
-            self._schema = function_schema(
-                self._func,
-                name_override=self.name,
-                description_override=self._description_override,
-                docstring_style=self._docstring_style,
-                use_docstring_info=self._use_docstring_info,
-                strict_json_schema=self._strict_mode,
-                local_names=self._local_names,
-                skip_first=self._skip_first,
-            )
+            self._schema = self._build_schema(self._local_names)
         return self._schema
+
+    def _build_schema(self, local_names: Mapping[str, Any]) -> FuncSchema:
+        from agents_tools.schema.function import function_schema
+
+        return function_schema(
+            self._func,
+            name_override=self.name,
+            description_override=self._description_override,
+            docstring_style=self._docstring_style,
+            use_docstring_info=self._use_docstring_info,
+            strict_json_schema=self._strict_mode,
+            local_names=local_names,
+            skip_first=self._skip_first,
+        )
 
     @property
     def description(self) -> str:
@@ -379,7 +388,7 @@ class _FunctionDeclaration:
                 if self._stream
                 else return_annotation(self._func, local_names=self._local_names)
             )
-            useful = annotation not in _NO_OUTPUT_SCHEMA and not _has_content_blocks(annotation)
+            useful = not (_has_no_output_schema(annotation) or _has_content_blocks(annotation))
             self._output = schema_of_type(annotation, mode="serialization") if useful else None
         return self._output
 
@@ -405,8 +414,13 @@ class _FunctionDeclaration:
     def method_of(self) -> None:
         """Leave the first parameter out of the schema, because the function is a method."""
         self._skip_first = True
+        self._schema = self._body = None
 
     def bind(self, instance: object) -> _FunctionDeclaration:
+        if self._schema is None:
+            owner = instance if isinstance(instance, type) else type(instance)
+            names = {**class_names(self._func, owner), **self._local_names}
+            self._schema = self._build_schema(names)
         bound = object.__new__(_FunctionDeclaration)
         bound.__dict__.update(self.__dict__)
         bound._schema = self.schema
@@ -428,6 +442,17 @@ class _FunctionDeclaration:
 
 
 _NO_OUTPUT_SCHEMA: tuple[Any, ...] = (EMPTY, Any, object, None, type(None))
+_FILES: tuple[Any, ...] = (bytes, bytearray, memoryview)
+
+
+def _has_no_output_schema(annotation: Any) -> bool:
+    """Return whether a return annotation says nothing, or allows bytes, which become a file."""
+    origin, arms = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        return _has_no_output_schema(arms[0])
+    if origin in {typing.Union, types.UnionType}:
+        return any(arm in _FILES for arm in arms)
+    return annotation in _NO_OUTPUT_SCHEMA or annotation in _FILES
 
 
 def _has_content_blocks(annotation: Any) -> bool:

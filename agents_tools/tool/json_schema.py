@@ -9,15 +9,9 @@ from typing import TYPE_CHECKING, Any
 from agents_tools.errors import UserTypeError, UserValueError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-__all__ = [
-    "aliases_of",
-    "check_params_schema",
-    "copy_json",
-    "json_schema_of",
-    "schema_reader",
-]
+__all__ = ["check_params_schema", "copy_json", "schema_reader"]
 
 
 def schema_reader(
@@ -37,50 +31,23 @@ def schema_reader(
     Raises:
         UserError: The type has no JSON Schema.
     """
-    from agents_tools.schema.arguments import SchemaReader, TypeReader
-    from agents_tools.schema.types import NoSchemaError, leaf_of
+    from agents_tools.schema.arguments import ArgumentReader
+    from agents_tools.schema.types import NoSchemaError
 
     if isinstance(schema, Mapping):
         json_schema = typing.cast("dict[str, Any]", copy_json(schema))
-        return json_schema, SchemaReader(name, json_schema).settled if enforce else None
+        if not enforce:
+            return json_schema, None
+        return json_schema, ArgumentReader.of_schema(name, json_schema).canonical
     try:
-        leaf = leaf_of(schema)
+        reader = ArgumentReader.of_type(name, schema)
     except NoSchemaError as error:
         raise UserTypeError(
             f"The schema of tool {name!r} cannot be converted to JSON Schema ({error}): got "
-            f"{schema!r:.80}. Pass a pydantic model, a dataclass, a TypedDict or a JSON Schema."
+            f"{schema!r:.80}. "
+            + (error.remedy or "Pass a pydantic model, a dataclass, a TypedDict or a JSON Schema.")
         ) from error
-    json_schema = json_schema_of(leaf)
-    if not enforce:
-        return json_schema, None
-    return json_schema, TypeReader(name, leaf, json_schema, other_keys=aliases_of(schema)).settled
-
-
-def json_schema_of(leaf: Any) -> dict[str, Any]:
-    """Return the JSON Schema of a type whose fields are the arguments of a tool."""
-    json_schema = {**leaf.json, **({"$defs": leaf.defs} if leaf.defs else {})}
-    if list(json_schema) in (["$ref", "$defs"], ["$ref"]):
-        return _inline_root(json_schema)
-    return json_schema
-
-
-def _inline_root(schema: dict[str, Any]) -> dict[str, Any]:
-    """Replace the reference at the root by its definition; a recursive type keeps both."""
-    key = schema["$ref"].removeprefix("#/$defs/")
-    definitions = dict(schema["$defs"])
-    root = definitions[key]
-    if f"'#/$defs/{key}'" not in repr(definitions):
-        del definitions[key]
-    return {**root, **({"$defs": definitions} if definitions else {})}
-
-
-def aliases_of(schema: Any) -> Iterator[str]:
-    """Yield every name and alias under which the fields of a pydantic model are accepted."""
-    fields: Mapping[str, Any] = getattr(schema, "__pydantic_fields__", {})
-    for name, field in fields.items():
-        yield name
-        choices = getattr(field.validation_alias, "choices", [field.validation_alias])
-        yield from (choice for choice in choices if isinstance(choice, str))
+    return reader.json_schema, reader.canonical if enforce else None
 
 
 def check_params_schema(name: str, schema: Any) -> dict[str, Any]:

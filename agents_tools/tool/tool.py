@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 import typing
+from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, overload
 
 from agents_tools.errors import UserTypeError
@@ -46,6 +47,8 @@ else:  # defaults of type variables are for type checkers; they come with a heav
 __all__ = ["FunctionTool"]
 
 _KEEP: Any = object()
+
+_NAMES = ("__module__", "__name__", "__qualname__", "__doc__")
 
 _ATTRIBUTES = {
     "annotations": "_annotations",
@@ -187,9 +190,7 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
         if binding == "class":
             declaration.method_of()
         if wrapped is not None:
-            tool.__wrapped__ = wrapped
-            tool.__name__ = getattr(wrapped, "__name__", declaration.name)
-            tool.__doc__ = wrapped.__doc__
+            update_wrapper(tool, wrapped, _NAMES, updated=())
         return tool
 
     def _init(
@@ -211,16 +212,17 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
             failure_error_function=failure_error_function,
         )
         self._declaration = declaration
-        self._name = self.__name__ = declaration.name
+        self._name = self.__name__ = self.__qualname__ = declaration.name
         self._strict = strict_json_schema
         self._enabled = is_enabled
         self._annotations = annotations
-        self._metadata = metadata
+        self._metadata = copy_json(metadata)
         self._failure_function = failure_error_function
 
     # Class-level defaults of attributes that most tools never set.
     __wrapped__: Callable[..., Any]
     __name__: str
+    __qualname__: str
     _description: str | None = None
     _schema: dict[str, Any] | None = None
     _bound_to: object | None = None
@@ -279,8 +281,9 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """Other data about the tool; read-only."""
-        return types.MappingProxyType(dict(self._metadata or {}))
+        """Other data about the tool; changes to the lists and mappings in it have no effect."""
+        own: Any = copy_json(self._metadata) if self._metadata else {}
+        return types.MappingProxyType(own)
 
     @property
     def origin(self) -> ToolOrigin:
@@ -424,7 +427,7 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
             for option, value in (
                 ("is_enabled", is_enabled),
                 ("annotations", annotations),
-                ("metadata", metadata),
+                ("metadata", copy_json(metadata)),
                 ("failure_error_function", failure_error_function),
             )
             if value is not _KEEP
@@ -599,15 +602,18 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
         qualified = f"{owner.__qualname__}.{getattr(function, '__name__', name)}"
         if not self._binding and getattr(function, "__qualname__", "") == qualified:
             self._binding = "self"
+            self._schema = None  # a policy can have read it
             self._declaration.method_of()
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, instance: object, owner: type) -> FunctionTool[..., R_co]: ...
-    def __get__(self, instance: object | None, owner: type) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> FunctionTool[..., R_co]: ...
+    def __get__(self, instance: object | None, owner: type | None = None) -> Any:
         """Bind a tool that is a method to the instance, as Python does with functions."""
-        target = owner if self._binding == "class" else instance
+        target = instance
+        if self._binding == "class":
+            target = type(instance) if owner is None else owner
         if target is None or self._binding in {"", "static"}:
             return self
         bound = self.with_()
@@ -616,6 +622,25 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
         bound._bound_to = target
         bound.__wrapped__ = types.MethodType(self.__wrapped__, target)
         return bound
+
+    def __copy__(self) -> Self:
+        """Return the tool itself, because tools are immutable."""
+        return self
+
+    def __deepcopy__(self, memo: Mapping[int, Any]) -> Self:
+        """Return the tool itself, because tools are immutable."""
+        del memo
+        return self
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Pickle the tool by the name that it has in its module or instance.
+
+        Raises:
+            UserError: The tool has no such name.
+        """
+        from agents_tools.tool.pickling import reference_to
+
+        return reference_to(self)
 
     def __repr__(self) -> str:
         """Return the name and the policies, without building the schema."""

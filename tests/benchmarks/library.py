@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +25,21 @@ if TYPE_CHECKING:
 
     from agents_tools import Emit
 
+    Body = Callable[[dict[str, Any]], Awaitable[str]]
+
 
 def decorate(functions: list[Callable[..., Any]]) -> list[FunctionTool[..., Any]]:
     """Make tools."""
     return [function_tool(function) for function in functions]
+
+
+def from_schema(name: str, schema: dict[str, Any], body: Body) -> FunctionTool[..., Any]:
+    """Create a tool from a raw JSON Schema."""
+
+    async def run(_context: Any, arguments: str) -> str:
+        return await body(json.loads(arguments))
+
+    return FunctionTool.from_schema(name=name, schema=schema, on_invoke_tool=run)
 
 
 def definitions(tools: list[FunctionTool[..., Any]]) -> list[dict[str, Any]]:

@@ -38,6 +38,8 @@ SECTIONS: Mapping[str, str] = {
     "store": f"{_PYTHON}.events.store",
     "ui": f"{_PYTHON}.ui",
     "toolsets": f"{_PYTHON}.toolsets",
+    "bfcl": f"{_PYTHON}.bfcl --subjects agents-tools openai-agents pydantic-ai-slim langchain-core"
+    " fastmcp",
     "frameworks": f"{_PYTHON}.frameworks",
     "remote": f"{_PYTHON}.remote",
     "backend": f"{_PYTHON}.backend",

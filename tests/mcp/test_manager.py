@@ -35,7 +35,7 @@ from agents_tools import (
 from agents_tools.errors import MCPConnectionError, MCPError, UserError, UserKeyError
 from agents_tools.mcp import MCPToolManager, ToolListChange, ToolPins, create_mcp_tools
 from agents_tools.registry import default_registry
-from agents_tools.schema.arguments import SchemaReader
+from agents_tools.schema.arguments import ArgumentReader
 from agents_tools.testing import ScriptedModel, call_tool, tool_call
 from agents_tools.tool import Question
 from tests.mcp.peers import ROOT, has_ended
@@ -283,7 +283,7 @@ async def test_server_tools_work_next_to_native_tools() -> None:
 
 def argument_reader_count() -> int:
     """Count the argument readers that are built from a schema."""
-    return sum(isinstance(one, SchemaReader) for one in gc.get_objects())
+    return sum(isinstance(one, ArgumentReader) for one in gc.get_objects())
 
 
 @pytest.mark.requirement("B35", "B45")

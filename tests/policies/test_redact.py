@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from agents_tools import (
     Agent,
     Event,
+    FunctionTool,
     NotifyStreamEvent,
     Runner,
     ToolContext,
@@ -88,11 +89,15 @@ async def test_redacted_text_is_in_no_value_and_no_output(name: str) -> None:
     assert not holds(outcome.value)
 
 
+def returning(value: Any) -> FunctionTool:
+    """Return a tool that returns one object."""
+    return function_tool(lambda: value, name_override="same")
+
+
 async def test_a_value_without_a_match_stays_the_same_object() -> None:
     """Nothing is copied or converted without need."""
     for value in (Customer(name="Anna", card="none"), ["a", {"b": 1}], "text", 7, b"\xff", None):
-        tool = redact(CARD)(function_tool(lambda value=value: value, name_override="same"))
-        assert await tool.invoke() is value
+        assert await redact(CARD)(returning(value)).invoke() is value
 
 
 async def test_redacted_text_is_in_no_error_message() -> None:

@@ -86,7 +86,7 @@ async def test_errors_use_the_argument_names_of_the_model() -> None:
     assert await tool.on_invoke_tool(None, bad) == (
         "Invalid arguments for tool 'book':\n"
         "- town: expected a string, got 1\n"
-        "- place.x: expected a valid integer, unable to parse string as an integer, "
+        "- place.x: expected an integer, "
         'got "one"\n'
         "- nigths: unknown, did you mean 'nights'?"
     )

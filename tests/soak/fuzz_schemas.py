@@ -353,8 +353,8 @@ def _raw_schema(cases: Cases, rng: Random) -> None:
     _try(cases, "raw schemas", repr(schema), lambda: _of_raw_schema(rng, schema))
 
 
-async def _body(_context: Any, _args: str) -> str:
-    return "done"
+async def _body(_context: Any, args_json: str) -> str:
+    return args_json
 
 
 def _of_raw_schema(rng: Random, schema: dict[str, Any]) -> Wrong:
@@ -382,14 +382,15 @@ def _of_call(tool: FunctionTool[..., Any], root: dict[str, Any], value: Any) -> 
     outcome = asyncio.run(tool.call(None, text))
     if outcome.status not in {"ok", "invalid_args"}:
         return outcome.status, f"{text} ended as {outcome.status}: {outcome.error!r}"
-    if isinstance(outcome.error, ModelBehaviorError) and not all(
-        problem.kind.startswith("schema_") for problem in outcome.error.problems
-    ):
-        return None
-    if len(str(outcome.output)) > 2_048:
+    if outcome.status != "ok" and len(str(outcome.output)) > 2_048:
         return "long", f"the answer has {len(str(outcome.output))} characters"
-    allowed = _allowed(root, value)
-    if allowed is not None and allowed != (outcome.status == "ok"):
+    if outcome.status == "ok":  # values can be converted, but to what the schema allows
+        is_wrong = _allowed(root, json.loads(outcome.value)) is False
+    else:
+        problems = outcome.error.problems if isinstance(outcome.error, ModelBehaviorError) else ()
+        is_closed = any(one.kind == "unknown_key" or not one.path for one in problems)
+        is_wrong = not is_closed and _allowed(root, value) is True
+    if is_wrong:
         return "other verdict", f"{text} ended as {outcome.status}: {outcome.output}"
     return None
 

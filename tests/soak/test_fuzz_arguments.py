@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agents_tools.schema import arguments as _arguments
-from agents_tools.schema.arguments import ArgumentReader
+from agents_tools.schema.lookup import SchemaLookup
 from agents_tools.text.escape import describe_value
 from tests.soak import _made_types, fuzz_arguments
 from tests.soak._made_cases import Cases
@@ -29,7 +29,7 @@ def test_made_up_arguments_end_as_published() -> None:
     assert {"accepted", "refused", "tools"} <= outcome.figures.keys()
 
 
-def _finds_nothing(_text: str) -> None:
+def _finds_nothing(_text: str, _known: int = 0) -> None:
     """Find no key repeated."""
 
 
@@ -63,7 +63,7 @@ def test_a_shown_secret_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     types = [_made_types.MadeType("Login", lambda _: {"user": "a", "password": "b"})]
     monkeypatch.setattr(_made_types, "PLAIN", tuple(types))
     monkeypatch.setattr(
-        ArgumentReader, "described", lambda _reader, value, _path: describe_value(value)
+        SchemaLookup, "describe", lambda _lookup, value, _path: describe_value(value)
     )
 
     monkeypatch.setattr(Cases, "most", 1)

@@ -18,7 +18,7 @@ from agents_tools.content.outputs import (
 )
 from agents_tools.errors import AgentsToolsError, ToolError
 from agents_tools.mcp._coerce import an_object
-from agents_tools.schema.arguments import SchemaReader
+from agents_tools.schema.arguments import ArgumentReader
 from agents_tools.text.escape import safe_text, shorten
 from agents_tools.tool.declaration import ToolAnnotations, ToolOrigin
 from agents_tools.tool.failure import default_tool_error_function
@@ -147,11 +147,10 @@ class _ServerToolDeclaration:
         self.output_json_schema: dict[str, Any] | None = wire.get("outputSchema")
         self._perform = perform
         self._validated_schema = self.json_schema if validate else {"type": "object"}
-        self._reader: SchemaReader | None = None
+        self._reader: ArgumentReader | None = None
         if validate and not _is_schema(self.json_schema):
-            self._reader = SchemaReader(
-                name, self.json_schema
-            )  # raises an error with the invalid part
+            # Raises an error with the invalid part.
+            self._reader = ArgumentReader.of_schema(name, self.json_schema)
         self._output_validator: Any = None
 
     def read(self, args_json: str) -> dict[str, Any]:
@@ -162,7 +161,7 @@ class _ServerToolDeclaration:
         """
         reader = self._reader
         if reader is None:
-            reader = self._reader = SchemaReader(self.name, self._validated_schema)
+            reader = self._reader = ArgumentReader.of_schema(self.name, self._validated_schema)
         return reader.read(args_json)
 
     @property

@@ -3,18 +3,40 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from fastmcp import Client, Context, FastMCP
-from fastmcp.tools import FunctionTool, Tool
+from fastmcp.tools import FunctionTool, Tool, ToolResult
+from fastmcp.utilities.json_schema_type import json_schema_to_type_adapter
+from pydantic import PrivateAttr, TypeAdapter
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+Body = Callable[[dict[str, Any]], Awaitable[str]]
 
 
 def decorate(functions: list[Callable[..., Any]]) -> list[FunctionTool]:
     """Make tools."""
     return [Tool.from_function(function) for function in functions]
+
+
+class SchemaTool(Tool):
+    """A tool with a raw JSON Schema, validated by the type that FastMCP creates from it."""
+
+    _body: Body = PrivateAttr()
+    _arguments: TypeAdapter[Any] = PrivateAttr()
+
+    async def run(self, arguments: dict[str, Any]) -> ToolResult:
+        """Validate the arguments, which FastMCP leaves to the subclass, and run the body."""
+        self._arguments.validate_python(arguments)
+        return self.convert_result(await self._body(arguments))
+
+
+def from_schema(name: str, schema: dict[str, Any], body: Body) -> SchemaTool:
+    """Create a tool from a raw JSON Schema."""
+    tool = SchemaTool(name=name, parameters=schema)
+    tool._body = body
+    tool._arguments = json_schema_to_type_adapter(schema)
+    return tool
 
 
 def definitions(tools: list[FunctionTool]) -> list[dict[str, Any]]:

@@ -6,16 +6,29 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import adispatch_custom_event
-from langchain_core.tools import BaseTool, tool
+from langchain_core.tools import BaseTool, StructuredTool, tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    Body = Callable[[dict[str, Any]], Awaitable[str]]
+
 
 def decorate(functions: list[Callable[..., Any]]) -> list[BaseTool]:
     """Make tools."""
     return [tool(function, parse_docstring="Args:" in function.__doc__) for function in functions]
+
+
+def from_schema(name: str, schema: dict[str, Any], body: Body) -> BaseTool:
+    """Create a tool from a raw JSON Schema, which is sent to the model but not enforced."""
+
+    async def run(**arguments: Any) -> str:
+        return await body(arguments)
+
+    return StructuredTool.from_function(
+        coroutine=run, name=name, description="Run it.", args_schema=schema
+    )
 
 
 def definitions(tools: list[BaseTool]) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +25,27 @@ from openai.types.responses import ResponseFunctionToolCall
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    Body = Callable[[dict[str, Any]], Awaitable[str]]
+
 
 def decorate(functions: list[Callable[..., Any]]) -> list[FunctionTool]:
     """Make tools."""
     return [function_tool(function) for function in functions]
+
+
+def from_schema(name: str, schema: dict[str, Any], body: Body) -> FunctionTool:
+    """Create a tool from a raw JSON Schema, which is sent to the model but not enforced."""
+
+    async def run(_context: Any, arguments: str) -> str:
+        return await body(json.loads(arguments))
+
+    return FunctionTool(
+        name=name,
+        description="",
+        params_json_schema=schema,
+        on_invoke_tool=run,
+        strict_json_schema=False,
+    )
 
 
 def definitions(tools: list[FunctionTool]) -> list[dict[str, Any]]:

@@ -14,10 +14,21 @@ from pydantic_ai.usage import RunUsage, UsageLimits
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    Body = Callable[[dict[str, Any]], Awaitable[str]]
+
 
 def decorate(functions: list[Callable[..., Any]]) -> list[Tool[None]]:
     """Make tools."""
     return [Tool(function) for function in functions]
+
+
+def from_schema(name: str, schema: dict[str, Any], body: Body) -> Tool[None]:
+    """Create a tool from a raw JSON Schema, which is sent to the model but not enforced."""
+
+    async def run(**arguments: Any) -> str:
+        return await body(arguments)
+
+    return Tool.from_schema(run, name, "", schema)
 
 
 def definitions(tools: list[Tool[None]]) -> list[dict[str, Any]]:

@@ -1,0 +1,241 @@
+"""What the JSON Schema of a tool says about the value at a path of its arguments."""
+
+from __future__ import annotations
+
+import typing
+from typing import Any
+
+from agents_tools.text.escape import describe_value, shorten
+from agents_tools.text.secrets import MASK
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+__all__ = ["SchemaLookup", "json_type"]
+
+Schema = dict[str, Any]
+Path = typing.Sequence[str | int]
+
+
+class SchemaLookup:
+    """Answers questions about the values of a document that a JSON Schema describes.
+
+    Args:
+        json_schema: Returns the JSON Schema; called when the first question is asked.
+    """
+
+    def __init__(self, json_schema: Callable[[], Schema]) -> None:
+        self._json_schema = json_schema
+        self._secret_keys: frozenset[str] | None = None
+
+    @property
+    def root(self) -> Schema:
+        """The JSON Schema of the document."""
+        return self._json_schema()
+
+    def at(self, path: Path) -> list[Schema]:
+        """Return the schemas of the value at a path: several if it has alternatives."""
+        root = self.root
+        current = _alternatives(root, [root])
+        for step in path:
+            below: list[Any] = []
+            for schema in current:
+                if isinstance(step, int):
+                    prefix = schema.get("prefixItems", ())
+                    below.append(prefix[step] if step < len(prefix) else schema.get("items"))
+                else:
+                    found = schema.get("properties", {}).get(step)
+                    below.append(schema.get("additionalProperties") if found is None else found)
+            current = _alternatives(root, below)
+        return current
+
+    def keys(self, path: Path) -> list[str]:
+        """Return the known keys of the object at a path."""
+        return list(
+            dict.fromkeys(key for one in self.at(path) for key in one.get("properties", ()))
+        )
+
+    def is_optional(self, path: Path) -> bool:
+        """Return whether the value at a path is a known property that can be left out."""
+        *parents, key = path
+        owners = [one for one in self.at(parents) if key in one.get("properties", ())]
+        return bool(owners) and not any(key in one.get("required", ()) for one in owners)
+
+    def types(self, path: Path, value: object) -> set[str]:
+        """Return the JSON types that a value at a path can have.
+
+        Alternatives that list their values count only if the value is one of them, or has another
+        type than all of them.
+        """
+        found: set[str] = set()
+        for schema in self.at(path):
+            values: list[Any] | None = schema.get("enum")
+            if values is None and "const" in schema:
+                values = [schema["const"]]
+            if values is None:
+                named: Any = schema.get("type", ())
+                found.update([named] if isinstance(named, str) else named)
+            elif value in values or json_type(value) not in map(json_type, values):
+                found.update(map(json_type, values))
+        return found
+
+    def words(self, path: Path, value: object = None) -> str:
+        """Return what the schema expects at a path, in words.
+
+        Args:
+            path: The path.
+            value: The value there; what is similar to it comes first if the list is cut short.
+        """
+        found = [words for schema in self.at(path) for words in _in_words(schema, value)]
+        distinct = [words for words in dict.fromkeys(found) if words != _WORDS["null"]]
+        return shorten(" or ".join(distinct), _MAX_WORDS) or "a value"
+
+    def describe(self, value: object, path: Path) -> str:
+        """Return a value at a path for an error message, without secrets."""
+        keys = self._secret_keys
+        if keys is None:
+            keys = self._secret_keys = secret_keys(self.root)
+        if not keys.isdisjoint(path) or any(map(_is_secret, self.at(path))):
+            return "another secret"
+        return describe_value(_without(keys, value) if keys else value)
+
+
+_MAX_WORDS = 160
+_WORDS = {
+    "string": "a string",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "an array",
+    "object": "an object",
+    "null": "null",
+}
+
+
+def _in_words(schema: Mapping[str, Any], value: object) -> Iterable[str]:
+    values: Any = schema.get("enum", [schema["const"]] if "const" in schema else None)
+    if values is not None:
+        listed = ", ".join(map(describe_value, values))
+        if len(listed) > _MAX_WORDS and isinstance(value, str):
+            listed = ", ".join(map(describe_value, _similar_first(values, value)))
+        return [f"one of {listed}" if len(values) > 1 else listed]
+    named: Any = schema.get("type", ())
+    return [_WORDS[one] for one in ([named] if isinstance(named, str) else named) if one in _WORDS]
+
+
+def _similar_first(values: list[Any], value: str) -> list[Any]:
+    from difflib import get_close_matches
+
+    near = get_close_matches(value[:64], [one for one in values if isinstance(one, str)])
+    return [*near, *(one for one in values if one not in near)]
+
+
+def type_words(types: Iterable[str]) -> str:
+    """Return JSON types in words, without `null` unless it is the only one."""
+    words = [_WORDS[one] for one in types if one in _WORDS]
+    return " or ".join([one for one in words if one != "null"] or words)
+
+
+def json_type(value: object) -> str:
+    """Return the JSON type of a value: the names are those of JSON Schema."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int):
+        return "integer"
+    if isinstance(value, float):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object"
+
+
+def _alternatives(root: Schema, given: Iterable[Any]) -> list[Schema]:
+    """Return schemas without references and unions, each once; a reference can be recursive."""
+    found: list[Schema] = []
+    seen: set[int] = set()
+    pending = list(given)[::-1]
+    while pending:
+        node = pending.pop()
+        if not isinstance(node, dict) or id(typing.cast("Any", node)) in seen:
+            continue
+        schema = typing.cast("Schema", node)
+        seen.add(id(schema))
+        target = _target(root, schema)
+        if target is not None:
+            pending.append(target)
+        parts = [one for key in ("allOf", "anyOf", "oneOf") for one in _list(schema.get(key))]
+        pending.extend(reversed(parts))
+        if not (target or schema.get("anyOf") or schema.get("oneOf")) or "properties" in schema:
+            found.append(schema)
+    return found
+
+
+def _list(value: object) -> list[Any]:
+    return typing.cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _target(root: Schema, schema: Schema) -> Any:
+    """Return the schema that a reference inside the document points to, or `None`."""
+    reference = schema.get("$ref")
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return None
+    found: Any = root
+    for step in reference[2:].split("/"):
+        if not isinstance(found, dict):
+            return None
+        key = step.replace("~1", "/").replace("~0", "~")
+        found = typing.cast("Schema", found).get(key)
+    return found
+
+
+def _is_secret(schema: Mapping[str, Any]) -> bool:
+    return bool(schema.get("writeOnly")) or schema.get("format") == "password"
+
+
+_HOLDING = ("items", "prefixItems", "additionalProperties", "allOf", "anyOf", "oneOf")
+
+
+def secret_keys(root: Schema) -> frozenset[str]:
+    """Return the keys of secrets, alone or in lists and maps.
+
+    Each part of the schema is visited once, because the schema of a server can be adversarial.
+    """
+    keys: list[tuple[str, int]] = []
+    holders: dict[int, list[int]] = {}
+    secret: list[int] = []
+    pending: list[Any] = [root]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, list):
+            pending.extend(typing.cast("list[Any]", node))
+        if not isinstance(node, dict):
+            continue
+        schema = typing.cast("Schema", node)
+        pending.extend(schema.values())
+        for part in (_target(root, schema), *map(schema.get, _HOLDING)):
+            for one in typing.cast("list[Any]", part) if isinstance(part, list) else (part,):
+                holders.setdefault(id(one), []).append(id(schema))
+        if isinstance(named := schema.get("properties"), dict):
+            properties = typing.cast("Schema", named)
+            keys += [(key, id(one)) for key, one in properties.items()]
+        if _is_secret(schema):
+            secret.append(id(schema))
+    marked: set[int] = set()
+    while secret:
+        one = secret.pop()
+        if one not in marked:
+            marked.add(one)
+            secret += holders.get(one, ())
+    return frozenset(key for key, one in keys if one in marked)
+
+
+def _without(keys: frozenset[str], value: Any) -> Any:
+    """Return a JSON value with the values of some keys masked."""
+    if isinstance(value, dict):
+        held = typing.cast("Schema", value)
+        return {key: MASK if key in keys else _without(keys, one) for key, one in held.items()}
+    if isinstance(value, list):
+        return [_without(keys, one) for one in typing.cast("list[Any]", value)]
+    return value

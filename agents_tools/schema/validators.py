@@ -1,0 +1,430 @@
+"""The two validators of arguments, with one form of faults: pydantic-core and jsonschema-rs."""
+
+from __future__ import annotations
+
+import math
+import re
+import typing
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from agents_tools.errors import MissingExtraError, UserError
+from agents_tools.schema.closed import closed
+from agents_tools.schema.lookup import SchemaLookup, secret_keys
+from agents_tools.text.escape import shorten
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from agents_tools.schema.types import TypeSchema
+
+__all__ = ["Fault", "JsonSchemaValidator", "PydanticValidator", "Validator"]
+
+Schema = dict[str, Any]
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One difference between arguments and a schema.
+
+    Attributes:
+        path: The location of the value.
+        keyword: The JSON Schema keyword that the value violates; or `missing`, `unknown_key`, and
+            `value` for what no keyword can express.
+        limit: The value of the keyword. For `type`, the JSON type.
+        message: What is expected, for keywords whose value does not say so.
+    """
+
+    path: Path
+    keyword: str
+    limit: Any = None
+    message: str = ""
+
+
+class Validator(Protocol):
+    """What an `ArgumentReader` needs."""
+
+    Invalid: type[Exception]
+    """The exception of `validate_json` for arguments that do not match."""
+
+    def validate_json(self, text: str) -> Any:
+        """Return the value for a JSON text that matches the schema exactly."""
+        ...
+
+    def faults(self, error: Any, data: Any) -> Iterator[Fault]:
+        """Yield the faults behind an `Invalid`.
+
+        Args:
+            error: The exception.
+            data: The parsed JSON text.
+        """
+        ...
+
+    def keeps_own_rules(self, path: Path) -> bool:
+        """Return whether the declaration of the value at a path forbids its conversion."""
+        ...
+
+
+# --- pydantic-core
+
+
+class PydanticValidator:
+    """Validates JSON text against a core schema.
+
+    Args:
+        schema: The core schema.
+        types: The types in it, which have the definitions that it refers to.
+    """
+
+    def __init__(self, schema: Schema, types: Sequence[TypeSchema]) -> None:
+        from pydantic_core import SchemaValidator, ValidationError
+
+        self.Invalid: type[Exception] = ValidationError
+        self._schema = schema
+        self._definitions = {one["ref"]: one for leaf in types for one in leaf.definitions}
+        if self._definitions:
+            definitions = list(self._definitions.values())
+            schema = {"type": "definitions", "schema": schema, "definitions": definitions}
+        create: Any = SchemaValidator
+        if any(leaf.prebuilt for leaf in types):
+            try:
+                validator = create(schema, _use_prebuilt=False)
+            except TypeError:  # an earlier pydantic-core, which has no such option
+                validator = create(schema)
+        else:
+            validator = create(schema)
+        self._has_own_rules = any(leaf.own_rules for leaf in types)
+        self.validate_json: Any = validator.validate_json
+
+    def faults(self, error: Any, data: Any) -> Iterator[Fault]:
+        """Yield the faults in a `ValidationError`."""
+        for item in error.errors(include_url=False):
+            kind: str = item["type"]
+            path = _path_in(item["loc"], data, is_missing=kind in _MISSING)
+            if kind in _MISSING:
+                yield Fault(path, "missing")
+            elif kind == RESERVED_KEY:
+                yield Fault(path, "unknown_key", message="leave it out")
+            elif kind in _UNKNOWN:
+                yield Fault(path, "unknown_key")
+            elif kind in _TYPES:
+                yield Fault(path, "type", _TYPES[kind])
+            elif kind in _KEYWORDS:
+                keyword, name = _KEYWORDS[kind]
+                yield Fault(path, keyword, item["ctx"].get(name), _expectation(item))
+            else:
+                yield Fault(path, "value", message=_expectation(item))
+
+    def keeps_own_rules(self, path: Path) -> bool:
+        """Return whether a value is in a pydantic model, or its type is explicitly strict."""
+        if not self._has_own_rules:
+            return False
+        nodes = list(self._unwrapped(self._schema, own=False))
+        for step in path:
+            below = [(child, own) for node, own in nodes for child in _children(node, step)]
+            nodes = [one for child, own in below for one in self._unwrapped(child, own=own)]
+        return any(own or _is_marked(node, "strict") for node, own in nodes)
+
+    def _unwrapped(self, node: Schema, *, own: bool) -> Iterator[tuple[Schema, bool]]:
+        """Yield the schemas inside wrappers and unions, and whether a model contains them."""
+        kind = node["type"]
+        if kind == "model":
+            own = own or not _is_marked(node, "open")
+        inner: list[Any] = []
+        if kind == "definition-ref":
+            inner = [self._definitions[node["schema_ref"]]]
+        elif "choices" in node:
+            choices: Any = node["choices"]
+            if isinstance(choices, dict):
+                choices = list(typing.cast("Schema", choices).values())
+            inner = [one[0] if type(one) is tuple else one for one in choices]
+        elif kind == "chain":
+            inner = node["steps"]
+        elif kind in {"lax-or-strict", "json-or-python"}:
+            inner = [node["lax_schema" if kind == "lax-or-strict" else "json_schema"]]
+        elif "schema" in node:
+            inner = [node["schema"]]
+        if not inner:
+            yield node, own
+        for one in typing.cast("list[Schema]", inner):
+            yield from self._unwrapped(one, own=own)
+
+
+def _is_marked(node: Schema, mark: str) -> bool:
+    metadata: Schema = node.get("metadata") or {}
+    return bool(metadata.get(f"agents_tools_{mark}"))
+
+
+def _children(node: Schema, step: str | int) -> Iterable[Schema]:
+    """Return the schemas of an item or of a field."""
+    kind = node["type"]
+    if isinstance(step, int):
+        items: Any = node.get("items_schema") or []
+        return typing.cast("list[Schema]", items if isinstance(items, list) else [items])
+    if kind == "dict":
+        return [node["values_schema"]] if "values_schema" in node else []
+    fields: Any = node.get("fields", ())
+    if isinstance(fields, dict):
+        named = list(typing.cast("Schema", fields).items())
+    else:
+        named = [(one["name"], one) for one in fields]  # of a dataclass
+    return [
+        field["schema"]
+        for name, field in named
+        if step == name or step in _aliases(field.get("validation_alias"))
+    ]
+
+
+def _aliases(alias: Any) -> list[Any]:
+    if isinstance(alias, str):
+        return [alias]
+    return [one[0] if isinstance(one, list) and len(one) == 1 else one for one in alias or ()]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def _path_in(location: Sequence[str | int], data: Any, *, is_missing: bool) -> Path:
+    """Return the path in the data for a location of pydantic, which has labels of unions too."""
+    path: list[str | int] = []
+    value: object = data
+    for index, step in enumerate(location):
+        if isinstance(value, dict) and step in value:
+            value = typing.cast("Schema", value)[typing.cast("str", step)]
+        elif isinstance(value, list) and isinstance(step, int):
+            items = typing.cast("list[Any]", value)
+            value = typing.cast("object", items[step] if step < len(items) else None)
+        elif not (is_missing and index == len(location) - 1):
+            continue
+        path.append(step)
+    return tuple(path)
+
+
+_MISSING = {
+    "missing",
+    "missing_argument",
+    "missing_keyword_only_argument",
+    "missing_positional_only_argument",
+}
+RESERVED_KEY = "agents_tools_reserved_key"
+_UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}
+_TYPES = {
+    "int_type": "integer",
+    "int_parsing": "integer",
+    "int_from_float": "integer",
+    "float_type": "number",
+    "float_parsing": "number",
+    "bool_type": "boolean",
+    "bool_parsing": "boolean",
+    "string_type": "string",
+    "list_type": "array",
+    "tuple_type": "array",
+    "set_type": "array",
+    "frozen_set_type": "array",
+    "iterable_type": "array",
+    "dict_type": "object",
+    "model_type": "object",
+    "model_attributes_type": "object",
+    "dataclass_type": "object",
+    "none_required": "null",
+}
+_KEYWORDS = {
+    "greater_than_equal": ("minimum", "ge"),
+    "greater_than": ("exclusiveMinimum", "gt"),
+    "less_than_equal": ("maximum", "le"),
+    "less_than": ("exclusiveMaximum", "lt"),
+    "multiple_of": ("multipleOf", "multiple_of"),
+    "string_too_short": ("minLength", "min_length"),
+    "string_too_long": ("maxLength", "max_length"),
+    "string_pattern_mismatch": ("pattern", "pattern"),
+    "too_short": ("minItems", "min_length"),
+    "too_long": ("maxItems", "max_length"),
+    "literal_error": ("enum", "expected"),
+    "enum": ("enum", "expected"),
+}
+_MESSAGES = {
+    "path_type": "a path",
+    "bytes_type": "a string",
+    "json_type": "a string that holds JSON",
+    "complex_type": "a complex number written as a string",
+    "complex_str_parsing": "a complex number written as a string",
+    "finite_number": "a finite number",
+    "agents_tools_json_value": "a JSON value (NaN and Infinity are none)",
+}
+_SUBJECT = re.compile(
+    r"(?:JSON )?[A-Z][A-Za-z]* (?:input )?(?:should (?:be |have )?|is not (?=an? ))"
+)
+_FOREIGN = ("pydantic", "Input", "JsonOrPython", "https://errors", "core_schema")
+
+
+def _expectation(item: Any) -> str:
+    kind: str = item["type"]
+    if kind in {"value_error", "assertion_error"}:
+        return shorten(str(item["ctx"].get("error") or "another value"), 160)
+    if kind == "union_tag_invalid":
+        tags = f"{item['ctx']['discriminator']} one of {item['ctx']['expected_tags']}"
+        return shorten(f"an object with {tags}", 160)
+    if kind == "union_tag_not_found":
+        return shorten(f"an object with the key {item['ctx']['discriminator']}", 160)
+    message = _SUBJECT.sub("", item["msg"]).replace(" after validation", "")
+    if any(word in message for word in _FOREIGN):
+        message = "another value"
+    return shorten(_MESSAGES.get(kind, message), 160)
+
+
+# --- jsonschema-rs
+
+
+class _Violations(Exception):  # noqa: N818 - the counterpart of pydantic's ValidationError
+    """JSON values do not match a JSON Schema."""
+
+    def __init__(self, faults: list[Fault]) -> None:
+        super().__init__("The values do not match the schema.")
+        self.faults = faults
+
+
+class JsonSchemaValidator:
+    """Validates JSON text against a JSON Schema, into plain JSON values.
+
+    Keys that the schema does not name are refused, unless it allows them explicitly: with
+    `additionalProperties`, `patternProperties` or a combination of schemas.
+
+    Args:
+        tool: The name of the tool, for error messages.
+        json_schema: The JSON Schema.
+
+    Raises:
+        UserError: jsonschema-rs is not installed, or the schema is not valid.
+    """
+
+    Invalid: type[Exception] = _Violations
+
+    def __init__(self, tool: str, json_schema: Schema) -> None:
+        try:
+            from jsonschema_rs import ValidationError, validator_for
+        except ImportError as error:
+            raise MissingExtraError(
+                f"Tool {tool!r} has a raw JSON Schema, whose validation needs the extra `schema`: "
+                'pip install "agents-tools[schema]". Or pass a pydantic type, or '
+                "validate_arguments=False and validate the arguments in the tool."
+            ) from error
+        try:
+            self._validator = validator_for(
+                closed(json_schema),
+                retriever=_refuse_reference,
+                mask="the value" if secret_keys(json_schema) else None,
+            )
+        except (ValueError, ValidationError) as error:
+            reason = shorten(str(error).strip().partition("\n")[0].removesuffix("."), 300)
+            raise UserError(f"The JSON Schema of tool {tool!r} is not valid: {reason}.") from None
+        self._lookup = SchemaLookup(lambda: json_schema)
+
+    def validate_json(self, text: str) -> Any:
+        """Return the parsed text.
+
+        Raises:
+            ValueError: The text is not JSON.
+        """
+        from pydantic_core import from_json
+
+        data: Any = from_json(text)
+        if _can_overflow(text) and (paths := list(_non_finite(data, ()))):
+            raise _Violations([Fault(path, "value", message="a finite number") for path in paths])
+        self._validate(data)
+        if "." in text and (faults := list(self._fractions(data, ()))):
+            raise _Violations(faults)
+        return data
+
+    def _validate(self, data: Any) -> None:
+        if not self._validator.is_valid(data):
+            errors = self._validator.iter_errors(data)
+            raise _Violations([fault for error in errors for fault in _faults_of(error)])
+
+    def _fractions(self, value: Any, path: Path) -> Iterator[Fault]:
+        """Yield the whole numbers with a fraction, such as 5.0, that have to be integers."""
+        if isinstance(value, float) and value.is_integer():
+            types = self._lookup.types(path, value)
+            if "integer" in types and "number" not in types:
+                yield Fault(path, "type", "integer")
+        for key, item in _items(value):
+            yield from self._fractions(item, (*path, key))
+
+    def faults(self, error: Any, data: Any) -> Iterator[Fault]:
+        """Yield the faults of a `_Violations`."""
+        del data
+        yield from error.faults
+
+    def keeps_own_rules(self, path: Path) -> bool:
+        """Return `False`: a JSON Schema has one meaning."""
+        del path
+        return False
+
+
+_LIMITS = {
+    "minimum": "limit",
+    "exclusiveMinimum": "limit",
+    "maximum": "limit",
+    "exclusiveMaximum": "limit",
+    "multipleOf": "multiple_of",
+    "minLength": "limit",
+    "maxLength": "limit",
+    "minItems": "limit",
+    "maxItems": "limit",
+    "pattern": "pattern",
+}
+
+
+def _can_overflow(text: str) -> bool:
+    """Return whether a JSON text can have a number that is not finite as a double."""
+    return "e" in text or "E" in text or "N" in text or "I" in text or len(text) > _MAX_DIGITS
+
+
+_MAX_DIGITS = 308
+"""The digits of the largest double."""
+
+
+def _non_finite(value: Any, path: Path) -> Iterator[Path]:
+    """Yield the paths of the numbers that are not finite."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield path
+    for key, item in _items(value):
+        yield from _non_finite(item, (*path, key))
+
+
+def _items(value: Any) -> Iterable[tuple[Any, Any]]:
+    """Return the members of an object or an array with their keys."""
+    if isinstance(value, dict):
+        return typing.cast("Schema", value).items()
+    return enumerate(typing.cast("list[Any]", value)) if isinstance(value, list) else ()
+
+
+def _faults_of(error: Any) -> Iterator[Fault]:
+    """Yield the faults in an error of jsonschema-rs: those of the alternatives of a union too."""
+    kind, path = error.kind, tuple(error.instance_path)
+    name: str = kind.name
+    if name == "required":
+        yield Fault((*path, kind.property), "missing")
+    elif name in {"additionalProperties", "unevaluatedProperties"}:
+        for key in kind.unexpected:
+            yield Fault((*path, key), "unknown_key")
+    elif name == "type":
+        for one in kind.types:
+            yield Fault(path, "type", one)
+    elif name in {"enum", "const"}:
+        yield Fault(path, "enum", message=error.message)
+    elif name in {"anyOf", "oneOf"} and any(kind.context):
+        for alternative in kind.context:
+            for one in alternative:
+                yield from _faults_of(one)
+    elif name in _LIMITS:
+        yield Fault(path, name, getattr(kind, _LIMITS[name], None), error.message)
+    else:
+        yield Fault(path, "value", message=shorten(error.message, 160))
+
+
+def _refuse_reference(address: str) -> Any:
+    """Refuse a `$ref` out of the schema: nothing is read from networks or files.
+
+    Raises:
+        ValueError: Always.
+    """
+    message = f"the $ref {address!r} points out of the schema; put its target under $defs"
+    raise ValueError(message)

@@ -1,0 +1,100 @@
+"""Raw JSON Schemas: which keys are accepted, and what is refused at the declaration."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agents_tools import FunctionTool
+
+CITY = {"type": "string"}
+POINT = {"type": "object", "properties": {"lat": {"type": "number"}}}
+
+
+def tool(**schema: Any) -> FunctionTool:
+    async def run(_context: Any, args_json: str) -> str:
+        return args_json
+
+    return FunctionTool.from_schema(
+        name="find", schema={"type": "object", **schema}, on_invoke_tool=run
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments", "message"),
+    [
+        ({"properties": {"city": CITY}}, {"citty": "Oslo"}, "citty: unknown, did you mean 'city'?"),
+        (
+            {"properties": {"at": POINT}},
+            {"at": {"lat": 1, "lng": 2}},
+            "at.lng: unknown, the known keys are lat",
+        ),
+        (
+            {"properties": {"all": {"type": "array", "items": POINT}}},
+            {"all": [{"lat": 1}, {"lta": 1}]},
+            "all[1].lta: unknown, did you mean 'lat'?",
+        ),
+        (
+            {"properties": {"at": {"$ref": "#/$defs/P"}}, "$defs": {"P": POINT}},
+            {"at": {"latt": 1}},
+            "at.latt: unknown, did you mean 'lat'?",
+        ),
+        (
+            {"properties": {"at": {"anyOf": [POINT, {"type": "null"}]}}},
+            {"at": {"latt": 1}},
+            "at.latt: unknown, did you mean 'lat'?",
+        ),
+    ],
+)
+async def test_an_unknown_key_is_refused_where_the_schema_says_nothing(
+    schema: dict[str, Any], arguments: dict[str, Any], message: str
+) -> None:
+    """A misspelt key of an optional value would otherwise be lost without a word."""
+    outcome = await tool(**schema).call(None, json.dumps(arguments))
+    assert (outcome.status, outcome.output) == (
+        "invalid_args",
+        f"Invalid arguments for tool 'find':\n- {message}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments"),
+    [
+        ({}, {"anything": 1}),
+        ({"properties": {"a": {}}, "additionalProperties": True}, {"b": 1}),
+        ({"properties": {"a": {}}, "additionalProperties": {"type": "integer"}}, {"b": 1}),
+        ({"properties": {"a": {}}, "patternProperties": {"^x": {}}}, {"xy": 1}),
+        ({"properties": {"a": {}}, "allOf": [{"properties": {"b": {}}}]}, {"a": 1, "b": 1}),
+        ({"allOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}]}, {"a": 1, "b": 1}),
+        (
+            {
+                "allOf": [{"$ref": "#/$defs/A"}, {"properties": {"b": {}}}],
+                "$defs": {"A": {"properties": {"a": {}}}},
+            },
+            {"a": 1, "b": 1},
+        ),
+        (
+            {"properties": {"a": {}}, "anyOf": [{"properties": {"b": {}}, "required": ["b"]}]},
+            {"a": 1, "b": 1},
+        ),
+        (
+            {
+                "properties": {"at": {"allOf": [POINT, {"properties": {"name": CITY}}]}},
+            },
+            {"at": {"lat": 1, "name": "x"}},
+        ),
+        (
+            {"properties": {"a": {}}, "if": {"properties": {"a": {"const": 1}}}, "then": {}},
+            {"a": 1, "b": 2},
+        ),
+    ],
+)
+async def test_a_key_that_a_schema_can_allow_is_accepted(
+    schema: dict[str, Any], arguments: dict[str, Any]
+) -> None:
+    """Other parts of a combination can name further keys."""
+    outcome = await tool(**schema).call(None, json.dumps(arguments))
+    assert outcome.status == "ok", outcome.output
+    assert json.loads(str(outcome.output)) == arguments
