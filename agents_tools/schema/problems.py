@@ -165,6 +165,8 @@ def _phrase(fault: Fault, value: Any, lookup: SchemaLookup) -> str:
     phrase = _PHRASES.get(fault.keyword)
     if phrase is None or fault.limit is None:
         return fault.message or "another value"
+    if fault.limit == 1:
+        phrase = phrase.removesuffix("s")
     return shorten(phrase.format(fault.limit), 160)
 
 

@@ -333,6 +333,9 @@ class _Lenient:
         arms: list[Any] = [told]
         if kind in _AS_TEXT:
             arms.append(_AS_TEXT[kind])
+        choices = told["enum"] if "enum" in told else [told["const"]] if "const" in told else []
+        if kind != "boolean" and any(isinstance(one, bool) for one in choices):
+            arms.append(_AS_TEXT["boolean"])
         if self._models and kind in _OF_MODELS:
             arms.append(_OF_MODELS[kind])
         if "prefixItems" in told:  # a named tuple may be an object as well
