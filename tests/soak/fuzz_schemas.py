@@ -399,6 +399,8 @@ def _allowed(root: dict[str, Any], value: Any) -> bool | None:
     """Ask another validator; `None` where it cannot say."""
     if any(word in json.dumps(root) for word in ("$dynamicRef", "$anchor", "$id", "$schema")):
         return None
+    if any(word in json.dumps(value) for word in ("NaN", "Infinity")):  # JSON has no such numbers
+        return None
     try:
         return bool(cast("Any", jsonschema.Draft202012Validator(root)).is_valid(value))
     except Exception:  # noqa: BLE001 - a pattern or a reference that it does not know
