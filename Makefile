@@ -40,6 +40,9 @@ UI_PEERS := .ui-peers/.stamp-1
 FRAMEWORKS := .frameworks/.stamp-1
 
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist worksteal
+# $(call pytest,python,arguments): with AGAIN=1 the tests that fail run a second time.
+FAILED := --last-failed --last-failed-no-failures none
+pytest = $(1) $(PYTEST) $(2) $(if $(AGAIN),|| $(1) $(PYTEST) $(2) $(FAILED))
 TEST_PARTS := test-external test-long test-mcp1 test-pythons test-hostile
 .PHONY: help setup demo test test-all $(TEST_PARTS) programs conformance ui-conformance frameworks
 .PHONY: cov corpus check dist dist-test audit release-check
@@ -56,26 +59,27 @@ demo: $(RUN)
 
 # The suite, with nothing but what pip installs.
 test: $(TEST)
-	@$(BIN)/python $(PYTEST) $(ARGS)
+	@$(call pytest,$(BIN)/python,$(ARGS))
 
-# All that `make test` leaves out.
+# All that `make test` leaves out. It runs thousands of tests of processes and time on several
+# interpreters at once, so each part runs the tests that failed in it once more.
 test-all: programs setup
 	@set -e; for part in test-external test-long conformance ui-conformance test-mcp1 test-pythons \
-	  test-hostile; do echo "== $$part"; begun=$$(date +%s); $(MAKE) $$part ARGS=; \
+	  test-hostile; do echo "== $$part"; begun=$$(date +%s); $(MAKE) $$part ARGS= AGAIN=1; \
 	  echo "== $$part took $$(($$(date +%s) - begun)) s"; done
 
 # The tests with other programs, and the slow ones; a skip has to be in tests/expected_skips.txt.
 test-external: $(DEV) $(MOCK) $(PEERS) $(UI_PEERS) $(FRAMEWORKS)
-	@$(BIN)/python $(PYTEST) -m "slow or external" --fail-on-unexpected-skip $(ARGS)
+	@$(call pytest,$(BIN)/python,-m "slow or external" --fail-on-unexpected-skip $(ARGS))
 
 # Property tests with many examples, and generated corpora at full size.
 test-long: $(TEST)
-	@AGENTS_TOOLS_TESTS=full $(BIN)/python $(PYTEST) -m "(hypothesis or scaled) and not external" \
-	  --timeout=1800 $(ARGS)
+	@export AGENTS_TOOLS_TESTS=full; $(call pytest,$(BIN)/python,-m "(hypothesis or scaled) and not \
+	  external" --timeout=1800 $(ARGS))
 
 # The tests of MCP with the previous line of the SDK.
 test-mcp1: $(MCP1)
-	@.venv-mcp1/bin/python $(PYTEST) tests/mcp $(ARGS)
+	@$(call pytest,.venv-mcp1/bin/python,tests/mcp $(ARGS))
 
 # The suite on every other Python from 3.11 on that is found on PATH or under pyenv.
 test-pythons: $(BIN)/python

@@ -345,7 +345,7 @@ class _TerminalCall:
             elif seconds is None and session.output.full:
                 return self._goes_on("still running, and its output exceeds the limit")
             elif now >= look and quiet >= _QUIET:
-                if session.waits_for_input():
+                if session.waits_for_input() and not self._wrote(session, now):
                     self.fields["waits_for_input"] = True
                     return self._goes_on("waits for input")
                 look = now + _LOOK_AGAIN
@@ -355,6 +355,14 @@ class _TerminalCall:
                 session.step(min(min(until) - now, self.live.due), self.live.add)
                 self.live.tick()
         return None
+
+    def _wrote(self, session: ShellSession, since: float) -> bool:
+        """Read what is written, and return whether there was anything since a time.
+
+        A program writes its prompt before it waits, perhaps just before the wait was noticed.
+        """
+        session.step(0, self.live.add)
+        return session.last_output > since
 
     def _goes_on(self, how: str) -> None:
         self.notes.append(
