@@ -134,7 +134,7 @@ if TYPE_CHECKING:
     from agents_tools.schema.strict import ensure_strict_json_schema as ensure_strict_json_schema
     from agents_tools.text.secrets import register_secret as register_secret
     from agents_tools.tool.context import ToolContext as ToolContext
-    from agents_tools.tool.declaration import (
+    from agents_tools.tool.records import (
         CallOutcome as CallOutcome,
         Decision as Decision,
         ToolAnnotations as ToolAnnotations,
@@ -172,7 +172,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_package": ("__version__",),
         "events.listener": ("listen",),
         "schema.docstring": ("FuncDocumentation", "generate_func_documentation"),
-        "tool.declaration": ("CallOutcome", "Decision", "ToolAnnotations"),
+        "tool.records": ("CallOutcome", "Decision", "ToolAnnotations"),
         "text.secrets": ("register_secret",),
         "schema.strict": ("ensure_strict_json_schema",),
         "classes.action": ("Action", "ImageContent", "Observation", "TextContent", "ToolExecutor"),

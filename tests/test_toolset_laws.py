@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from agents_tools import Agent, FunctionTool
 from agents_tools.content import MessageInputItem, ToolCallItem, ToolCallOutputItem
 from agents_tools.policies import rename
-from agents_tools.tool.declaration import Policy
+from agents_tools.tool.records import Policy
 from agents_tools.toolset import Toolset, tool_search
 from tests.test_toolset import make_tool, names
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from agents_tools.agents.output_type import ResultType
     from agents_tools.events.base import Event
     from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import FailureErrorFunction, IsEnabled
+    from agents_tools.tool.records import FailureErrorFunction, IsEnabled
     from agents_tools.tool.run_context import RunContextWrapper
     from agents_tools.toolset.sources import Tools, ToolsetSource
 

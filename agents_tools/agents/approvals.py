@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from agents_tools.agents.state import PendingCall, call_pin, pin_of
 from agents_tools.content.items import ToolApprovalItem
 from agents_tools.errors import Interruption, UserTypeError
-from agents_tools.tool.declaration import Decision
+from agents_tools.tool.records import Decision
 
 if TYPE_CHECKING:
     from collections.abc import Callable

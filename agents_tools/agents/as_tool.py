@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from agents_tools.concurrency.supervisor import finish
 from agents_tools.errors import UserTypeError
 from agents_tools.events.channel import Channel
-from agents_tools.tool.declaration import RawDeclaration, ToolOrigin
+from agents_tools.tool.records import RawDeclaration, ToolOrigin
 from agents_tools.tool.json_schema import schema_reader
 from agents_tools.tool.naming import check_tool_name
 from agents_tools.tool.tool import FunctionTool

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from agents_tools.events.kinds import CallStatus
     from agents_tools.persistence.durable.journal import Journal
     from agents_tools.tool.context import RunScope
-    from agents_tools.tool.declaration import CallOutcome
+    from agents_tools.tool.records import CallOutcome
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["TurnCalls"]

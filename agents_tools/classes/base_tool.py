@@ -24,7 +24,7 @@ from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
     from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import ToolAnnotations
+    from agents_tools.tool.records import ToolAnnotations
 
 __all__ = ["BaseTool", "BaseToolParams"]
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.concurrency.threads import run_in_thread
 from agents_tools.schema.security_risk import RISK, take_risk
-from agents_tools.tool.declaration import ToolOrigin
+from agents_tools.tool.records import ToolOrigin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agents_tools.schema.arguments import ArgumentReader
     from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call
+    from agents_tools.tool.records import Call
 
 __all__ = ["ClassDeclaration", "in_thread", "plain_arguments"]
 

@@ -44,7 +44,7 @@ from agents_tools.classes.class_tool import (
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.schema.arguments import ArgumentReader
 from agents_tools.schema.security_risk import with_risk
-from agents_tools.tool.declaration import ToolAnnotations  # noqa: TC001 - the type of a field
+from agents_tools.tool.records import ToolAnnotations  # noqa: TC001 - the type of a field
 from agents_tools.tool.naming import check_tool_name
 from agents_tools.tool.tool import FunctionTool
 

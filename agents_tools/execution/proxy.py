@@ -36,7 +36,7 @@ from agents_tools.events.kinds import (
 from agents_tools.events.trace_hooks import trace_carrier
 from agents_tools.execution.protocol import ERRORS, CallEnvelope, ToolBackend, is_result
 from agents_tools.execution.worker_call import bare, pin_of
-from agents_tools.tool.declaration import Policy
+from agents_tools.tool.records import Policy
 from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from agents_tools.events.base import Event
     from agents_tools.execution.protocol import CallEvent
     from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call, Declaration, ToolOrigin
+    from agents_tools.tool.records import Call, Declaration, ToolOrigin
 
 __all__ = ["RemoteDeclaration", "is_idempotent", "remote_tools", "run_on", "value_of"]
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from agents_tools.events.base import Event
     from agents_tools.execution.protocol import CallEnvelope, CallEvent
-    from agents_tools.tool.declaration import CallOutcome
+    from agents_tools.tool.records import CallOutcome
     from agents_tools.tool.tool import FunctionTool
 
     AnyTool = FunctionTool[..., Any]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
     from agents_tools.events.kinds import CallStatus
-    from agents_tools.tool.declaration import FailureErrorFunction, IsEnabled
+    from agents_tools.tool.records import FailureErrorFunction, IsEnabled
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from agents_tools.content.usage import Usage
 from agents_tools.errors import Interruption
 from agents_tools.tool.context import RunScope, ToolContext
-from agents_tools.tool.declaration import Decision, Policy
+from agents_tools.tool.records import Decision, Policy
 
 if TYPE_CHECKING:
     from agents_tools.tool.tool import FunctionTool

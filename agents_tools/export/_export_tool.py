@@ -25,7 +25,7 @@ from agents_tools.events.channel import Channel
 from agents_tools.export._agent_adapter import claim_call
 from agents_tools.tool.arguments import encode_arguments
 from agents_tools.tool.context import ToolContext, current_context
-from agents_tools.tool.declaration import CallOutcome
+from agents_tools.tool.records import CallOutcome
 from agents_tools.tool.flatten import function_tools
 from agents_tools.tool.tool import FunctionTool
 

@@ -21,7 +21,7 @@ from agents_tools.events.codec import event_from_dict
 from agents_tools.events.kinds import NotifyStreamEvent
 from agents_tools.export._agent_adapter import display_text
 from agents_tools.text.escape import type_name
-from agents_tools.tool.declaration import RawDeclaration, ToolAnnotations, ToolOrigin
+from agents_tools.tool.records import RawDeclaration, ToolAnnotations, ToolOrigin
 from agents_tools.tool.failure import DEFAULT
 from agents_tools.tool.json_schema import schema_reader
 from agents_tools.tool.naming import check_tool_name

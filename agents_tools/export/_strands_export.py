@@ -25,7 +25,7 @@ from agents_tools.export._export_tool import (
     stream_call,
 )
 from agents_tools.export._poll_cancellation import CallCancelledError, poll_until_cancelled
-from agents_tools.tool.declaration import CallOutcome
+from agents_tools.tool.records import CallOutcome
 
 try:
     from strands.types.events import ToolResultEvent

@@ -9,7 +9,7 @@ from agents_tools.errors import Interruption, ToolDeniedError
 from agents_tools.policies._policy import PolicyDecorator, ToolT, change_around, with_parentheses
 from agents_tools.schema.security_risk import take_risk, with_risk
 from agents_tools.tool.context import RunScope
-from agents_tools.tool.declaration import Policy
+from agents_tools.tool.records import Policy
 from agents_tools.tool.tool import FunctionTool
 
 if typing.TYPE_CHECKING:

@@ -27,7 +27,7 @@ if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
     from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call
+    from agents_tools.tool.records import Call
 
     Faults = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], object]
 

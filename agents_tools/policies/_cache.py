@@ -21,7 +21,7 @@ from agents_tools.errors import (
 from agents_tools.policies._json_object import NotAnObject, members_of
 from agents_tools.policies._policy import PolicyDecorator, with_parentheses
 from agents_tools.policies._scope import EVERYWHERE, CallScope, hold
-from agents_tools.tool.declaration import Policy
+from agents_tools.tool.records import Policy
 
 if typing.TYPE_CHECKING:
     import asyncio
@@ -29,7 +29,7 @@ if typing.TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
     from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call
+    from agents_tools.tool.records import Call
 
 __all__ = ["cache"]
 

@@ -12,7 +12,7 @@ if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
     from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call
+    from agents_tools.tool.records import Call
 
 __all__ = ["input_guardrail", "output_guardrail"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents_tools.execution import BackendCapabilities, BackendHealth
 from agents_tools.policies._policy import PolicyDecorator, with_parentheses
-from agents_tools.tool.declaration import Policy
+from agents_tools.tool.records import Policy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping

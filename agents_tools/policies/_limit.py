@@ -12,13 +12,13 @@ from typing import Any
 
 from agents_tools.errors import ToolDeniedError, ToolOverloadedError, UserValueError
 from agents_tools.policies._policy import PolicyDecorator, change_around, marked, with_parentheses
-from agents_tools.tool.declaration import Policy
+from agents_tools.tool.records import Policy
 
 if typing.TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call
+    from agents_tools.tool.records import Call
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["exclusive", "limit"]

@@ -188,7 +188,7 @@ _NOTE_LENGTH = 200
 
 def _create_reader(name: str, max_chars: int, store: _ResultStore) -> FunctionTool[..., Any]:
     from agents_tools.tool.context import current_context
-    from agents_tools.tool.declaration import ToolAnnotations
+    from agents_tools.tool.records import ToolAnnotations
     from agents_tools.tool.decorators import function_tool
 
     def read_result(

@@ -10,14 +10,14 @@ from typing import Any, Final, cast
 from typing_extensions import ParamSpec, TypeVar
 
 from agents_tools.errors import ModelBehaviorError, UserTypeError
-from agents_tools.tool.declaration import Policy
+from agents_tools.tool.records import Policy
 from agents_tools.tool.tool import FunctionTool
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
     from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call
+    from agents_tools.tool.records import Call
 
 __all__ = [
     "PolicyDecorator",

@@ -27,7 +27,7 @@ if typing.TYPE_CHECKING:
 
     from agents_tools.content.outputs import ToolOutput
     from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call
+    from agents_tools.tool.records import Call
 
 __all__ = ["redact"]
 

@@ -10,13 +10,13 @@ from typing import Any
 from agents_tools.errors import UserError
 from agents_tools.policies._policy import PolicyDecorator, with_parentheses
 from agents_tools.text.json_limits import check_bounds
-from agents_tools.tool.declaration import Policy
+from agents_tools.tool.records import Policy
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call
+    from agents_tools.tool.records import Call
 
 __all__ = ["repair_json"]
 

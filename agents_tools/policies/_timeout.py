@@ -12,7 +12,7 @@ from agents_tools.policies._policy import PolicyDecorator, change_around, with_p
 
 if typing.TYPE_CHECKING:
     from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call
+    from agents_tools.tool.records import Call
 
 __all__ = ["timeout"]
 

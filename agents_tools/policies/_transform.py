@@ -17,13 +17,13 @@ from agents_tools.errors import (
 from agents_tools.policies._json_object import NotAnObject, members_of, object_of
 from agents_tools.policies._policy import PolicyDecorator, with_parentheses
 from agents_tools.schema.problems import arguments_error, unknown_key
-from agents_tools.tool.declaration import Policy
+from agents_tools.tool.records import Policy
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call
+    from agents_tools.tool.records import Call
 
 __all__ = ["ArgTransform", "hide", "transform"]
 

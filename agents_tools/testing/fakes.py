@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from agents_tools.events.base import Event
     from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call, CallOutcome, Declaration, ToolOrigin
+    from agents_tools.tool.records import Call, CallOutcome, Declaration, ToolOrigin
 
 __all__ = ["ArgumentsCheck", "FakeCall", "FakeTool", "fake_tool", "listed"]
 

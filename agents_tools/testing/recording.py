@@ -16,7 +16,7 @@ from agents_tools.errors import AgentsToolsError, ToolError, UserError, UserValu
 from agents_tools.events.codec import event_from_dict
 from agents_tools.testing.fakes import FakeTool, listed
 from agents_tools.text.secrets import mask
-from agents_tools.tool.declaration import Policy
+from agents_tools.tool.records import Policy
 
 if TYPE_CHECKING:
     import os
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agents_tools.content.outputs import ToolOutput
     from agents_tools.events.base import Event
     from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call
+    from agents_tools.tool.records import Call
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["RecordedCall", "ToolRecorder"]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
         ToolContext as ToolContext,
         current_context as current_context,
     )
-    from agents_tools.tool.declaration import (
+    from agents_tools.tool.records import (
         CallOutcome as CallOutcome,
         Decision as Decision,
         ToolAnnotations as ToolAnnotations,
@@ -54,6 +54,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "reporting": ("artifact", "notify", "progress", "track"),
         "decorators": ("function_tool", "streaming_tool"),
         "options": ("StreamingToolOptions", "ToolOptions"),
-        "declaration": ("CallOutcome", "Decision", "ToolAnnotations", "ToolOrigin"),
+        "records": ("CallOutcome", "Decision", "ToolAnnotations", "ToolOrigin"),
     },
 )

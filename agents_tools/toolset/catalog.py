@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Policy
+    from agents_tools.tool.records import Policy
 
 __all__ = ["AnyTool", "ToolCatalog", "describe_matches", "is_enabled", "shown_names"]
 

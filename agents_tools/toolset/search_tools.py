@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NotRequired, cast
 from agents_tools.content.items import ToolCallItem, ToolCallOutputItem
 from agents_tools.errors import Interruption, ToolDeniedError, ToolError
 from agents_tools.text.json_limits import check_bounds, check_keys
-from agents_tools.tool.declaration import ToolAnnotations
+from agents_tools.tool.records import ToolAnnotations
 from agents_tools.tool.failure import default_tool_error_function
 from agents_tools.tool.tool import FunctionTool
 from agents_tools.toolset.catalog import describe_matches, is_enabled, shown_names
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from agents_tools.content.items import Item
     from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import CallOutcome
+    from agents_tools.tool.records import CallOutcome
     from agents_tools.toolset.catalog import AnyTool, ToolCatalog
 
 __all__ = ["CallTool", "ProxyTool", "SearchTool", "revealed"]

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.errors import UserTypeError, UserValueError
-from agents_tools.tool.declaration import RawDeclaration, ToolOrigin
+from agents_tools.tool.records import RawDeclaration, ToolOrigin
 from agents_tools.tool.json_schema import copy_json
 from agents_tools.tool.tool import FunctionTool
 

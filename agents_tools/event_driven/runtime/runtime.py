@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from agents_tools.classes.action import Action
     from agents_tools.classes.registry import ToolRegistry
     from agents_tools.events.base import Event
-    from agents_tools.tool.declaration import CallOutcome
+    from agents_tools.tool.records import CallOutcome
 
     _RunningAction: TypeAlias = tuple[ActionEvent[Any], asyncio.Task[Observation], ToolContext[Any]]
 

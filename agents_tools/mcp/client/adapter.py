@@ -20,7 +20,7 @@ from agents_tools.errors import AgentsToolsError, ToolError
 from agents_tools.mcp._coerce import an_object
 from agents_tools.schema.arguments import ArgumentReader
 from agents_tools.text.escape import safe_text, shorten
-from agents_tools.tool.declaration import ToolAnnotations, ToolOrigin
+from agents_tools.tool.records import ToolAnnotations, ToolOrigin
 from agents_tools.tool.failure import default_tool_error_function
 from agents_tools.tool.tool import FunctionTool
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call, Declaration
+    from agents_tools.tool.records import Call, Declaration
 
 __all__ = ["MCPToolError", "create_declaration", "function_tool_of", "result_of"]
 

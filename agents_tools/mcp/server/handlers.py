@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from agents_tools.events.base import Event
     from agents_tools.mcp.remote.protocol import CallOrder
     from agents_tools.mcp.remote.worker import Send, ToolWorker
-    from agents_tools.tool.declaration import CallOutcome
+    from agents_tools.tool.records import CallOutcome
     from agents_tools.tool.question import Question
 
     Report = Callable[[float, float | None, str | None, dict[str, Any] | None], Awaitable[None]]
