@@ -134,11 +134,6 @@ if TYPE_CHECKING:
     from agents_tools.schema.strict import ensure_strict_json_schema as ensure_strict_json_schema
     from agents_tools.text.secrets import register_secret as register_secret
     from agents_tools.tool.context import ToolContext as ToolContext
-    from agents_tools.tool.records import (
-        CallOutcome as CallOutcome,
-        Decision as Decision,
-        ToolAnnotations as ToolAnnotations,
-    )
     from agents_tools.tool.decorators import (
         function_tool as function_tool,
         streaming_tool as streaming_tool,
@@ -146,6 +141,11 @@ if TYPE_CHECKING:
     from agents_tools.tool.failure import (
         default_tool_error_function as default_tool_error_function,
         set_default_tool_error_function as set_default_tool_error_function,
+    )
+    from agents_tools.tool.records import (
+        CallOutcome as CallOutcome,
+        Decision as Decision,
+        ToolAnnotations as ToolAnnotations,
     )
     from agents_tools.tool.reporting import (
         artifact as artifact,

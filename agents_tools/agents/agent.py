@@ -14,7 +14,7 @@ from agents_tools.agents.toolbox import Toolbox
 from agents_tools.agents.type_variables import ContextT, OutputT
 from agents_tools.content.items import input_items
 from agents_tools.errors import Interruption, ToolDeniedError, UserTypeError, UserValueError
-from agents_tools.tool.context import RunScope
+from agents_tools.tool.call import RunScope
 from agents_tools.tool.failure import DEFAULT
 from agents_tools.tool.tool import FunctionTool
 from agents_tools.toolset.catalog import is_enabled
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from agents_tools.agents.model import Model, ModelSettings
     from agents_tools.agents.output_type import ResultType
     from agents_tools.events.base import Event
-    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.call import Call
     from agents_tools.tool.records import FailureErrorFunction, IsEnabled
     from agents_tools.tool.run_context import RunContextWrapper
     from agents_tools.toolset.sources import Tools, ToolsetSource
@@ -298,7 +298,7 @@ class Agent(Generic[ContextT, OutputT]):
         """
         _check_tool_options(self.name, custom_output_extractor, on_stream, streaming, max_turns)
 
-        async def perform(context: ToolContext[Any], task: str) -> Any:
+        async def perform(call: Call, task: str) -> Any:
             async with EventTap(on_stream, self.name) as sinks:
                 run = Run(
                     self,
@@ -307,12 +307,12 @@ class Agent(Generic[ContextT, OutputT]):
                     max_turns=10 if max_turns is None else max_turns,
                     sinks=sinks,
                     quiet=not streaming,
-                    state=context.resumed,
-                    parent=context,
+                    state=call.resumed,
+                    parent=call,
                 )
                 result = await run.execute()
             if result.interruptions:
-                if isinstance(context.parent, RunScope):
+                if isinstance(call.parent, RunScope):
                     raise Interruption(result.to_state())
                 waiting = ", ".join(repr(item.name) for item in result.interruptions)
                 raise ToolDeniedError(

@@ -168,9 +168,9 @@ class Toolbox:
         """
         tool = self.by_name.get(call.name)
         if isinstance(tool, CallTool):
-            routed = tool.routed(call.arguments)
-            if routed is not None and routed[0].name not in self._excluded:
-                return routed
+            target, arguments = tool.source.route(tool, call.arguments)
+            if target is not tool and target.name not in self._excluded:
+                return target, arguments
         elif tool is None and call.name not in self._excluded:
             for proxy in self.proxies:
                 hidden = proxy.reached(call.name)

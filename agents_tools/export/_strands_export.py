@@ -78,7 +78,7 @@ class StrandsFunctionTool(AgentTool):
         context = application_context(self._context, invocation_state)
         tool_context = kwargs.get("_tool_context")
         tool = self.function_tool
-        if tool.needs_admission:
+        if tool.can_need_approval:
             interrupter = tool_context or _interrupter(tool_use, invocation_state)
             tool = await self._apply_decision(args_json, call_id, context, interrupter)
         outcome: CallOutcome | None = None

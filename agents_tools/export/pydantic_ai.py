@@ -150,7 +150,7 @@ def _to_foreign_tool(
     async def call(context: RunContext[Any], /, **arguments: Any) -> Any:
         outcome: Any = None
         called_tool = tool
-        if tool.needs_admission:
+        if tool.can_need_approval:
             called_tool = await _apply_decision(tool, context, arguments, approvals)
         stream = stream_call(
             called_tool, arguments, call_id=context.tool_call_id, context=context.deps
@@ -270,7 +270,8 @@ def _from_foreign_tool(foreign: ForeignTool[Any]) -> FunctionTool[..., Any]:
             tool_call_id=context.tool_call_id,
             tool_name=foreign.name,
             _event_stream_buffer=_PydanticAIEventTap(context),
-            tool_call_approved=foreign.requires_approval or context.decision is not None,
+            tool_call_approved=foreign.requires_approval
+            or context.call_record.decision is not None,
         )
         try:
             validated: Any = schema.validator.validate_python(arguments)

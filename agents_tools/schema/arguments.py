@@ -20,7 +20,13 @@ from agents_tools.schema.signature import LEFT_OUT
 from agents_tools.schema.types import object_schema_of, root_leaf_of
 from agents_tools.schema.validators import RESERVED_KEY, JsonSchemaValidator, PydanticValidator
 from agents_tools.text.escape import describe_value
-from agents_tools.text.json_limits import JsonFault, check_bounds, check_keys, harmless
+from agents_tools.text.json_limits import (
+    JsonFault,
+    check_bounds,
+    check_keys,
+    harmless,
+    parse_object,
+)
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -69,15 +75,24 @@ class Arguments:
         text: The accepted text: values that had to be converted are converted in it.
         reader: The reader that accepted the text; `None` if the tool reads its arguments itself.
         values: The Python values that the reader made of it.
+        created: The keys of the arguments whose defaults a function created for this call.
 
     Attributes:
         text: The accepted text.
+        created: The keys of the arguments whose defaults a function created for this call.
     """
 
-    __slots__ = ("_data", "_reader", "_values", "text")
+    __slots__ = ("_data", "_reader", "_values", "created", "text")
 
-    def __init__(self, text: str, reader: ArgumentReader | None = None, values: Any = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        reader: ArgumentReader | None = None,
+        values: Any = None,
+        created: tuple[str, ...] = (),
+    ) -> None:
         self.text = text
+        self.created = created
         self._reader = reader
         self._values = values
         self._data: dict[str, Any] | None = None
@@ -104,9 +119,7 @@ class Arguments:
     def _read_data(self) -> dict[str, Any]:
         if self._reader is not None:
             return self._reader.canonical_data(self.text)
-        from agents_tools.tool.arguments import parse_arguments
-
-        return dict(parse_arguments(self.text))
+        return dict(parse_object(self.text) or {})
 
 
 class ArgumentReader:
@@ -239,9 +252,7 @@ class ArgumentReader:
         """
         return self.parse(text).values()
 
-    def _build_parse(
-        self, defaults: dict[str, Callable[[], Any]]
-    ) -> Callable[[str], Arguments]:
+    def _build_parse(self, defaults: dict[str, Callable[[], Any]]) -> Callable[[str], Arguments]:
         validate, accept = self._validator.validate_json, self._accept
         fills = list(defaults.items())
         store = self._store_created if self._factories else None
@@ -261,28 +272,33 @@ class ArgumentReader:
                     check_keys(text, keys)
             except Exception as error:  # noqa: BLE001 - distinguished in `_accept`
                 value, text = accept(text, error)
-            for name, create in fills:
-                if name not in value:
-                    value[name] = create()
-                    if store is not None:
-                        text = store(text, name, value[name])
+            missing = [(name, create) for name, create in fills if name not in value]
+            for name, create in missing:
+                value[name] = create()
+            if missing and store is not None:
+                return store(text, value, [name for name, _ in missing])
             return Arguments(text, self, value)
 
         return parse
 
-    def _store_created(self, text: str, name: str, value: Any) -> str:
-        """Return arguments with a default that was created for this call, if it has a JSON form.
+    def _store_created(self, text: str, value: dict[str, Any], names: list[str]) -> Arguments:
+        """Return arguments with the defaults that were created for this call and have a JSON form.
 
-        Every attempt of the call then gets an equal value, and approvals see it.
+        Every attempt of the call then gets equal values, and approvals see them.
         """
         from pydantic_core import PydanticSerializationError, from_json, to_json
 
-        if name not in self._factories:
-            return text
-        try:
-            return to_json({**from_json(text), self._factories[name]: value}).decode()
-        except (PydanticSerializationError, TypeError, ValueError):
-            return text
+        created: list[str] = []
+        for name in names:
+            key = self._factories.get(name)
+            if key is None:
+                continue
+            try:
+                text = to_json({**from_json(text), key: value[name]}).decode()
+                created.append(key)
+            except (PydanticSerializationError, TypeError, ValueError):
+                pass  # every attempt creates one of its own
+        return Arguments(text, self, value, tuple(created))
 
     def canonical_data(self, text: str) -> dict[str, Any]:
         """Return accepted arguments as JSON values, with the defaults that the schema publishes.

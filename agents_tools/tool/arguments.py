@@ -8,7 +8,7 @@ from typing import Any
 
 from agents_tools.errors import UserTypeError, UserValueError
 
-__all__ = ["arguments_to_json", "encode_arguments", "parse_arguments", "parse_object"]
+__all__ = ["arguments_to_json", "encode_arguments"]
 
 
 def arguments_to_json(name: str, arguments: Any, keywords: Mapping[str, Any]) -> str:
@@ -59,38 +59,3 @@ def encode_arguments(arguments: Mapping[str, Any], source: str, remedy: str) -> 
         raise UserValueError(
             f"The arguments {source} cannot be converted to JSON ({error}). {remedy}"
         ) from error
-
-
-def parse_arguments(args_json: str) -> Mapping[str, Any]:
-    """Return the arguments of a call as JSON values; empty if the text is not a JSON object."""
-    return parse_object(args_json) or {}
-
-
-def parse_object(args_json: object) -> dict[str, Any] | None:
-    """Return a JSON object as JSON values; `None` if the text is not one that tools accept.
-
-    Empty text and `null` are read as an empty object, and a string that contains an object is read
-    as that object.
-
-    Args:
-        args_json: The text.
-    """
-    from pydantic_core import from_json
-
-    from agents_tools.text.json_limits import check_bounds, check_keys
-
-    if not isinstance(args_json, str):
-        return None
-    if not args_json.strip():
-        return {}
-    try:
-        check_bounds(args_json)
-        value: Any = from_json(args_json)
-        check_keys(args_json)
-    except (TypeError, ValueError):  # half of a surrogate pair raises TypeError
-        return None
-    if isinstance(value, str) and value.lstrip().startswith("{"):
-        return parse_object(value)
-    if value is None:
-        return {}
-    return typing.cast("dict[str, Any]", value) if isinstance(value, dict) else None

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from agents_tools.errors import ToolCancelledError, ToolTimeoutError
 from agents_tools.events.listener import current_listeners
+from agents_tools.text.json_limits import parse_object
 from agents_tools.text.secrets import guard_logs, has_secrets
-from agents_tools.tool.arguments import parse_arguments
 from agents_tools.tool.event_filter import mask_event, without_content
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from agents_tools.tool.question import Question
     from agents_tools.tool.records import CallOutcome, Decision
 
-    EventFilter = Callable[["Call", Event], Iterable[Event]]
-    """Returns the events to deliver in place of one: its own call comes first."""
+    EventFilter = Callable[[Event], Iterable[Event]]
+    """Returns the events to deliver in place of one."""
 
 __all__ = ["Call", "RunScope", "current_call", "enter_scope", "leave_scope"]
 
@@ -245,7 +245,7 @@ class Call:
         object they are empty.
         """
         if self.parsed is None:
-            return parse_arguments(self.sent)
+            return parse_object(self.sent) or {}
         return without_names(self.parsed.data, self.hidden)
 
     @property
@@ -361,7 +361,7 @@ class Call:
         events = [event]
         try:
             for change in self.filters:
-                events = [filtered for unfiltered in events for filtered in change(self, unfiltered)]
+                events = [filtered for unfiltered in events for filtered in change(unfiltered)]
         except Exception:  # noqa: BLE001 - the event can hold values that the policy must hide
             _log().exception(
                 "A policy failed to process %r; the content of the event was removed.", event.type
@@ -679,7 +679,7 @@ class RunScope(Call):
         deadline: float | None,
         asker: Callable[[Question], Any] | None,
         approver: Callable[[Call], Any] | None = None,
-        sampler: Callable[[Mapping[str, Any], Call | None], Any] | None = None,
+        sampler: Callable[[Mapping[str, Any], Any], Any] | None = None,
         run: Any,
     ) -> None:
         self.app_context = app_context

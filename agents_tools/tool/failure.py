@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from agents_tools.errors import (
     AgentsToolsError,
     Interruption,
-    ModelBehaviorError,
     ToolCancelledError,
     ToolDeniedError,
     ToolError,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import types
 import typing
+from copy import copy
 from time import perf_counter
 from typing import Any
 
@@ -83,6 +84,13 @@ class FunctionSource(ToolSource):
 
         kind = "stream" if self._stream else "function"
         return ToolOrigin(kind=kind, place=place_of(self._func, self.name).where)
+
+    @property
+    def can_be_stopped(self) -> bool:
+        """Whether a cancelled call stops: a function in a thread continues to its end."""
+        if self._stream:
+            return bool(implementation(self._func).__code__.co_flags & _CO_ASYNC_GENERATOR)
+        return self._is_async or not self._run_in_thread
 
     @property
     def schema(self) -> FuncSchema:
@@ -173,8 +181,7 @@ class FunctionSource(ToolSource):
             owner = instance if isinstance(instance, type) else type(instance)
             names = {**class_names(self._func, owner), **self._local_names}
             self._schema = self._build_schema(names)
-        bound = object.__new__(FunctionSource)
-        bound.__dict__.update(self.__dict__)
+        bound = copy(self)
         bound._schema = self.schema
         bound._body = None
         bound._func = types.MethodType(self._func, instance)
@@ -193,6 +200,7 @@ class FunctionSource(ToolSource):
         return _thread_body(func, schema) if self._run_in_thread else _inline_body(func, schema)
 
 
+_CO_ASYNC_GENERATOR = 0x200
 _NO_OUTPUT_SCHEMA: tuple[Any, ...] = (EMPTY, Any, object, None, type(None))
 _FILES: tuple[Any, ...] = (bytes, bytearray, memoryview)
 

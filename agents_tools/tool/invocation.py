@@ -13,19 +13,30 @@ from typing import TYPE_CHECKING, Any, cast
 from agents_tools.concurrency.driver import Driver
 from agents_tools.errors import Interruption, ModelBehaviorError
 from agents_tools.events.kinds import ToolStreamEndEvent, ToolStreamStartEvent
+from agents_tools.text.json_limits import parse_object
 from agents_tools.text.secrets import guard_logs
-from agents_tools.tool.arguments import encode_arguments, parse_object
+from agents_tools.tool.arguments import encode_arguments
 from agents_tools.tool.call import Call, current_call, enter_scope, leave_scope
 from agents_tools.tool.failure import failure_text, status_of, to_exception
 from agents_tools.tool.records import CallOutcome
 from agents_tools.tool.result import add_metadata, convert_value, filter_output
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from agents_tools.events.kinds import CallStatus
+    from agents_tools.tool.policy import Policy
 
-__all__ = ["check", "execute", "invoke", "prepare", "replace_arguments", "validate"]
+__all__ = [
+    "approve",
+    "check",
+    "execute",
+    "guard",
+    "invoke",
+    "prepare",
+    "replace_arguments",
+    "validate",
+]
 
 
 async def invoke(tool: Any, given: Any, args_json: str, *, convert: bool = True) -> CallOutcome:
@@ -39,7 +50,7 @@ async def invoke(tool: Any, given: Any, args_json: str, *, convert: bool = True)
     """
     call = Call.enter(given, tool.name, args_json)
     await prepare(call, tool, args_json)
-    if call.failure is None and call.tool.stack.checks:
+    if call.failure is None and call.tool.stack.has_checks:
         await check(call)
     return await execute(call, convert=convert)
 
@@ -54,6 +65,7 @@ async def prepare(call: Call, tool: Any, args_json: str) -> None:
         tool: The tool that was called.
         args_json: The arguments as JSON text.
     """
+    applied: list[Policy] = []
     try:
         tool, args_json = tool.source.route(tool, args_json)
         call.tool, call.tool_name, call.sent = tool, tool.name, args_json
@@ -62,22 +74,31 @@ async def prepare(call: Call, tool: Any, args_json: str) -> None:
             for policy in stack.repairs:
                 args_json = call.sent = policy.repair_text(call, args_json)
             if stack.maps:
-                args_json = await _map_arguments(call, args_json)
+                args_json = await _map_arguments(call, args_json, applied)
         call.parsed = tool.source.parse(args_json)
     except ModelBehaviorError as error:
-        call.failure = call.argument_error = _map_error(call, error)
+        call.failure = _map_error(call, error, applied)
+        if isinstance(call.failure, ModelBehaviorError):
+            call.argument_error = call.failure
     except Exception as error:  # noqa: BLE001 - reported as a failure of the call
         call.failure = error
 
 
-async def _map_arguments(call: Call, args_json: str) -> str:
-    """Return the arguments of the tool for those that the model sent."""
+async def _map_arguments(call: Call, args_json: str, applied: list[Policy]) -> str:
+    """Return the arguments of the tool for those that the model sent.
+
+    Args:
+        call: The call.
+        args_json: The arguments that the model sent.
+        applied: Receives the policies that have converted the arguments.
+    """
     sent = parse_object(args_json)
     if sent is None:
         return args_json  # the source reports the error
     mapped = dict(sent)
     for policy in call.tool.stack.maps:
         mapped = await policy.map_arguments(call, mapped)
+        applied.append(policy)
     return args_json if mapped == sent and not call.hidden else _to_json(call, mapped)
 
 
@@ -87,11 +108,10 @@ def _to_json(call: Call, arguments: Mapping[str, Any]) -> str:
     return encode_arguments(values, f"of tool {call.tool_name!r}", remedy)
 
 
-def _map_error(call: Call, error: ModelBehaviorError) -> Exception:
+def _map_error(call: Call, error: ModelBehaviorError, applied: list[Policy]) -> Exception:
     """Return an error about the arguments with the names that the model saw."""
     mapped: Exception = error
-    stack = getattr(call.tool, "stack", None)
-    for policy in () if stack is None else stack.error_maps:
+    for policy in reversed(applied):
         if isinstance(mapped, ModelBehaviorError):
             mapped = policy.map_error(call, mapped)
     return mapped
@@ -128,17 +148,41 @@ def replace_arguments(call: Call, args_json: str) -> None:
 
 
 async def check(call: Call) -> None:
-    """Ask the policies whether a call may run.
+    """Ask the policies whether a call may run: first those that decide themselves.
 
     An error becomes the failure of the call, which `execute` reports.
 
     Raises:
         Interruption: A person has to decide first.
     """
-    if call.failure is not None:
-        return
+    await guard(call)
+    await approve(call)
+
+
+async def guard(call: Call) -> None:
+    """Ask the policies that decide themselves whether a call may run, such as guardrails.
+
+    An error becomes the failure of the call, which `execute` reports.
+    """
+    if call.failure is None:
+        await _ask(call, call.tool.stack.guards)
+
+
+async def approve(call: Call) -> None:
+    """Ask the policies that ask a person whether a call may run.
+
+    An error becomes the failure of the call, which `execute` reports.
+
+    Raises:
+        Interruption: A person has to decide first.
+    """
+    if call.failure is None:
+        await _ask(call, call.tool.stack.approvals)
+
+
+async def _ask(call: Call, policies: Sequence[Policy]) -> None:
     try:
-        for policy in call.tool.stack.checks:
+        for policy in policies:
             arguments = await policy.before(call)
             if arguments is not None:
                 validate(call, arguments)

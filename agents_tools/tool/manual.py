@@ -155,9 +155,7 @@ def schema_tool_source(
         return await on_invoke_tool(call.context, call.text)
 
     reader = reader_of(check_tool_name(name), schema)
-    return SchemaSource(
-        name, description, reader, perform, output_json_schema=output_json_schema
-    )
+    return SchemaSource(name, description, reader, perform, output_json_schema=output_json_schema)
 
 
 def _output_of(schema: Mapping[str, Any] | None) -> OutputDescription:

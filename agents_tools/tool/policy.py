@@ -191,13 +191,13 @@ class PolicyStack:
         outer_first = policies[::-1]
         self.repairs = _overriding("repair_text", outer_first)
         self.maps = _overriding("map_arguments", outer_first)
-        self.error_maps = _overriding("map_error", policies)
         checks = _overriding("before", outer_first)
-        self.checks = sorted(checks, key=lambda policy: policy.asks_person)
+        self.guards = tuple(one for one in checks if not one.asks_person)
+        self.approvals = tuple(one for one in checks if one.asks_person)
+        self.has_checks = bool(checks)
         self.outputs = _overriding("filter_output", policies)
         self.event_filters = _overriding("filter_event", outer_first)
         self.arounds = _overriding("around", policies)
-        self.asks_person = any(policy.asks_person for policy in policies)
         self.prepares = bool(self.repairs or self.maps)
 
     def wrap(self, run: Run) -> Run:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.text.secrets import mask_registered
-
 from agents_tools.tool.records import CallOutcome
 
 if TYPE_CHECKING:

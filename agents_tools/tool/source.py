@@ -55,6 +55,11 @@ class ToolSource(ABC):
     name: str
 
     @property
+    def can_be_stopped(self) -> bool:
+        """Whether a cancelled call stops: a function in a thread continues to its end."""
+        return True
+
+    @property
     @abstractmethod
     def origin(self) -> ToolOrigin:
         """The origin of the tool."""

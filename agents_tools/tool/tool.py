@@ -366,7 +366,7 @@ class FunctionTool(Generic[P, R_co]):
     @property
     def can_need_approval(self) -> bool:
         """Whether a person may have to approve calls."""
-        return self.stack.asks_person
+        return bool(self.stack.approvals)
 
     @property
     def on_invoke_tool(self) -> Callable[[Any, str], Coroutine[Any, Any, Any]]:
@@ -415,7 +415,8 @@ class FunctionTool(Generic[P, R_co]):
         Raises:
             ModelBehaviorError: The arguments are invalid.
         """
-        return copy_json(self._source.parse(args_json).data)
+        parsed: Any = copy_json(self._source.parse(args_json).data)
+        return typing.cast("dict[str, Any]", parsed)
 
     def build(self) -> Self:
         """Build the schema and the validator now instead of at first use.
@@ -424,7 +425,7 @@ class FunctionTool(Generic[P, R_co]):
             UserError: The declaration is invalid.
         """
         self._source.build()
-        _ = self.description, self.json_schema, self.runner if self._binding in {"", "static"} else None
+        _ = self.description, self.json_schema
         return self
 
     def with_(

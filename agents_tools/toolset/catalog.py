@@ -15,8 +15,8 @@ from agents_tools.wire.project import project
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.records import Policy
+    from agents_tools.tool.call import Call
+    from agents_tools.tool.policy import Policy
 
 __all__ = ["AnyTool", "ToolCatalog", "describe_matches", "is_enabled", "shown_names"]
 
@@ -53,16 +53,16 @@ class ToolCatalog:
     @property
     def repair_policies(self) -> list[Policy]:
         """The policies that repair invalid JSON, if all tools have one."""
-        own = [[one for one in tool.policies if one.mend is not None] for tool in self.tools]
-        return own[0] if own and all(own) else []
+        own = [tool.stack.repairs for tool in self.tools]
+        return list(own[0]) if own and all(own) else []
 
-    async def find(self, query: str, limit: int, context: ToolContext[Any]) -> list[AnyTool]:
+    async def find(self, query: str, limit: int, call: Call) -> list[AnyTool]:
         """Return the enabled tools that match best, the best one first.
 
         Args:
             query: The words to search for.
             limit: The maximum number of tools.
-            context: The context of the search.
+            call: The call of the search tool.
         """
         index = self._index
         if index is None:
@@ -75,7 +75,7 @@ class ToolCatalog:
         found: list[AnyTool] = []
         for place in index.find(query, limit + len(self.conditional)):
             tool = self.tools[place]
-            if await is_enabled(tool, context, context.agent):
+            if await is_enabled(tool, call.context, call.agent):
                 found.append(tool)
                 if len(found) == limit:
                     break

@@ -102,7 +102,7 @@ def _check_supported(
 
 def forward_progress(context: ToolContext[Any], params: Mapping[str, Any]) -> None:
     """Emit the params of a progress notification as a progress event of the call."""
-    if not context.listening:
+    if not context.call_record.listening:
         return
     event = an_object(an_object(params.get("_meta")).get(EVENT_KEY))
     if event.get("type") in PROGRESS_EVENTS and _emit_event(context, event):
