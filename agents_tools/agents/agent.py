@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, cast
 from agents_tools.agents.as_tool import EventTap, extracted, tool_of_agent
 from agents_tools.agents.hosted.base import HostedTool
 from agents_tools.agents.run import Run
-from agents_tools.agents.toolbox import Toolbox
+from agents_tools.agents.toolbox import Toolbox, run_of
 from agents_tools.agents.type_variables import ContextT, OutputT
 from agents_tools.content.items import input_items
 from agents_tools.errors import Interruption, ToolDeniedError, UserTypeError, UserValueError
 from agents_tools.tool.call import RunScope
+from agents_tools.tool.enabled import is_enabled
 from agents_tools.tool.failure import DEFAULT
 from agents_tools.tool.tool import FunctionTool
-from agents_tools.toolset.catalog import is_enabled
 from agents_tools.toolset.deferred import PROVIDERS, is_deferred
 from agents_tools.toolset.sources import DynamicSource, MergedSource, RecentCache, parts_of
 from agents_tools.toolset.tool_finder import behind_search
@@ -194,7 +194,8 @@ class Agent(Generic[ContextT, OutputT]):
         """
         source, static = self._source()
         tools = await source.tools(context) if static is None else static
-        provider = getattr(getattr(context, "run", None), "provider", None)
+        run = run_of(context)
+        provider = None if run is None else run.provider
         box = self._box(tools, provider)
         if box.proxies:
             box = box.with_revealed(context)

@@ -67,7 +67,7 @@ async def final_output_of_tools(
         )
         for call in calls
     ]
-    decision: Any = behavior(scope, results)
+    decision: Any = behavior(scope.context, results)
     if hasattr(decision, "__await__"):
         decision = await decision
     if not isinstance(decision, ToolsToFinalOutputResult):

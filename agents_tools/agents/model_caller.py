@@ -101,7 +101,7 @@ class ModelCaller:
             UserError: The request cannot be sent to this model, or its response has a wrong type.
         """
         agent, config, scope = self._agent, self._config, self._scope
-        instructions = await agent.system_prompt(scope)
+        instructions = await agent.system_prompt(scope.context)
         for hook in self._hooks:
             await hook.on_llm_start(scope.context, agent, instructions, history)
         attempt = 0

@@ -426,7 +426,7 @@ class Run:
         return choose_model(self.agent, self.config)
 
     async def _toolbox(self) -> Toolbox:
-        toolbox = await self.agent.toolbox(self.scope)
+        toolbox = await self.agent.toolbox(self.scope.context)
         return toolbox.without(self._caller.refused) if self._caller.refused else toolbox
 
     # --- the earlier conversation

@@ -16,7 +16,7 @@ from agents_tools.agents.pending_tool_call import (
     is_repeatable,
     runs_alone,
 )
-from agents_tools.concurrency.supervisor import finish
+from agents_tools.concurrency.supervisor import GRACE, supervise
 from agents_tools.content.items import ToolCallItem, ToolCallOutputItem
 from agents_tools.content.outputs import ToolOutputText
 from agents_tools.errors import BudgetExceeded, Interruption, ModelBehaviorError, UserError
@@ -592,7 +592,11 @@ async def _cancel_tasks(tasks: Sequence[asyncio.Future[Any]], name: str) -> None
     for task in running:
         task.cancel()
     if running:
-        await finish(asyncio.ensure_future(asyncio.wait(running)), name=name)
+        try:
+            await asyncio.wait(running, timeout=GRACE)
+        finally:
+            for task in running:
+                supervise(cast("asyncio.Task[Any]", task), name=name)
     for task in tasks:
         if task.done() and not task.cancelled():
             task.exception()  # marks the exception as retrieved

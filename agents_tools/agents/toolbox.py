@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agents_tools.tool.tool import FunctionTool
     from agents_tools.toolset.catalog import ToolCatalog
 
-__all__ = ["OutputType", "RunnableAgent", "Toolbox"]
+__all__ = ["OutputType", "RunnableAgent", "Toolbox", "run_of"]
 
 
 class OutputType(Protocol):
@@ -191,7 +191,8 @@ class Toolbox:
         ]
         if not searches:
             return self
-        tools = revealed(getattr(getattr(context, "run", None), "history", ()), searches)
+        run = run_of(context)
+        tools = revealed(() if run is None else run.history, searches)
         if not tools:
             return self
         return self._cached(tools, lambda: Toolbox([*self.offered, *tools], ""))
@@ -267,3 +268,8 @@ def _check_hidden_names(proxies: Sequence[ProxyTool], offered: dict[str, Any], o
             other = known.setdefault(tool.name, tool)
             if other is not tool:
                 raise UserValueError(two_of_one_name(f"agent {owner!r}", other, tool))
+
+
+def run_of(context: Any) -> Any:
+    """Return the run that a context belongs to; `None` for a context of another kind."""
+    return getattr(getattr(context, "call_record", None), "run", None)

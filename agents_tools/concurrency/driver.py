@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -109,8 +110,12 @@ class Driver(Generic[T]):
                 finally:
                     value = None  # the frames of an error must not keep the error
                     if task.cancelling() > count:
-                        own += task.cancelling() - count
-                        self._own_cancellations += task.cancelling() - count
+                        if _is_interrupted():
+                            self._begin_grace()
+                            self._is_sorted = True
+                        else:
+                            own += task.cancelling() - count
+                            self._own_cancellations += task.cancelling() - count
         except StopIteration as stop:
             if own:
                 yield from self._absorb(task, before, own)
@@ -123,6 +128,8 @@ class Driver(Generic[T]):
                 yield from self._absorb(task, before, own)
             raise
         finally:
+            # The frames of an error keep these, and the result of the task can be the error.
+            task = value = None
             if self._timer is not None:
                 self._timer.cancel()
 
@@ -227,6 +234,17 @@ class _Waiter(asyncio.Future[None]):
         is_delivered = self._pending.cancel(msg)
         self._driver.sort_cancellation(is_delivered=is_delivered)
         return is_delivered
+
+
+def _is_interrupted() -> bool:
+    """Return whether Ctrl-C has cancelled the main task of `asyncio.run`.
+
+    Its signal handler runs in the middle of whatever runs, so a cancellation by it looks like one
+    by the coroutine itself.
+    """
+    handler: Any = signal.getsignal(signal.SIGINT)
+    runner = getattr(getattr(handler, "func", None), "__self__", None)
+    return getattr(runner, "_interrupt_count", 0) > 0
 
 
 class _NoTask:

@@ -75,8 +75,8 @@ from agents_tools.export._export_tool import (
     stream_call,
 )
 from agents_tools.export._import_tool import forward_event, import_tool, import_tools, media_block
+from agents_tools.tool.enabled import is_enabled
 from agents_tools.tool.run_context import RunContextWrapper
-from agents_tools.toolset.catalog import is_enabled
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Sequence

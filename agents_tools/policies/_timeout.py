@@ -43,7 +43,10 @@ def timeout(
         UserError: No limit is set, or a limit is not a positive number.
     """
     if seconds is None and idle is None:
-        raise UserTypeError("timeout(...) has no limit. Pass seconds, for example timeout(10).")
+        raise UserTypeError(
+            "timeout(...) has no limit: expected a positive number of seconds, got None. Pass one, "
+            "for example timeout(10)."
+        )
     _check("timeout(...)", seconds)
     _check("timeout(idle=...)", idle)
     return _Timeout(seconds, idle, error)
@@ -176,7 +179,7 @@ class _Limit:
         else:
             fault = f"Tool {name!r} gave no sign of life for {self._idle:g} s"
         if self._call.tool.source.can_be_stopped:
-            return f"{fault} and was cancelled."
+            return f"{fault} and was stopped."
         return (
             f"{fault}. It cannot be stopped and may still take effect. Check before you call it "
             "again."

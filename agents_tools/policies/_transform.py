@@ -240,7 +240,9 @@ class _Transform(Policy):
             if not self._changes[name].hidden and mapped.get(name) is None:
                 mapped[name] = default
         missing = [
-            ArgumentProblem(path=(name,), expected="a value (required)", got="", kind="missing")
+            ArgumentProblem(
+                path=(change.name or name,), expected="a value (required)", got="", kind="missing"
+            )
             for name, change in self._changes.items()
             if change.required and name not in mapped
         ]
@@ -282,7 +284,9 @@ class _Transform(Policy):
             return error
         fault = self._configuration_error(call, error)
         if fault is not None:
-            return self._log_for_developer(call, fault)
+            unusable = self._log_for_developer(call, fault)
+            unusable.__cause__ = fault
+            return unusable
         return self._with_outer_names(error, call)
 
     def _with_outer_names(self, error: ModelBehaviorError, call: Call) -> Exception:

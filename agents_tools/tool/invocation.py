@@ -7,6 +7,7 @@ An agent loop runs them one by one, because a person can decide between `check` 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,7 +18,14 @@ from agents_tools.text.json_limits import parse_object
 from agents_tools.text.secrets import guard_logs
 from agents_tools.tool.arguments import encode_arguments
 from agents_tools.tool.call import Call, current_call, enter_scope, leave_scope
-from agents_tools.tool.failure import failure_text, status_of, to_exception
+from agents_tools.tool.context import ToolContext as ToolContext  # sets `Call.context_type`
+from agents_tools.tool.enabled import is_enabled
+from agents_tools.tool.failure import (
+    default_tool_error_function,
+    failure_text,
+    status_of,
+    to_exception,
+)
 from agents_tools.tool.records import CallOutcome
 from agents_tools.tool.result import add_metadata, convert_value, filter_output
 
@@ -52,7 +60,12 @@ async def invoke(tool: Any, given: Any, args_json: str, *, convert: bool = True)
     await prepare(call, tool, args_json)
     if call.failure is None and call.tool.stack.has_checks:
         await check(call)
-    return await execute(call, convert=convert)
+    outcome = await execute(call, convert=convert)
+    if outcome.error is not None and call.tool is not tool and call.tool.failure_function is None:
+        # The called tool reports errors by raising them, but the caller did not call it itself.
+        text = default_tool_error_function(call.context, outcome.error)
+        return replace(outcome, output=text)
+    return outcome
 
 
 async def prepare(call: Call, tool: Any, args_json: str) -> None:
@@ -67,7 +80,7 @@ async def prepare(call: Call, tool: Any, args_json: str) -> None:
     """
     applied: list[Policy] = []
     try:
-        tool, args_json = tool.source.route(tool, args_json)
+        tool, args_json = await _route(call, tool, args_json)
         call.tool, call.tool_name, call.sent = tool, tool.name, args_json
         stack = tool.stack
         if stack.prepares:
@@ -82,6 +95,14 @@ async def prepare(call: Call, tool: Any, args_json: str) -> None:
             call.argument_error = call.failure
     except Exception as error:  # noqa: BLE001 - reported as a failure of the call
         call.failure = error
+
+
+async def _route(call: Call, tool: Any, args_json: str) -> tuple[Any, str]:
+    """Return the tool that a call is for, and its arguments; a disabled tool is never called."""
+    target, arguments = tool.source.route(tool, args_json)
+    if target is tool or await is_enabled(target, call.context, call.agent):
+        return target, arguments
+    return tool, args_json  # which answers that there is no such tool
 
 
 async def _map_arguments(call: Call, args_json: str, applied: list[Policy]) -> str:
@@ -239,7 +260,7 @@ async def execute(call: Call, *, convert: bool = True) -> CallOutcome:
         # because the traceback of an error keeps this frame, which must not keep the error.
         call.outcome, outcome = outcome, None
         call.end(status)
-        call.outcome = None
+        call.outcome = call.failure = call.argument_error = None
         leave_scope(token)
 
 

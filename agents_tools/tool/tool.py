@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Generic, overload
 from agents_tools.errors import UserTypeError
 from agents_tools.tool.arguments import arguments_to_json
 from agents_tools.tool.failure import DEFAULT, default_tool_error_function
-from agents_tools.tool.json_schema import copy_json
+from agents_tools.tool.json_schema import copy_json, reader_of
 from agents_tools.tool.manual import ManualSource, schema_tool_source
 from agents_tools.tool.naming import check_tool_name
 from agents_tools.tool.options import check_options
 from agents_tools.tool.policy import PolicyStack
+from agents_tools.tool.records import ToolOrigin
 from agents_tools.tool.stream import ToolStream
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
         FailureErrorFunction,
         IsEnabled,
         ToolAnnotations,
-        ToolOrigin,
     )
     from agents_tools.tool.source import ToolSource
 
@@ -153,19 +153,21 @@ class FunctionTool(Generic[P, R_co]):
             UserError: The schema cannot be converted to JSON Schema, or not be validated against.
         """
         source: ToolSource
-        if validate_arguments or not isinstance(schema, Mapping):
+        if validate_arguments:
             source = schema_tool_source(
                 name, description, schema, on_invoke_tool, output_json_schema
             )
         else:
-            origin = ToolOrigin(kind="schema")
+            json_schema = (
+                schema if isinstance(schema, Mapping) else reader_of(name, schema).json_schema
+            )
             source = ManualSource(
                 name,
                 description,
-                schema,
+                json_schema,
                 on_invoke_tool,
                 output_json_schema=output_json_schema,
-                origin=origin,
+                origin=ToolOrigin(kind="schema"),
             )
         return cls.of_source(
             source,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.errors import UserError
 from agents_tools.text.escape import escape_for_model
+from agents_tools.tool.enabled import is_enabled
 from agents_tools.tool.tool import FunctionTool
 from agents_tools.toolset.search import SearchIndex
 from agents_tools.wire.project import project
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from agents_tools.tool.call import Call
     from agents_tools.tool.policy import Policy
 
-__all__ = ["AnyTool", "ToolCatalog", "describe_matches", "is_enabled", "shown_names"]
+__all__ = ["AnyTool", "ToolCatalog", "describe_matches", "shown_names"]
 
 AnyTool = FunctionTool[..., Any]
 
@@ -95,24 +96,6 @@ def _document(tool: AnyTool) -> tuple[str, str, Iterable[str]]:
         return tool.name, "", ()
     names = list(cast("dict[str, Any]", properties)) if isinstance(properties, dict) else []
     return tool.name, tool.description[:_MAX_INDEXED], names
-
-
-async def is_enabled(tool: Any, context: Any, agent: Any) -> bool:
-    """Return whether a tool is offered.
-
-    Args:
-        tool: The tool.
-        context: The context of the run.
-        agent: The agent that would offer the tool; without one, a condition counts as true.
-    """
-    enabled: Any = getattr(tool, "is_enabled", True)
-    if callable(enabled):
-        if agent is None:
-            return True
-        enabled = cast("Any", enabled)(context, agent)
-        if hasattr(enabled, "__await__"):
-            enabled = await enabled
-    return bool(enabled)
 
 
 # --- the result of a search

@@ -11,11 +11,12 @@ from agents_tools.content.items import ToolCallItem, ToolCallOutputItem
 from agents_tools.errors import ToolError
 from agents_tools.text.json_limits import check_bounds, check_keys
 from agents_tools.tool.call import Call
+from agents_tools.tool.enabled import is_enabled
 from agents_tools.tool.json_schema import reader_of
 from agents_tools.tool.manual import SchemaSource
 from agents_tools.tool.records import ToolAnnotations
 from agents_tools.tool.tool import FunctionTool
-from agents_tools.toolset.catalog import describe_matches, is_enabled, shown_names
+from agents_tools.toolset.catalog import describe_matches, shown_names
 from agents_tools.toolset.search import words_of
 
 if TYPE_CHECKING:
