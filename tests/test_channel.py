@@ -699,15 +699,15 @@ def test_events_pushed_during_compaction_stay_in_order(
 ) -> None:
     """Neither other threads nor a finalizer in the same thread wait for it."""
     channel = Channel(2)
-    squeezed = _channel.shorten_queue
+    drop = _channel.drop_display_events
     late = [start(seq) for seq in range(10, 14)]
 
     def interrupted(events: list[Event], size: int) -> tuple[list[Event], int]:
         while late:
             channel.push(late.pop(0))
-        return squeezed(events, size)
+        return drop(events, size)
 
-    monkeypatch.setattr(_channel, "shorten_queue", interrupted)
+    monkeypatch.setattr(_channel, "drop_display_events", interrupted)
     for number in range(3):
         channel.push(note(number))
     channel.close()
