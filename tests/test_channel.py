@@ -750,6 +750,24 @@ def test_only_deltas_of_the_same_text_are_merged() -> None:
     ]
 
 
+def test_deltas_of_a_model_are_merged_per_output() -> None:
+    """A slow viewer gets the whole text of each output that the model streams."""
+
+    def part(text: str, seq: int, item: str) -> RawResponseStreamEvent:
+        data = {"type": "response.output_text.delta", "item_id": item, "delta": text}
+        return stamp(RawResponseStreamEvent(data), CALL, seq)
+
+    parts = [part("a", seq, "x") for seq in range(50)] + [part("b", 50, "y")]
+    received = pushed(*parts, part("c", 51, "y"), maxsize=4)
+    whole = {"x": "", "y": ""}
+    for event in received:
+        assert isinstance(event, RawResponseStreamEvent)
+        whole[event.data["item_id"]] += event.data["delta"]
+    assert whole == {"x": "a" * 50, "y": "bc"}
+    assert len(received) <= 4
+    assert [event.seq for event in received] == sorted({event.seq for event in received})
+
+
 def test_merged_deltas_stay_short() -> None:
     """A stalled reader and endless deltas must not fill the memory."""
     received = pushed(*(delta("x" * 1000, seq) for seq in range(100)), maxsize=8)

@@ -313,9 +313,36 @@ def test_constructors_refuse_wrong_arguments_like_functions() -> None:
 
 
 def test_event_classes_have_signatures() -> None:
-    """`help` shows how to construct an event."""
-    assert str(signature(ErrorEvent)) == "(message: 'str', kind: 'str | None' = None) -> None"
-    assert str(signature(NullEvent)) == "() -> None"
+    """Programs construct events by position and by name; `help` shows the parameters."""
+
+    def parameters(cls: type[Event]) -> str:
+        return ", ".join(
+            name if one.default is one.empty else f"{name}={one.default!r}"
+            for name, one in signature(cls).parameters.items()
+        )
+
+    assert {cls.__name__: parameters(cls) for cls in payloads} == snapshot(
+        {
+            "NotifyStreamEvent": "data, is_delta=False, tag=None, level='info'",
+            "ToolProgressEvent": "current, total=None, message=None",
+            "ToolArtifactEvent": "name, data=None, uri=None, mime_type=None",
+            "ToolStreamStartEvent": "input_args",
+            "ToolStreamEndEvent": "status, duration=0.0",
+            "ToolAttemptEvent": "attempt, error=None, delay=0.0",
+            "GapEvent": "dropped",
+            "RunItemStreamEvent": "name, item",
+            "RawResponseStreamEvent": "data",
+            "AgentUpdatedStreamEvent": "agent",
+            "RunStartedEvent": "run_id=None, agent=None",
+            "RunFinishedEvent": "status='ok', output=None, usage=None, error=None",
+            "MessageEvent": "content, role='user'",
+            "ActionEvent": "kind, action, hidden=False",
+            "ObservationEvent": "kind, observation, hidden=False",
+            "AgentStateChangedEvent": "state, reason=''",
+            "ErrorEvent": "message, kind=None",
+            "NullEvent": "",
+        }
+    )
 
 
 @pytest.mark.parametrize(

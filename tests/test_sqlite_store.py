@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pickle
 import sqlite3
 import stat
 import subprocess
@@ -304,6 +305,7 @@ def test_an_event_of_an_unknown_type_is_returned_as_a_generic_event(path: Path) 
         assert (unknown.id, unknown.seq, unknown.cause, unknown.path) == (1, 7, 3, ("c",))
         assert (unknown.type, unknown.durable) == ("acme.strange_event", False)
         assert "register_event" in unknown.problem
+        assert pickle.loads(pickle.dumps(unknown)) == unknown  # noqa: S301 - made right here
         for where in (EventFilter(types=("acme.strange_event",)), EventFilter(text="ODD")):
             assert store.read(where=where).result(PATIENCE) == [unknown]
         append(store, unknown.replace(id=-1))
