@@ -89,10 +89,6 @@ if TYPE_CHECKING:
         UserError as UserError,
     )
     from agents_tools.events.base import Emit as Emit, Event as Event
-    from agents_tools.events.codec import (
-        event_from_dict as event_from_dict,
-        event_to_dict as event_to_dict,
-    )
     from agents_tools.events.envelope import EventSource as EventSource
     from agents_tools.events.kinds import (
         ActionEvent as ActionEvent,
@@ -113,6 +109,10 @@ if TYPE_CHECKING:
         ToolStreamStartEvent as ToolStreamStartEvent,
     )
     from agents_tools.events.listener import listen as listen
+    from agents_tools.events.registry import (
+        event_from_dict as event_from_dict,
+        event_to_dict as event_to_dict,
+    )
     from agents_tools.persistence import (
         EventStore as EventStore,
         MemoryEventStore as MemoryEventStore,
@@ -200,10 +200,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "Emit",
             "Event",
         ),
-        "events.codec": (
-            "event_from_dict",
-            "event_to_dict",
-        ),
         "events.envelope": ("EventSource",),
         "events.kinds": (
             "ActionEvent",
@@ -222,6 +218,10 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "ToolProgressEvent",
             "ToolStreamEndEvent",
             "ToolStreamStartEvent",
+        ),
+        "events.registry": (
+            "event_from_dict",
+            "event_to_dict",
         ),
         "agents.hosted.computer": ("ComputerTool",),
         "agents.hosted.provider_tools": (

@@ -23,7 +23,6 @@ from agents_tools.errors import (
     UserTypeError,
     UserValueError,
 )
-from agents_tools.events.codec import event_from_dict
 from agents_tools.events.envelope import Origin
 from agents_tools.events.kinds import (
     GapEvent,
@@ -31,6 +30,7 @@ from agents_tools.events.kinds import (
     ToolStreamEndEvent,
     ToolStreamStartEvent,
 )
+from agents_tools.events.registry import event_from_dict
 from agents_tools.events.trace_hooks import trace_carrier
 from agents_tools.execution.protocol import ERRORS, CallEnvelope, ToolBackend, is_result
 from agents_tools.execution.worker_call import bare, pin_of

@@ -17,8 +17,8 @@ from agents_tools.content.outputs import (
 )
 from agents_tools.errors import ToolError, UserTypeError, UserValueError
 from agents_tools.events.base import Event
-from agents_tools.events.codec import event_from_dict
 from agents_tools.events.kinds import NotifyStreamEvent
+from agents_tools.events.registry import event_from_dict
 from agents_tools.export._agent_adapter import display_text
 from agents_tools.text.escape import type_name
 from agents_tools.tool.failure import DEFAULT

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 from agents_tools.content.outputs import ToolOutputText, as_tool_result
 from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.events.base import Event, RichEvent
+from agents_tools.events.field_types import payload_fields
 from agents_tools.events.kinds import (
     NotifyStreamEvent,
     RawResponseStreamEvent,
@@ -308,12 +309,12 @@ class _EventRedactor:
 
     def _redacted(self, event: Event) -> list[Event]:
         changes: dict[str, Any] = {}
-        for field, shape in event.__class__.__event_payload__:
+        for field in payload_fields(event.__class__):
             value = getattr(event, field.name)
             redacted = self.rules.of_value(value)
             if redacted is value:
                 continue
-            if shape.accepts(redacted):
+            if field.type.accepts(redacted):
                 changes[field.name] = redacted
             elif not _is_library_event(event):
                 return []  # for example a number, which cannot be replaced with text

@@ -13,7 +13,7 @@ from pydantic_core import from_json
 
 from agents_tools.content.outputs import block_from_dict, to_output
 from agents_tools.errors import AgentsToolsError, ToolError, UserError, UserValueError
-from agents_tools.events.codec import event_from_dict
+from agents_tools.events.registry import event_from_dict
 from agents_tools.testing.fakes import FakeTool, listed
 from agents_tools.text.secrets import mask
 from agents_tools.tool.policy import Policy
