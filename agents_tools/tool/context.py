@@ -1,4 +1,4 @@
-"""The context of a call: what the function of a tool, and the application's callbacks, see of it."""
+"""The context of a call: what functions of tools and callbacks of the application see of it."""
 
 from __future__ import annotations
 

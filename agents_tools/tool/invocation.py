@@ -16,9 +16,9 @@ from agents_tools.errors import Interruption, ModelBehaviorError
 from agents_tools.events.kinds import ToolStreamEndEvent, ToolStreamStartEvent
 from agents_tools.text.json_limits import parse_object
 from agents_tools.text.secrets import guard_logs
+from agents_tools.tool import context as _  # noqa: F401 - it sets `Call.context_type`
 from agents_tools.tool.arguments import encode_arguments
 from agents_tools.tool.call import Call, current_call, enter_scope, leave_scope
-from agents_tools.tool.context import ToolContext as ToolContext  # sets `Call.context_type`
 from agents_tools.tool.enabled import is_enabled
 from agents_tools.tool.failure import (
     default_tool_error_function,
