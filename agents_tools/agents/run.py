@@ -119,6 +119,7 @@ class Run:
         outer = None if parent is None or parent.scope is None else parent.scope.run
         self.agent = agent
         self.outer: Run | None = outer
+        self.inner: set[Run] = set()  # the runs inside this one that have not ended
         self.config = _inherit(config, None if outer is None else outer.config)
         self.history = history
         self.input_count = len(history)
@@ -252,6 +253,12 @@ class Run:
         """Return whether the current response comes from the journal of a durable run."""
         return self._recorder is not None and self._recorder.replayed
 
+    def cancel_call(self, call_id: str) -> bool:
+        """Cancel one call of this run or of a run inside it; return whether it was running."""
+        return self.calls.cancel(call_id) or any(
+            inner.cancel_call(call_id) for inner in list(self.inner)
+        )
+
     # --- start and end
 
     async def execute(self) -> RunResult[Any]:
@@ -266,6 +273,8 @@ class Run:
         """
         status, error_text = "cancelled", None
         output: Any = None
+        if self.outer is not None:
+            self.outer.inner.add(self)
         try:
             result = await self._run_until_deadline()
             status = "interrupted" if result.interruptions else "ok"
@@ -276,6 +285,8 @@ class Run:
             _attach_result(error, self.result())
             raise
         finally:
+            if self.outer is not None:
+                self.outer.inner.discard(self)
             try:
                 await self.calls.cancel_early()
             finally:

@@ -20,6 +20,7 @@ from agents_tools.concurrency.supervisor import GRACE, supervise
 from agents_tools.content.items import ToolCallItem, ToolCallOutputItem
 from agents_tools.content.outputs import ToolOutputText
 from agents_tools.errors import BudgetExceeded, Interruption, ModelBehaviorError, UserError
+from agents_tools.policies._timeout import has_deadline, timeout
 from agents_tools.tool.call import Call
 from agents_tools.tool.invocation import execute, prepare
 from agents_tools.wire.project import project
@@ -45,6 +46,10 @@ _CUT_OFF = (
     "Send it again, with shorter arguments or fewer calls at once."
 )
 _CANCELLED = "The call was cancelled before it had a result."
+_CANCELLED_ALONE = (
+    "The user cancelled this call before it had a result. If it had started, it may have taken "
+    "effect in part."
+)
 _USED_UP = "Not run: the run has used up its tool calls."
 _LOST = (
     "Outcome unknown: the program was interrupted while this call ran, so it may or may not have "
@@ -111,6 +116,9 @@ class TurnCalls:
         self._response_calls: dict[str, ToolCallItem] = {}
         self._early: dict[str, PendingToolCall] = {}
         self._slots: asyncio.Semaphore | None = None
+        self._running: dict[str, asyncio.Task[Any]] = {}
+        self._to_cancel = set[str]()
+        self._limited: dict[FunctionTool[..., Any], FunctionTool[..., Any]] = {}
 
     def restore(self, state: RunState) -> None:
         """Load a state that was taken earlier, in this process or another one."""
@@ -146,6 +154,14 @@ class TurnCalls:
         ]
         self._counted = {call.item.call_id for call in calls}
         return calls
+
+    def cancel(self, call_id: str) -> bool:
+        """Cancel a call, so that it ends as `cancelled`; return whether it was running."""
+        task = self._running.get(call_id)
+        if task is None or task.done():
+            return False
+        self._to_cancel.add(call_id)
+        return task.cancel()
 
     def mark_lost(self, calls: Iterable[ToolCallItem]) -> None:
         """Mark calls that were possibly executed, although their output was not recorded."""
@@ -405,14 +421,26 @@ class TurnCalls:
         Raises:
             Exception: An error that ends the run.
         """
+        call_id = call.item.call_id
+        task = self._running[call_id] = cast("asyncio.Task[Any]", asyncio.current_task())
         limit = self._config.max_parallel_tools
-        if limit is None:
-            await self._run(call)
-            return
-        if self._slots is None:
-            self._slots = asyncio.Semaphore(limit)
-        async with self._slots:
-            await self._run(call)
+        try:
+            if limit is None:
+                await self._run(call)
+                return
+            if self._slots is None:
+                self._slots = asyncio.Semaphore(limit)
+            async with self._slots:
+                await self._run(call)
+        except asyncio.CancelledError:
+            if call_id not in self._to_cancel or task.uncancel() > 0:
+                raise  # the run is cancelled
+            self._finish(call, "cancelled", _CANCELLED_ALONE)
+            if self._journal is not None and call.output_item is not None:
+                await self._journal.settle(call.item, call.output_item)
+        finally:
+            self._running.pop(call_id, None)
+            self._to_cancel.discard(call_id)
 
     async def _run(self, call: PendingToolCall) -> None:
         item, tool = call.item, cast("FunctionTool[..., Any]", call.tool)
@@ -464,8 +492,18 @@ class TurnCalls:
         if call.target is call.item:  # otherwise the provider never saw the schema of the tool
             arguments = self._decode_arguments(call.item, tool)
         record = Call.enter(fresh, tool.name, arguments)
-        await prepare(record, tool, arguments)
+        await prepare(record, self._with_limit(tool), arguments)
         return record
+
+    def _with_limit(self, tool: FunctionTool[..., Any]) -> FunctionTool[..., Any]:
+        """Return the tool with the time limit of the run, if it has none of its own."""
+        seconds = self._config.tool_timeout
+        if seconds is None or tool.origin.kind == "agent" or has_deadline(tool):
+            return tool
+        limited = self._limited.get(tool)
+        if limited is None:
+            limited = self._limited[tool] = timeout(seconds)(tool)
+        return limited
 
     def _decode_arguments(self, item: ToolCallItem, tool: FunctionTool[..., Any]) -> str:
         """Convert arguments from the schema of the provider to the schema of the tool."""

@@ -103,7 +103,7 @@ class Driver(Generic[T]):
                         advance, value = self._coroutine.throw, error
                     if self._has_expired and not (pending is not None and pending.done()):
                         self._give_up(variables, pending)
-                        raise asyncio.CancelledError
+                        raise asyncio.CancelledError  # noqa: TRY301 - as `await` would
                 count = task.cancelling()
                 try:
                     pending = variables.run(advance, value)
@@ -138,7 +138,7 @@ class Driver(Generic[T]):
         if pending is None:
             yield
             return
-        pending._asyncio_future_blocking = False
+        pending._asyncio_future_blocking = False  # noqa: SLF001 - how futures are awaited
         waiter = self._waiter = _Waiter(self, pending)
         pending.add_done_callback(waiter.wake)
         try:

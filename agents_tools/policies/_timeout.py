@@ -18,8 +18,9 @@ if typing.TYPE_CHECKING:
     from agents_tools.events.base import Event
     from agents_tools.tool.call import Call
     from agents_tools.tool.policy import Run
+    from agents_tools.tool.tool import FunctionTool
 
-__all__ = ["timeout"]
+__all__ = ["has_deadline", "timeout"]
 
 
 @with_parentheses
@@ -52,6 +53,15 @@ def timeout(
     return _Timeout(seconds, idle, error)
 
 
+def has_deadline(tool: FunctionTool[..., Any]) -> bool:
+    """Return whether a `timeout` policy limits the duration of the calls of a tool.
+
+    Args:
+        tool: The tool.
+    """
+    return any(isinstance(one, _Timeout) and one.has_deadline for one in tool.policies)
+
+
 _MAX_SECONDS = 1e9
 """The event loop cannot wait longer."""
 
@@ -75,6 +85,7 @@ class _Timeout(Policy):
         self._seconds = seconds
         self._idle = idle
         self._error = error
+        self.has_deadline = seconds is not None
 
     async def around(self, call: Call, call_next: Run) -> Any:
         outer, sinks = call.deadline, call.sinks

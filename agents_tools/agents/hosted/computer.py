@@ -155,7 +155,7 @@ class ComputerTool(HostedTool):
         """The function tool that performs the actions."""
         return self._local
 
-    async def _perform(self, context: ToolContext[Any], args_json: str) -> ToolOutputImage:
+    async def _perform(self, _: ToolContext[Any], args_json: str) -> ToolOutputImage:
         arguments = read_object(args_json)
         checks = [
             SafetyCheck(
