@@ -135,6 +135,7 @@ class BaseTool(ABC):
                 kind=type(self),
                 reader=lambda: reader,
                 perform=self._perform,
+                is_async=lambda: inspect.iscoroutinefunction(self.execute),
             )
             tool = FunctionTool[..., Any].of_source(source, annotations=self.annotations)
             parts = self._created = (id(self), tool, reader)

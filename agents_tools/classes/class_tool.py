@@ -33,6 +33,7 @@ class ClassSource(ToolSource):
         perform: Runs a call with valid arguments.
         output: Returns the JSON Schema of the result.
         asks_risk: Whether the model can add an assessment of the risk to the arguments.
+        is_async: Returns whether calls are coroutines, which stop when they are cancelled.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class ClassSource(ToolSource):
         perform: Callable[[Call], Awaitable[Any]],
         output: Callable[[], dict[str, Any] | None] = lambda: None,
         asks_risk: bool = False,
+        is_async: Callable[[], bool] = lambda: False,
     ) -> None:
         self.name = name
         self._about = description
@@ -53,7 +55,13 @@ class ClassSource(ToolSource):
         self._perform = perform
         self._output = output
         self._asks_risk = asks_risk
+        self._is_async = is_async
         self._description: ToolDescription | None = None
+
+    @property
+    def can_be_stopped(self) -> bool:
+        """Whether a cancelled call stops: a function in a thread continues to its end."""
+        return self._is_async()
 
     @property
     def origin(self) -> ToolOrigin:

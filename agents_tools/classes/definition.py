@@ -322,6 +322,7 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
                 perform=self._perform,
                 output=self._output_schema,
                 asks_risk=not read_only,
+                is_async=lambda: _is_async(self.executor),
             )
         return created.source
 
@@ -332,7 +333,7 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
             action = parsed.values()
         else:
             action = self.action_from_arguments(json.loads(parsed.text))
-        if inspect.iscoroutinefunction(type(executor).__call__):
+        if _is_async(executor):
             return self._observation(await executor(action, call.app_context))
         try:
             result = await in_thread(executor, action, call.app_context)
@@ -544,3 +545,7 @@ def interrupt(executor: Any) -> None:
     threading.Thread(
         target=context.run, args=(run,), name="agents-tools-interrupt", daemon=True
     ).start()
+
+
+def _is_async(executor: Any) -> bool:
+    return inspect.iscoroutinefunction(type(executor).__call__)

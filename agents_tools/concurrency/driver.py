@@ -157,7 +157,7 @@ class Driver(Generic[T]):
         self._is_sorted = not is_delivered
         if self._own_cancellations:
             self._own_cancellations -= 1
-        elif self._is_adopted or not self._is_inside():
+        elif self._is_adopted or not self._is_inside() or _is_interrupted():
             self._begin_grace()
 
     def _sort_thrown_cancellation(self) -> None:
@@ -190,7 +190,7 @@ class Driver(Generic[T]):
         rest = Driver(self._coroutine, self._name, self._is_inside)
         rest._is_adopted, rest._variables, rest._pending = True, variables, pending
         task = self._loop.create_task(rest._run())
-        supervise(task, name=self._name, since=self._grace_began)
+        supervise(task, name=self._name, grace=GRACE, since=self._grace_began)
 
     async def _run(self) -> T:
         return await self
@@ -239,7 +239,7 @@ class _Waiter(asyncio.Future[None]):
 def _is_interrupted() -> bool:
     """Return whether Ctrl-C has cancelled the main task of `asyncio.run`.
 
-    Its signal handler runs in the middle of whatever runs, so a cancellation by it looks like one
+    Its signal handler runs in the middle of other code, so a cancellation by it can look like one
     by the coroutine itself.
     """
     handler: Any = signal.getsignal(signal.SIGINT)

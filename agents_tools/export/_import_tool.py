@@ -106,6 +106,7 @@ def import_tool(
         json_schema={"type": "object", **json_schema},
         output_json_schema=output_json_schema,
         origin=ToolOrigin(kind="schema", place=f"the {framework} tool {name!r}"),
+        can_be_stopped=False,  # the framework can run it in a thread
     )
     return FunctionTool.of_source(
         source,

@@ -30,6 +30,7 @@ class SchemaSource(ToolSource):
         json_schema: The JSON Schema of the arguments; by default that of the reader.
         output_json_schema: The JSON Schema of the results.
         origin: The origin of the tool.
+        can_be_stopped: Whether a cancelled call stops.
     """
 
     def __init__(
@@ -42,14 +43,21 @@ class SchemaSource(ToolSource):
         json_schema: Mapping[str, Any] | None = None,
         output_json_schema: Mapping[str, Any] | None = None,
         origin: ToolOrigin | None = None,
+        can_be_stopped: bool = True,
     ) -> None:
         self.name = check_tool_name(name)
+        self._can_be_stopped = can_be_stopped
         schema = reader.json_schema if json_schema is None else json_schema
         self._description = ToolDescription(description, check_params_schema(name, schema))
         self._output = _output_of(output_json_schema)
         self._origin = origin or ToolOrigin(kind="schema")
         self._reader = reader
         self._perform = perform
+
+    @property
+    def can_be_stopped(self) -> bool:
+        """Whether a cancelled call stops."""
+        return self._can_be_stopped
 
     @property
     def origin(self) -> ToolOrigin:

@@ -154,6 +154,11 @@ class _ServerToolSource(ToolSource):
         self._output_validator: Any = None
 
     @property
+    def can_be_stopped(self) -> bool:
+        """Return `False`: a server can ignore that a call was cancelled."""
+        return False
+
+    @property
     def origin(self) -> ToolOrigin:
         """The server, and the name of the tool there."""
         return self._origin
