@@ -137,7 +137,7 @@ class _Limit:
         except asyncio.CancelledError:
             call.cancel()
             task.cancel()
-            await asyncio.wait({task})  # for at most the grace period, see `Driver`
+            await asyncio.wait({task})  # for at most the grace period, see `drive`
             raise
         finally:
             self._end()

@@ -254,8 +254,8 @@ class ArgumentReader:
 
     def _build_parse(self, defaults: dict[str, Callable[[], Any]]) -> Callable[[str], Arguments]:
         validate, accept = self._validator.validate_json, self._accept
-        fills = list(defaults.items())
-        store = self._store_created if self._factories else None
+        fills, complete = list(defaults.items()), self._complete
+        self._fills = fills
 
         def parse(text: str) -> Arguments:
             """Validate arguments.
@@ -272,14 +272,20 @@ class ArgumentReader:
                     check_keys(text, keys)
             except Exception as error:  # noqa: BLE001 - distinguished in `_accept`
                 value, text = accept(text, error)
-            missing = [(name, create) for name, create in fills if name not in value]
-            for name, create in missing:
-                value[name] = create()
-            if missing and store is not None:
-                return store(text, value, [name for name, _ in missing])
+            if fills:
+                return complete(text, value)
             return Arguments(text, self, value)
 
         return parse
+
+    def _complete(self, text: str, value: dict[str, Any]) -> Arguments:
+        """Return arguments with the defaults that they lack."""
+        missing = [(name, create) for name, create in self._fills if name not in value]
+        for name, create in missing:
+            value[name] = create()
+        if missing and self._factories:
+            return self._store_created(text, value, [name for name, _ in missing])
+        return Arguments(text, self, value)
 
     def _store_created(self, text: str, value: dict[str, Any], names: list[str]) -> Arguments:
         """Return arguments with the defaults that were created for this call and have a JSON form.

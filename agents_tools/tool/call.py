@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from agents_tools.events.channel import Channel
     from agents_tools.events.envelope import Origin
     from agents_tools.events.kinds import CallStatus, Level
-    from agents_tools.schema.arguments import Arguments
     from agents_tools.tool.question import Question
     from agents_tools.tool.records import CallOutcome, Decision
 
@@ -71,7 +70,7 @@ class Call:
         agent: The agent that made the call; `None` outside a run.
         run_id: The id of the run; `None` outside a run.
         sent: The arguments as the model sent them, as JSON text; repaired if they were not JSON.
-        parsed: The validated arguments; `None` before validation and for invalid arguments.
+        parsed: The validated `Arguments`; `None` before validation and for invalid arguments.
         hidden: The values that policies added to the arguments and that nobody else sees.
         deadline: The time by which the call must end, on the clock of `time.monotonic()`; `None`
             if there is no limit.
@@ -79,6 +78,7 @@ class Call:
         security_risk: The risk of the call as the model rates it, if the tool has the policy
             `policies.security_risk()`.
         failure: The error for which the body is not run; `None` if there is none.
+        is_caller_cancelled: Whether the caller of the tool was cancelled.
         argument_error: The error that says that the arguments are invalid.
         decision: The decision of a person about the call.
         resumed: The state of an interrupted run inside the call.
@@ -101,13 +101,14 @@ class Call:
     agent: Any = None
     run_id: str | None = None
     sent: str = ""
-    parsed: Arguments | None = None
+    parsed: Any = None
     hidden: Mapping[str, Any] = {}
     deadline: float | None = None
     attempt: int = 1
     security_risk: str = "UNKNOWN"
     failure: Exception | None = None
     argument_error: Exception | None = None
+    is_caller_cancelled: bool = False
     decision: Decision | None = None
     resumed: Any = None
     notes: dict[str, Any] | None = None
@@ -256,6 +257,11 @@ class Call:
     def reject_arguments(self, error: Exception) -> None:
         """Note that an error of the function says that the arguments are invalid."""
         (self._first or self).argument_error = error
+
+    def is_running_here(self) -> bool:
+        """Return whether the current code was started by the function of this call."""
+        current = _get_current()
+        return current is not None and self in current.ancestors
 
     def comes_from_function(self, error: Exception) -> bool:
         """Return whether the function raised an error after it had accepted the arguments."""
@@ -606,6 +612,9 @@ class Call:
 
         Ending a call twice has no effect.
         """
+        if not self.sinks and self._children is None:
+            self._state = _ENDED  # nobody gets an event, and no call inside it is registered
+            return
         with self._run_state().lock:  # calls inside this one can begin or end in other threads
             if self._state == _ENDED:
                 return

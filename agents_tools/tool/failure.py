@@ -118,7 +118,7 @@ def _close_unawaited(awaitable: Any) -> None:
         close()
 
 
-def to_exception(raised: BaseException, call: Call, *, is_cancelled: bool) -> Exception:
+def to_exception(raised: BaseException, call: Call) -> Exception:
     """Return the exception that a failed call reports, for whatever the tool raised.
 
     Three kinds are raised on, because they concern the caller and not the tool: an
@@ -129,7 +129,6 @@ def to_exception(raised: BaseException, call: Call, *, is_cancelled: bool) -> Ex
     Args:
         raised: The exception as it was caught.
         call: The call; a cancellation marks it as cancelled.
-        is_cancelled: Whether the caller of the tool was cancelled.
     """
     import asyncio
 
@@ -142,7 +141,7 @@ def to_exception(raised: BaseException, call: Call, *, is_cancelled: bool) -> Ex
         error = typing.cast("Any", raised).error
     if isinstance(error, asyncio.CancelledError):
         call.cancel()
-        if error is raised and is_cancelled:
+        if error is raised and call.is_caller_cancelled:
             raise raised
         return _wrap(error, "the tool cancelled itself")
     if isinstance(error, KeyboardInterrupt) and error is raised and _is_from_signal(error):

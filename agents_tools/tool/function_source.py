@@ -74,6 +74,7 @@ class FunctionSource(ToolSource):
     _schema: FuncSchema | None = None
     _description: ToolDescription | None = None
     _body: Body | None = None
+    _parse: Callable[[str], Arguments] | None = None
     _output: OutputDescription | None = None
 
     @property
@@ -155,7 +156,10 @@ class FunctionSource(ToolSource):
         Raises:
             ModelBehaviorError: The arguments are invalid.
         """
-        return self.schema.reader.parse(args_json)
+        parse = self._parse
+        if parse is None:
+            parse = self._parse = self.schema.reader.parse
+        return parse(args_json)
 
     def run(self, call: Call) -> Coroutine[Any, Any, Any]:
         """Run a call with the arguments of its parameters, and the context if it accepts one."""
@@ -173,7 +177,7 @@ class FunctionSource(ToolSource):
     def as_method(self) -> None:
         """Leave the first parameter out of the schema, because the function is a method."""
         self._skip_first = True
-        self._schema = self._description = self._body = None
+        self._schema = self._description = self._body = self._parse = None
 
     def bind(self, instance: object) -> FunctionSource:
         """Return the source for the method of an instance or class."""
@@ -183,7 +187,7 @@ class FunctionSource(ToolSource):
             self._schema = self._build_schema(names)
         bound = copy(self)
         bound._schema = self.schema
-        bound._body = None
+        bound._body = bound._parse = None
         bound._func = types.MethodType(self._func, instance)
         return bound
 
@@ -238,7 +242,7 @@ def _binder(schema: FuncSchema) -> Callable[[Call], tuple[tuple[Any, ...], dict[
 
 
 def _values(call: Call) -> dict[str, Any]:
-    return typing.cast("Any", call.parsed).values()
+    return call.parsed.values()
 
 
 def _async_body(func: Callable[..., Awaitable[Any]], schema: FuncSchema) -> Body:

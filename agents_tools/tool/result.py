@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from agents_tools.content.outputs import (
+    ToolOutputText,
+    as_tool_result,
+    to_output,
+    truncate_output,
+)
+from agents_tools.text.escape import escape_for_model
 from agents_tools.text.secrets import mask_registered
 from agents_tools.tool.records import CallOutcome
 
@@ -26,8 +34,6 @@ def convert_value(call: Call, value: Any) -> CallOutcome:
     """
     tool = call.tool
     max_output: int = tool.max_output
-    from agents_tools.content.outputs import as_tool_result, to_output, truncate_output
-    from agents_tools.text.escape import escape_for_model
 
     if isinstance(value, str):
         text = value if is_plain(value) else escape_for_model(value)
@@ -66,9 +72,6 @@ def is_plain(text: str) -> bool:
 
 def _escape_output(output: ToolOutput) -> ToolOutput:
     """Escape control characters and mask secrets, in a text and in blocks of text."""
-    from agents_tools.content.outputs import ToolOutputText
-    from agents_tools.text.escape import escape_for_model
-
     if isinstance(output, str):
         return mask_registered(output if is_plain(output) else escape_for_model(output))
     return [
@@ -81,8 +84,6 @@ def _escape_output(output: ToolOutput) -> ToolOutput:
 
 def add_metadata(outcome: CallOutcome, notes: Mapping[str, Any]) -> CallOutcome:
     """Return an outcome with facts from policies, under the key `agents_tools` of its metadata."""
-    from dataclasses import replace
-
     metadata = outcome.metadata or {}
     existing: Any = metadata.get("agents_tools")
     merged: dict[str, Any] = {**(existing if isinstance(existing, dict) else {}), **notes}
