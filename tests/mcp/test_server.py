@@ -351,6 +351,23 @@ async def test_internal_errors_are_hidden(
     assert (told["isError"], "The kettle is empty." in told["content"][0]["text"]) == (True, True)
 
 
+async def test_the_message_of_a_tool_error_in_a_task_group_is_shown() -> None:
+    """It is for the model, as the message of every `ToolError`."""
+
+    @function_tool
+    async def brew() -> str:
+        async def boil() -> None:
+            raise ToolError("The kettle is empty.")
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(boil())
+        return "unreachable"
+
+    async with reached("memory", LEGACY, [brew]) as one:
+        result = await one.call("brew")
+    assert (result["isError"], result["content"][0]["text"]) == (True, "The kettle is empty.")
+
+
 @ERAS
 async def test_error_texts_are_shown_if_enabled(era: str) -> None:
     async with reached("memory", era, errors="show") as one:

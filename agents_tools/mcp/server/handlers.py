@@ -28,7 +28,7 @@ from agents_tools.mcp._progress_meta import PROGRESS_EVENTS
 from agents_tools.text.escape import type_name
 from agents_tools.text.secrets import mask_registered_json
 from agents_tools.tool.context import ToolContext, enter_scope, leave_scope
-from agents_tools.tool.failure import default_tool_error_function
+from agents_tools.tool.failure import default_tool_error_function, has_public_message
 from agents_tools.tool.flatten import function_tools
 from agents_tools.tool.tool import FunctionTool
 from agents_tools.wire.mcp import output_is_wrapped, to_mcp
@@ -315,7 +315,7 @@ class ToolHandlers:
 
     def _masked_text(self, tool: AnyTool, error: Exception) -> str | None:
         """Return a replacement for an error text; `None` if clients can see the original."""
-        if isinstance(error, AgentsToolsError) or self._errors == "show":
+        if has_public_message(error) or self._errors == "show":
             return None
         number = secrets.token_hex(4)
         logger.error("Tool %r failed (error %s)", tool.name, number, exc_info=error)
