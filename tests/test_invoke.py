@@ -339,8 +339,10 @@ async def test_the_model_reads_the_exceptions_of_a_task_group() -> None:
     text = await download.on_invoke_tool(None, "{}")
     lines = text.splitlines()
     assert lines[:3] == [
-        "Tool 'download' failed: ExceptionGroup: unhandled errors in a TaskGroup "
-        "(12 sub-exceptions)",
+        (
+            "Tool 'download' failed: ExceptionGroup: unhandled errors in a TaskGroup "
+            "(12 sub-exceptions)"
+        ),
         "- ConnectionError: page 0 is gone",
         "  url: /pages/0",
     ]
