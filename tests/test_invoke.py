@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
+import logging
 import subprocess
 import sys
 import textwrap
@@ -26,6 +27,7 @@ from agents_tools import (
     ToolDeniedError,
     ToolError,
     ToolOutputFileContent,
+    ToolOutputText,
     ToolResult,
     ToolTimeoutError,
     UserError,
@@ -564,7 +566,10 @@ async def test_results_reach_the_model_as_text_or_json() -> None:
 
     cases: list[tuple[Any, Any]] = [
         ("text", "text"),
-        (None, ""),
+        (None, "(no output)"),
+        ("", "(no output)"),
+        ([ToolOutputText("")], "(no output)"),
+        (ToolResult(content=""), "(no output)"),
         (3, "3"),
         (True, "true"),
         ([Point(x=1)], '[{"x":1}]'),
@@ -573,6 +578,8 @@ async def test_results_reach_the_model_as_text_or_json() -> None:
     ]
     for value, expected in cases:
         assert await giving(value).on_invoke_tool(None, "{}") == expected
+    for value in (None, ""):
+        assert await giving(value).invoke() == value
     (block,) = await giving(b"\x00\x01").on_invoke_tool(None, "{}")
     assert isinstance(block, ToolOutputFileContent)
 
@@ -590,16 +597,24 @@ async def test_a_tool_result_separates_the_output_from_the_metadata() -> None:
 
 
 @pytest.mark.requirement("F20")
-async def test_a_result_without_a_json_form_is_an_error_that_names_the_type() -> None:
-    """It must not end the run, nor show a memory address."""
+async def test_a_result_without_a_json_form_is_an_error_that_names_the_type(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The model did nothing wrong, and the remedy is for the author of the tool."""
 
     @function_tool
     def tool() -> Any:
         return threading.Lock()
 
-    text = await tool.on_invoke_tool(None, "{}")
-    assert "lock" in text
-    assert "0x" not in text
+    with caplog.at_level(logging.ERROR, "agents_tools"):
+        outcome = await tool.call(None, "{}")
+    assert outcome.output == snapshot(
+        "Tool 'tool' ran, but its result cannot be shown. The result is a _thread.lock, which has no JSON form. This is a fault of the tool and not of the call: do not repeat it with other arguments."
+    )
+    assert str(outcome.error).endswith(
+        "Return text, a number, a list, a dict, a dataclass or a pydantic model."
+    )
+    assert str(outcome.error) in caplog.text
 
 
 @pytest.mark.requirement("S29")

@@ -58,10 +58,13 @@ def default_tool_error_function(ctx: object, error: Exception) -> str:
         ctx: The context of the call.
         error: The exception.
     """
+    from agents_tools.content.json_value import UnserializableOutput
     from agents_tools.text.escape import shorten, type_name
 
     name = getattr(ctx, "tool_name", "") or "?"
-    if has_public_message(error):
+    if isinstance(error, UnserializableOutput):
+        text = mask(_NOT_CONVERTED.format(name, error.problem))
+    elif has_public_message(error):
         text = mask(_public_message(error))
     else:
         details = mask(_details(error))
@@ -69,6 +72,10 @@ def default_tool_error_function(ctx: object, error: Exception) -> str:
     return shorten(text, _MAX_TEXT)
 
 
+_NOT_CONVERTED = (
+    "Tool {!r} ran, but its result cannot be shown. {} This is a fault of the tool and not of the "
+    "call: do not repeat it with other arguments."
+)
 _MAX_TEXT = 2_000
 _MAX_MESSAGE = 500
 _MAX_NESTED = 10

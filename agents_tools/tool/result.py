@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agents_tools.text.secrets import mask_registered
+from agents_tools.text.secrets import guard_logs, mask_registered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from agents_tools.tool.context import ToolContext
     from agents_tools.tool.declaration import CallOutcome, Declaration, Policy
 
-__all__ = ["add_metadata", "apply_reply_policies", "convert_value", "is_plain"]
+__all__ = ["NO_OUTPUT", "add_metadata", "apply_reply_policies", "convert_value", "is_plain"]
+
+NO_OUTPUT = "(no output)"
+"""The output for the model of a call that returned `None`, empty text or no content.
+
+A model reads an empty result as a failure, or guesses what it was."""
 
 
 def convert_value(
@@ -29,7 +34,8 @@ def convert_value(
     """Return the outcome of a call that returned a value, with the output for the model.
 
     The output is escaped, secrets in it are masked, policies change it, and it is truncated. The
-    omitted text is emitted as an artifact.
+    omitted text and the tables that are not shown as a whole are emitted as artifacts. An empty
+    output becomes `NO_OUTPUT`.
 
     Args:
         context: The context of the call.
@@ -39,12 +45,12 @@ def convert_value(
         name: The name of the tool.
         max_output: How many characters of the output the model gets.
     """
-    from agents_tools.content.outputs import as_tool_result, to_output, truncate_output
+    from agents_tools.content.outputs import as_tool_result, truncate_output
     from agents_tools.text.escape import escape_for_model
     from agents_tools.tool.declaration import CallOutcome
 
     if isinstance(value, str):
-        text = value if is_plain(value) else escape_for_model(value)
+        text = value if is_plain(value) else escape_for_model(value) or NO_OUTPUT
         output: ToolOutput = apply_reply_policies(policies, context, mask_registered(text))
         if type(value) is str and len(output) <= max_output and isinstance(output, str):
             return CallOutcome(status="ok", value=value, output=output)
@@ -52,7 +58,8 @@ def convert_value(
     else:
         result = as_tool_result(value)
         content = value if result is None else result
-        output = to_output(content, declaration.serializer())
+        output = _convert(context, content, declaration, name)
+        output = NO_OUTPUT if _is_empty(output) else output
         output = apply_reply_policies(policies, context, _escape_output(output))
     shortened, omitted = truncate_output(output, max_output)
     if omitted is not None:
@@ -61,6 +68,34 @@ def convert_value(
         return CallOutcome(status="ok", value=value, output=shortened)
     status: CallStatus = "tool_error" if result.is_error else "ok"
     return CallOutcome(status=status, value=value, output=shortened, metadata=result.metadata)
+
+
+def _is_empty(output: ToolOutput) -> bool:
+    from agents_tools.content.outputs import ToolOutputText
+
+    if isinstance(output, str):
+        return not output
+    return all(isinstance(block, ToolOutputText) and not block.text for block in output)
+
+
+def _convert(
+    context: ToolContext[Any], value: Any, declaration: Declaration, name: str
+) -> ToolOutput:
+    from agents_tools.content.json_value import UnserializableOutput
+    from agents_tools.content.outputs import to_output
+
+    def keep_table(text: str) -> str:
+        artifact = f"{name}-table.csv"
+        context.artifact(artifact, text, mime_type="text/csv")
+        return artifact
+
+    try:
+        return to_output(
+            value, declaration.serializer(), keep_table=keep_table if context.sinks else None
+        )
+    except UnserializableOutput as error:
+        _log().error("Tool %r returned a value that cannot be converted: %s", name, error)
+        raise
 
 
 def apply_reply_policies(
@@ -74,11 +109,11 @@ def apply_reply_policies(
 
 
 def is_plain(text: str) -> bool:
-    """Return whether a text certainly needs no escaping.
+    """Return whether a text is certainly sent to the model as it is.
 
-    The check is fast and can return `False` for a text that needs none.
+    The check is fast and can return `False` for a text that needs no change.
     """
-    return text.isascii() and "\x1b" not in text and "\0" not in text
+    return text.isascii() and "\x1b" not in text and "\0" not in text and text != ""
 
 
 def _escape_output(output: ToolOutput) -> ToolOutput:
@@ -104,3 +139,10 @@ def add_metadata(outcome: CallOutcome, notes: Mapping[str, Any]) -> CallOutcome:
     existing: Any = metadata.get("agents_tools")
     merged: dict[str, Any] = {**(existing if isinstance(existing, dict) else {}), **notes}
     return replace(outcome, metadata={**metadata, "agents_tools": merged})
+
+
+def _log() -> Any:
+    import logging
+
+    guard_logs()
+    return logging.getLogger("agents_tools")

@@ -391,7 +391,7 @@ def _message_text(event: Event) -> str | None:
 
 def _content(output: str | list[ContentBlock]) -> list[dict[str, Any]]:
     if isinstance(output, str):
-        return [{"type": "text", "text": output}] if output else []
+        return [{"type": "text", "text": output}]
     return [_block(block, number) for number, block in enumerate(output, start=1)]
 
 
