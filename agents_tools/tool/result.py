@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agents_tools.text.secrets import guard_logs, mask_registered
+from agents_tools.errors import ToolError
+from agents_tools.text.secrets import guard_logs, mask_registered, mask_registered_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,7 +15,14 @@ if TYPE_CHECKING:
     from agents_tools.tool.context import ToolContext
     from agents_tools.tool.declaration import CallOutcome, Declaration, Policy
 
-__all__ = ["NO_OUTPUT", "add_metadata", "apply_reply_policies", "convert_value", "is_plain"]
+__all__ = [
+    "NO_OUTPUT",
+    "add_metadata",
+    "apply_reply_policies",
+    "convert_value",
+    "is_plain",
+    "structured_result",
+]
 
 NO_OUTPUT = "(no output)"
 """The output for the model of a call that returned `None`, empty text or no content.
@@ -96,6 +104,34 @@ def _convert(
     except UnserializableOutput as error:
         _log().error("Tool %r returned a value that cannot be converted: %s", name, error)
         raise
+
+
+def structured_result(name: str, schema: Mapping[str, Any], result: str) -> Any:
+    """Return a result as JSON values for a client that validates it, with secrets masked.
+
+    Args:
+        name: The name of the tool.
+        schema: The output schema of the tool.
+        result: The result as JSON text.
+
+    Raises:
+        ToolError: The result does not match the output schema. The text is for the model.
+    """
+    import json
+
+    from agents_tools.schema.results import result_faults
+
+    structured = json.loads(result)
+    faults = result_faults(name, schema, structured)
+    if faults:
+        shown = "; ".join(faults)
+        _log().error("The result of tool %r does not match its output schema: %s", name, shown)
+        raise ToolError(
+            f"Tool {name!r} ran, but its result does not match its output schema: {shown}. "
+            "This is a fault of the tool and not of the call: do not repeat it with other "
+            "arguments."
+        )
+    return mask_registered_json(structured)
 
 
 def apply_reply_policies(
