@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from agents_tools.content.tables import KeepTable
 
 __all__ = [
+    "NO_OUTPUT",
     "ContentBlock",
     "ToolOutput",
     "ToolOutputAudio",
@@ -41,6 +42,7 @@ __all__ = [
     "as_tool_result",
     "block_from_dict",
     "to_json",
+    "to_model_output",
     "to_output",
     "truncate_output",
 ]
@@ -255,6 +257,23 @@ def to_output(
     if is_iterator(kind):
         return _convert_list(read_iterator(value, ""), serializer, keep_table)
     return to_json(value, serializer)
+
+
+NO_OUTPUT = "(no output)"
+"""The output of a call that returned `None`, empty text or no content.
+
+A model reads an empty result as a failure, or guesses what it was."""
+
+
+def to_model_output(
+    value: Any, serializer: SchemaSerializer | None, keep_table: KeepTable | None
+) -> ToolOutput:
+    """Return the result of `to_output`, or `NO_OUTPUT` if it is empty."""
+    output = to_output(value, serializer, keep_table=keep_table)
+    if isinstance(output, str):
+        return output or NO_OUTPUT
+    is_empty = all(isinstance(block, ToolOutputText) and not block.text for block in output)
+    return NO_OUTPUT if is_empty else output
 
 
 def as_tool_result(value: Any) -> ToolResult | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agents_tools.errors import ToolError
-from agents_tools.text.secrets import guard_logs, mask_registered, mask_registered_json
+from agents_tools.text.secrets import guard_logs, mask_registered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,19 +14,7 @@ if TYPE_CHECKING:
     from agents_tools.tool.context import ToolContext
     from agents_tools.tool.declaration import CallOutcome, Declaration, Policy
 
-__all__ = [
-    "NO_OUTPUT",
-    "add_metadata",
-    "apply_reply_policies",
-    "convert_value",
-    "is_plain",
-    "structured_result",
-]
-
-NO_OUTPUT = "(no output)"
-"""The output for the model of a call that returned `None`, empty text or no content.
-
-A model reads an empty result as a failure, or guesses what it was."""
+__all__ = ["add_metadata", "apply_reply_policies", "convert_value", "is_plain"]
 
 
 def convert_value(
@@ -53,7 +40,7 @@ def convert_value(
         name: The name of the tool.
         max_output: How many characters of the output the model gets.
     """
-    from agents_tools.content.outputs import as_tool_result, truncate_output
+    from agents_tools.content.outputs import NO_OUTPUT, as_tool_result, truncate_output
     from agents_tools.text.escape import escape_for_model
     from agents_tools.tool.declaration import CallOutcome
 
@@ -67,7 +54,6 @@ def convert_value(
         result = as_tool_result(value)
         content = value if result is None else result
         output = _convert(context, content, declaration, name)
-        output = NO_OUTPUT if _is_empty(output) else output
         output = apply_reply_policies(policies, context, _escape_output(output))
     shortened, omitted = truncate_output(output, max_output)
     if omitted is not None:
@@ -78,19 +64,11 @@ def convert_value(
     return CallOutcome(status=status, value=value, output=shortened, metadata=result.metadata)
 
 
-def _is_empty(output: ToolOutput) -> bool:
-    from agents_tools.content.outputs import ToolOutputText
-
-    if isinstance(output, str):
-        return not output
-    return all(isinstance(block, ToolOutputText) and not block.text for block in output)
-
-
 def _convert(
     context: ToolContext[Any], value: Any, declaration: Declaration, name: str
 ) -> ToolOutput:
     from agents_tools.content.json_value import UnserializableOutput
-    from agents_tools.content.outputs import to_output
+    from agents_tools.content.outputs import to_model_output
 
     def keep_table(text: str) -> str:
         artifact = f"{name}-table.csv"
@@ -98,40 +76,12 @@ def _convert(
         return artifact
 
     try:
-        return to_output(
+        return to_model_output(
             value, declaration.serializer(), keep_table=keep_table if context.sinks else None
         )
     except UnserializableOutput as error:
         _log().error("Tool %r returned a value that cannot be converted: %s", name, error)
         raise
-
-
-def structured_result(name: str, schema: Mapping[str, Any], result: str) -> Any:
-    """Return a result as JSON values for a client that validates it, with secrets masked.
-
-    Args:
-        name: The name of the tool.
-        schema: The output schema of the tool.
-        result: The result as JSON text.
-
-    Raises:
-        ToolError: The result does not match the output schema. The text is for the model.
-    """
-    import json
-
-    from agents_tools.schema.results import result_faults
-
-    structured = json.loads(result)
-    faults = result_faults(name, schema, structured)
-    if faults:
-        shown = "; ".join(faults)
-        _log().error("The result of tool %r does not match its output schema: %s", name, shown)
-        raise ToolError(
-            f"Tool {name!r} ran, but its result does not match its output schema: {shown}. "
-            "This is a fault of the tool and not of the call: do not repeat it with other "
-            "arguments."
-        )
-    return mask_registered_json(structured)
 
 
 def apply_reply_policies(

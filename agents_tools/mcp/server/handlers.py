@@ -25,12 +25,12 @@ from agents_tools.content.outputs import (
 from agents_tools.errors import AgentsToolsError, UserError, UserTypeError, UserValueError
 from agents_tools.events.channel import Channel
 from agents_tools.mcp._progress_meta import PROGRESS_EVENTS
+from agents_tools.schema.results import structured_result
 from agents_tools.text.escape import type_name
 from agents_tools.text.secrets import mask_registered_json
 from agents_tools.tool.context import ToolContext, enter_scope, leave_scope
 from agents_tools.tool.failure import default_tool_error_function, has_public_message
 from agents_tools.tool.flatten import function_tools
-from agents_tools.tool.result import structured_result
 from agents_tools.tool.tool import FunctionTool
 from agents_tools.wire.mcp import output_is_wrapped, to_mcp
 
