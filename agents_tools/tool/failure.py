@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT",
     "default_tool_error_function",
+    "error_record",
     "failure_text",
     "has_public_message",
     "set_default_tool_error_function",
@@ -89,6 +90,23 @@ def has_public_message(error: BaseException) -> bool:
     such as that of a `TaskGroup` in which a `ToolError` was raised.
     """
     return all(isinstance(one, AgentsToolsError) for one in _leaves(error))
+
+
+def error_record(error: BaseException) -> tuple[str, str]:
+    """Return the type and the message of an error for another process, without masking.
+
+    An exception group cannot be rebuilt there, so its message lists its exceptions.
+    """
+    from agents_tools.content.json_value import UnserializableOutput
+    from agents_tools.text.escape import type_name
+
+    if isinstance(error, UnserializableOutput):
+        return type_name(UnserializableOutput), error.problem
+    is_group = issubclass(type(error), BaseExceptionGroup)
+    if is_group and has_public_message(error):
+        return type_name(ToolError), _public_message(error)
+    message = _details(error) if is_group else _message_of(error)
+    return type_name(type(error)), message
 
 
 def _public_message(error: BaseException) -> str:
