@@ -50,7 +50,7 @@ from agents_tools.events.kinds import (
 )
 from agents_tools.events.listener import current_listeners
 from agents_tools.text.secrets import guard_logs
-from agents_tools.tool.context import RunScope, ToolContext, current_context
+from agents_tools.tool.call import Call, RunScope, current_call
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,11 +111,11 @@ class Run:
         quiet: bool = False,
         state: RunState | None = None,
         session: Session | None = None,
-        parent: ToolContext[Any] | None = None,
+        parent: Call | None = None,
         run_id: str | None = None,
         resume: bool = False,
     ) -> None:
-        parent = parent or current_context()
+        parent = parent or current_call()
         outer = None if parent is None or parent.scope is None else parent.scope.run
         self.agent = agent
         self.outer: Run | None = outer
@@ -157,7 +157,7 @@ class Run:
         self.scope = self._create_scope(
             run_id or f"run_{uuid.uuid4().hex}",
             parent,
-            context=parent.context if context is None and parent is not None else context,
+            context=parent.app_context if context is None and parent is not None else context,
             sinks=self._event_sinks(sinks, parent, quiet=quiet, has_session=session is not None),
             channel=channel or (None if quiet or parent is None else parent.channel),
         )
@@ -170,6 +170,8 @@ class Run:
             self.session.save,
             None if self._recorder is None else self._recorder.journal,
         )
+        if self.config.approve is not None:
+            self.scope.approver = self.calls.approvals.decide_inside
         self._caller = ModelCaller(agent, self.config, self.scope, self.hooks, self.calls)
         if state is None:
             self.calls.load_history(history)
@@ -180,7 +182,7 @@ class Run:
         self,
         run_id: str | None,
         state: RunState | None,
-        parent: ToolContext[Any] | None,
+        parent: Call | None,
         *,
         resume: bool,
     ) -> DurableRunRecorder | None:
@@ -196,7 +198,7 @@ class Run:
     def _event_sinks(
         self,
         sinks: tuple[Emit, ...],
-        parent: ToolContext[Any] | None,
+        parent: Call | None,
         *,
         quiet: bool,
         has_session: bool,
@@ -218,12 +220,12 @@ class Run:
     def _create_scope(
         self,
         run_id: str,
-        parent: ToolContext[Any] | None,
+        parent: Call | None,
         *,
         context: Any,
         sinks: tuple[Emit, ...],
         channel: Channel | None,
-    ) -> RunScope[Any]:
+    ) -> RunScope:
         config = self.config
         outer = None if parent is None else parent.scope
         return RunScope(
@@ -335,7 +337,7 @@ class Run:
             raw_responses=self.responses,
             usage=self.usage,
             run_id=self.scope.run_id or "",
-            context=self.scope.context,
+            context=self.scope.app_context,
             state=self.state,
             interruptions=interruptions,
         )
@@ -404,7 +406,7 @@ class Run:
         self._model = self.choose_model()
         self.calls.provider = getattr(self._model, "provider", None)
         for hook in self.hooks:
-            await hook.on_agent_start(scope, self.agent)
+            await hook.on_agent_start(scope.context, self.agent)
         await self._load_session()
         self._emit_input()
         toolbox = await self._toolbox()
@@ -414,7 +416,7 @@ class Run:
 
     async def _finish(self, final: tuple[Any]) -> RunResult[Any]:
         for hook in self.hooks:
-            await hook.on_agent_end(self.scope, self.agent, final[0])
+            await hook.on_agent_end(self.scope.context, self.agent, final[0])
         await self.session.save()
         return self.result(final[0])
 
@@ -423,7 +425,7 @@ class Run:
         return choose_model(self.agent, self.config)
 
     async def _toolbox(self) -> Toolbox:
-        toolbox = await self.agent.toolbox(self.scope)
+        toolbox = await self.agent.toolbox(self.scope.context)
         return toolbox.without(self._caller.refused) if self._caller.refused else toolbox
 
     # --- the earlier conversation
@@ -508,7 +510,7 @@ class Run:
             usage.add(response.usage)
         if not self._is_replayed:
             for hook in self.hooks:
-                await hook.on_llm_end(self.scope, self.agent, response)
+                await hook.on_llm_end(self.scope.context, self.agent, response)
         return response
 
     def _check_limits(self) -> None:

@@ -355,7 +355,7 @@ class RunResultStreaming(Generic[OutputT]):
     @property
     def context(self) -> Any:
         """The application's object."""
-        return self._run.scope.context
+        return self._run.scope.app_context
 
     @property
     def interruptions(self) -> list[ToolApprovalItem]:

@@ -5,27 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.text.secrets import guard_logs, mask_registered
+from agents_tools.tool.records import CallOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agents_tools.content.outputs import ToolOutput
     from agents_tools.events.kinds import CallStatus
-    from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import CallOutcome, Declaration, Policy
+    from agents_tools.tool.call import Call
 
-__all__ = ["add_metadata", "apply_reply_policies", "convert_value", "is_plain"]
+__all__ = ["add_metadata", "convert_value", "filter_output", "is_plain"]
 
 
-def convert_value(
-    context: ToolContext[Any],
-    value: Any,
-    declaration: Declaration,
-    policies: tuple[Policy, ...],
-    *,
-    name: str,
-    max_output: int,
-) -> CallOutcome:
+def convert_value(call: Call, value: Any) -> CallOutcome:
     """Return the outcome of a call that returned a value, with the output for the model.
 
     The output is escaped, secrets in it are masked, policies change it, and it is truncated. The
@@ -33,64 +25,56 @@ def convert_value(
     output becomes `NO_OUTPUT`.
 
     Args:
-        context: The context of the call.
-        value: The value that the tool returned.
-        declaration: The declaration of the tool, whose serializer writes the value.
-        policies: The policies of the tool, innermost first.
-        name: The name of the tool.
-        max_output: How many characters of the output the model gets.
+        call: The call.
+        value: The value.
     """
     from agents_tools.content.outputs import NO_OUTPUT, as_tool_result, truncate_output
     from agents_tools.text.escape import escape_for_model
-    from agents_tools.tool.declaration import CallOutcome
 
+    tool = call.tool
+    max_output: int = tool.max_output
     if isinstance(value, str):
         text = value if is_plain(value) else escape_for_model(value) or NO_OUTPUT
-        output: ToolOutput = apply_reply_policies(policies, context, mask_registered(text))
+        output: ToolOutput = filter_output(call, mask_registered(text))
         if type(value) is str and len(output) <= max_output and isinstance(output, str):
             return CallOutcome(status="ok", value=value, output=output)
         result = None
     else:
         result = as_tool_result(value)
         content = value if result is None else result
-        output = _convert(context, content, declaration, name)
-        output = apply_reply_policies(policies, context, _escape_output(output))
+        output = filter_output(call, _escape_output(_convert(call, content)))
     shortened, omitted = truncate_output(output, max_output)
     if omitted is not None:
-        context.artifact(f"{name}-output", omitted, mime_type="text/plain")
+        call.artifact(f"{tool.name}-output", omitted, mime_type="text/plain")
     if result is None:
         return CallOutcome(status="ok", value=value, output=shortened)
     status: CallStatus = "tool_error" if result.is_error else "ok"
     return CallOutcome(status=status, value=value, output=shortened, metadata=result.metadata)
 
 
-def _convert(
-    context: ToolContext[Any], value: Any, declaration: Declaration, name: str
-) -> ToolOutput:
+def _convert(call: Call, value: Any) -> ToolOutput:
     from agents_tools.content.json_value import UnserializableOutput
     from agents_tools.content.outputs import to_model_output
 
+    name: str = call.tool.name
+
     def keep_table(text: str) -> str:
         artifact = f"{name}-table.csv"
-        context.artifact(artifact, text, mime_type="text/csv")
+        call.artifact(artifact, text, mime_type="text/csv")
         return artifact
 
+    serializer = call.tool.source.describe_output().serializer
     try:
-        return to_model_output(
-            value, declaration.serializer(), keep_table=keep_table if context.sinks else None
-        )
+        return to_model_output(value, serializer, keep_table if call.sinks else None)
     except UnserializableOutput as error:
         _log().error("Tool %r returned a value that cannot be converted: %s", name, error)
         raise
 
 
-def apply_reply_policies(
-    policies: tuple[Policy, ...], context: ToolContext[Any], output: ToolOutput
-) -> ToolOutput:
+def filter_output(call: Call, output: ToolOutput) -> ToolOutput:
     """Return the output for the model after every policy that changes it."""
-    for policy in policies:
-        if policy.reply is not None:
-            output = policy.reply(context, output)
+    for policy in call.tool.stack.outputs:
+        output = policy.filter_output(call, output)
     return output
 
 

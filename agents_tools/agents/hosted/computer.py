@@ -172,7 +172,6 @@ class ComputerTool(HostedTool):
         steps = [step for action in actions if (step := self._step(action)) is not None]
         if checks:
             await self._confirm(checks)
-        context.validated = True
         for step in steps:
             await run_callback(step)
         return _screenshot(await run_callback(self.computer.screenshot))
