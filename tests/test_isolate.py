@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agents_tools import FunctionTool, ToolContext, function_tool, policies
+from agents_tools import FunctionTool, ToolContext, function_tool, listen, policies
 from agents_tools.errors import ToolLostError, UserError
 from agents_tools.execution import ProcessBackend, run_on
 from agents_tools.policies import isolate
@@ -69,6 +69,24 @@ async def test_the_function_runs_in_another_process_and_its_value_comes_back() -
         first = await tool.invoke()
         assert first["parent"] == os.getpid() != first["pid"]
         assert await tool.invoke() == first
+
+
+async def test_the_model_reads_the_same_text_of_an_unusual_result_or_error(
+    shared: ProcessBackend,
+) -> None:
+    """The values cannot be sent to this process: the worker describes them."""
+    for tool, arguments in (
+        (tools.odd_result, {"kind": "table"}),
+        (tools.odd_result, {"kind": "nothing"}),
+        (tools.odd_result, {"kind": "lock"}),
+        (tools.fail_in_tasks, {"message": "No tea."}),
+        (tools.fail_in_tasks, {}),
+    ):
+        text = json.dumps(arguments)
+        async with listen():
+            here = await tool.call(None, text)
+            there = await run_on(shared)(tool).call(None, text)
+        assert (there.status, there.output) == (here.status, here.output)
 
 
 async def test_events_of_streams_and_nested_calls_keep_their_path(

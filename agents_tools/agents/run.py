@@ -388,8 +388,7 @@ class Run:
                 toolbox = toolbox.without(self._caller.refused)
             calls = self._record_response(response, toolbox)
             if calls:
-                is_cut_off = response.finish_reason == "length"
-                await self._execute_calls(calls, toolbox, is_cut_off=is_cut_off)
+                await self._execute_calls(calls, toolbox, truncation=response.truncation)
                 final = await self._output_of_tools(calls)
             else:
                 await self.calls.cancel_early()
@@ -600,12 +599,12 @@ class Run:
     # --- tool calls
 
     async def _execute_calls(
-        self, calls: list[PendingToolCall], toolbox: Toolbox, *, is_cut_off: bool = False
+        self, calls: list[PendingToolCall], toolbox: Toolbox, *, truncation: str | None = None
     ) -> None:
         """Execute calls, and add their outputs to the history in the order of the calls."""
         try:
             await self.calls.execute(
-                calls, toolbox, before=self._before_calls, is_cut_off=is_cut_off
+                calls, toolbox, before=self._before_calls, truncation=truncation
             )
         finally:
             outputs = [call.output_item for call in calls if call.output_item is not None]

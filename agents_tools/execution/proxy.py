@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from agents_tools import errors
 from agents_tools.concurrency.supervisor import GRACE
+from agents_tools.content.json_value import UnserializableOutput
 from agents_tools.content.outputs import ToolResult, block_from_dict
 from agents_tools.errors import (
     ModelBehaviorError,
@@ -34,6 +35,7 @@ from agents_tools.events.registry import event_from_dict
 from agents_tools.events.trace_hooks import trace_carrier
 from agents_tools.execution.protocol import ERRORS, CallEnvelope, ToolBackend, is_result
 from agents_tools.execution.worker_call import bare, pin_of
+from agents_tools.text.escape import type_name
 from agents_tools.tool.manual import ManualSource
 from agents_tools.tool.policy import Policy
 from agents_tools.tool.records import ToolOrigin
@@ -416,6 +418,8 @@ def _error_of(status: str, error: Mapping[str, Any], call: Call) -> Exception:
     known: Any = getattr(errors, name, None) if name in errors.__all__ else None
     if known in _PLAIN_ERRORS:
         return known(message)
+    if kind == type_name(UnserializableOutput):
+        return UnserializableOutput(message)
     if name in _BUILT_IN:
         return getattr(builtins, name)(message)
     return ToolError(

@@ -12,15 +12,18 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from agents_tools.concurrency.supervisor import GRACE, finish, supervise
+from agents_tools.content.display import has_display
+from agents_tools.content.json_value import exact_type
 from agents_tools.content.outputs import as_tool_result
 from agents_tools.errors import Interruption, UserError
 from agents_tools.events.channel import Channel
 from agents_tools.events.kinds import NullEvent, ToolStreamEndEvent, ToolStreamStartEvent
 from agents_tools.events.trace_hooks import continue_trace
 from agents_tools.execution.protocol import CallLog, ended
-from agents_tools.text.escape import shorten, type_name
+from agents_tools.text.escape import shorten
 from agents_tools.text.secrets import MASK, mask_registered
 from agents_tools.tool.call import Call
+from agents_tools.tool.failure import error_record
 
 if TYPE_CHECKING:
     import contextvars
@@ -257,8 +260,9 @@ class Execution:
         try:
             return payload_of(self._tool, outcome)
         except Exception as error:  # noqa: BLE001 - methods of the tool's value can fail
-            text = f"The result of tool {self._tool.name!r} cannot be sent: {_message_of(error)}"
-            return ended("tool_error", text, kind=type_name(type(error)))
+            kind, message = error_record(error)
+            text = f"The result of tool {self._tool.name!r} cannot be sent: {message}"
+            return ended("tool_error", text, kind=kind)
 
     def _cancelled_result(self) -> dict[str, Any]:
         """Return the result of a call whose task was cancelled, by `cancel` or by the tool itself.
@@ -303,8 +307,9 @@ def payload_of(tool: AnyTool, outcome: CallOutcome) -> dict[str, Any]:
         "metadata": _json_or_none(outcome.metadata),
     }
     if error is not None:
-        message = shorten(mask_registered(_message_of(error)), _LONGEST_MESSAGE)
-        payload["error"] = {"type": type_name(type(error)), "message": message}
+        kind, message = error_record(error)
+        message = shorten(mask_registered(message), _LONGEST_MESSAGE)
+        payload["error"] = {"type": kind, "message": message}
         return payload
     value = outcome.value
     result = as_tool_result(value)
@@ -319,7 +324,7 @@ def payload_of(tool: AnyTool, outcome: CallOutcome) -> dict[str, Any]:
 
 
 def _structured(tool: AnyTool, value: Any, output: Any) -> dict[str, Any]:
-    if not isinstance(output, str) or value is output:
+    if not isinstance(output, str) or value is output or has_display(exact_type(value)):
         return {}
     if value is None:
         return {"structured": None}
@@ -360,13 +365,6 @@ def _json_or_none(metadata: Mapping[str, Any] | None) -> dict[str, Any] | None:
     except UserError as error:
         _log().warning("The metadata of a result cannot be sent: %s", error)
         return None
-
-
-def _message_of(error: Exception) -> str:
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - the exception's __str__ can fail
-        return "(its message cannot be shown)"
 
 
 def _monotonic(deadline: float | None) -> float | None:
