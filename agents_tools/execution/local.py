@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from contextlib import aclosing
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, Final
 
 from agents_tools.concurrency.fair_lock import FairLock, LockTicket
+from agents_tools.concurrency.future import call_on_loop
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.execution.ledger import Ledger
 from agents_tools.execution.protocol import BackendCapabilities, BackendHealth, CallLog, ended
@@ -155,8 +155,7 @@ class _LocalCall:
     def cancel(self, reason: str) -> None:
         """Cancel the call from any thread, whether it is running or waiting."""
         self.ticket.leave()
-        with contextlib.suppress(RuntimeError):  # its event loop is closed
-            self.ticket.loop.call_soon_threadsafe(self.execution.cancel, reason)
+        call_on_loop(self.ticket.loop, self.execution.cancel, reason)
 
 
 def tools_by_name(tools: Iterable[Any]) -> dict[str, FunctionTool[..., Any]]:
