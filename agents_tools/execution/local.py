@@ -12,6 +12,7 @@ from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.execution.ledger import Ledger
 from agents_tools.execution.protocol import BackendCapabilities, BackendHealth, CallLog, ended
 from agents_tools.execution.worker_call import NOT_HERE, Execution
+from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.flatten import function_tools
 from agents_tools.tool.tool import FunctionTool
 
@@ -168,7 +169,7 @@ def tools_by_name(tools: Iterable[Any]) -> dict[str, FunctionTool[..., Any]]:
     for tool in function_tools(tools):
         if not isinstance(tool, FunctionTool):
             raise UserTypeError(
-                f"A backend expects tools, got a {type(tool).__name__}. "
+                f"A backend expects tools, got {type_with_article(tool)}. "
                 "Decorate the function with @function_tool."
             )
         if tool.name in by_name:
