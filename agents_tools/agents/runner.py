@@ -14,6 +14,7 @@ from agents_tools.agents.run import Run
 from agents_tools.agents.state import RunState
 from agents_tools.agents.type_variables import ContextT, OutputT
 from agents_tools.concurrency.bridge import run_sync
+from agents_tools.concurrency.future import call_on_loop
 from agents_tools.concurrency.supervisor import finish
 from agents_tools.content.items import input_items
 from agents_tools.errors import UserError, UserTypeError, UserValueError
@@ -383,8 +384,8 @@ class RunResultStreaming(Generic[OutputT]):
 
 def _cancel(task: asyncio.Task[Any], loop: asyncio.AbstractEventLoop) -> None:
     """Cancel a run whose result was dropped; the finalizer can run in any thread."""
-    if not task.done() and not loop.is_closed():
-        loop.call_soon_threadsafe(task.cancel)
+    if not task.done():
+        call_on_loop(loop, task.cancel)
 
 
 def _read_input(agent: object, value: object, run_id: object) -> tuple[list[Item], RunState | None]:
