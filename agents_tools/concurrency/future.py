@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections import deque
@@ -238,6 +237,8 @@ class PendingFuture(Generic[T]):
         try:
             callback(self)
         except Exception:
+            import logging
+
             logging.getLogger("agents_tools").exception(
                 "A callback of a PendingFuture raised an exception."
             )
