@@ -89,10 +89,6 @@ if TYPE_CHECKING:
         UserError as UserError,
     )
     from agents_tools.events.base import Emit as Emit, Event as Event
-    from agents_tools.events.codec import (
-        event_from_dict as event_from_dict,
-        event_to_dict as event_to_dict,
-    )
     from agents_tools.events.envelope import EventSource as EventSource
     from agents_tools.events.kinds import (
         ActionEvent as ActionEvent,
@@ -113,6 +109,10 @@ if TYPE_CHECKING:
         ToolStreamStartEvent as ToolStreamStartEvent,
     )
     from agents_tools.events.listener import listen as listen
+    from agents_tools.events.registry import (
+        event_from_dict as event_from_dict,
+        event_to_dict as event_to_dict,
+    )
     from agents_tools.persistence import (
         EventStore as EventStore,
         MemoryEventStore as MemoryEventStore,
@@ -134,11 +134,6 @@ if TYPE_CHECKING:
     from agents_tools.schema.strict import ensure_strict_json_schema as ensure_strict_json_schema
     from agents_tools.text.secrets import register_secret as register_secret
     from agents_tools.tool.context import ToolContext as ToolContext
-    from agents_tools.tool.declaration import (
-        CallOutcome as CallOutcome,
-        Decision as Decision,
-        ToolAnnotations as ToolAnnotations,
-    )
     from agents_tools.tool.decorators import (
         function_tool as function_tool,
         streaming_tool as streaming_tool,
@@ -146,6 +141,11 @@ if TYPE_CHECKING:
     from agents_tools.tool.failure import (
         default_tool_error_function as default_tool_error_function,
         set_default_tool_error_function as set_default_tool_error_function,
+    )
+    from agents_tools.tool.records import (
+        CallOutcome as CallOutcome,
+        Decision as Decision,
+        ToolAnnotations as ToolAnnotations,
     )
     from agents_tools.tool.reporting import (
         artifact as artifact,
@@ -172,7 +172,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_package": ("__version__",),
         "events.listener": ("listen",),
         "schema.docstring": ("FuncDocumentation", "generate_func_documentation"),
-        "tool.declaration": ("CallOutcome", "Decision", "ToolAnnotations"),
+        "tool.records": ("CallOutcome", "Decision", "ToolAnnotations"),
         "text.secrets": ("register_secret",),
         "schema.strict": ("ensure_strict_json_schema",),
         "classes.action": ("Action", "ImageContent", "Observation", "TextContent", "ToolExecutor"),
@@ -200,10 +200,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "Emit",
             "Event",
         ),
-        "events.codec": (
-            "event_from_dict",
-            "event_to_dict",
-        ),
         "events.envelope": ("EventSource",),
         "events.kinds": (
             "ActionEvent",
@@ -222,6 +218,10 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "ToolProgressEvent",
             "ToolStreamEndEvent",
             "ToolStreamStartEvent",
+        ),
+        "events.registry": (
+            "event_from_dict",
+            "event_to_dict",
         ),
         "agents.hosted.computer": ("ComputerTool",),
         "agents.hosted.provider_tools": (

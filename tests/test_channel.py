@@ -711,15 +711,15 @@ def test_events_pushed_during_compaction_stay_in_order(
 ) -> None:
     """Neither other threads nor a finalizer in the same thread wait for it."""
     channel = Channel(2)
-    squeezed = _channel.shorten_queue
+    drop = _channel.drop_display_events
     late = [start(seq) for seq in range(10, 14)]
 
     def interrupted(events: list[Event], size: int) -> tuple[list[Event], int]:
         while late:
             channel.push(late.pop(0))
-        return squeezed(events, size)
+        return drop(events, size)
 
-    monkeypatch.setattr(_channel, "shorten_queue", interrupted)
+    monkeypatch.setattr(_channel, "drop_display_events", interrupted)
     for number in range(3):
         channel.push(note(number))
     channel.close()
@@ -760,6 +760,24 @@ def test_only_deltas_of_the_same_text_are_merged() -> None:
         "StreamStart",
         8,
     ]
+
+
+def test_deltas_of_a_model_are_merged_per_output() -> None:
+    """A slow viewer gets the whole text of each output that the model streams."""
+
+    def part(text: str, seq: int, item: str) -> RawResponseStreamEvent:
+        data = {"type": "response.output_text.delta", "item_id": item, "delta": text}
+        return stamp(RawResponseStreamEvent(data), CALL, seq)
+
+    parts = [part("a", seq, "x") for seq in range(50)] + [part("b", 50, "y")]
+    received = pushed(*parts, part("c", 51, "y"), maxsize=4)
+    whole = {"x": "", "y": ""}
+    for event in received:
+        assert isinstance(event, RawResponseStreamEvent)
+        whole[event.data["item_id"]] += event.data["delta"]
+    assert whole == {"x": "a" * 50, "y": "bc"}
+    assert len(received) <= 4
+    assert [event.seq for event in received] == sorted({event.seq for event in received})
 
 
 def test_merged_deltas_stay_short() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 import agents_tools.persistence
 from agents_tools.errors import UserTypeError
-from agents_tools.events import TEXT, Event, MessageEvent, field
+from agents_tools.events import Event, MessageEvent
+from agents_tools.events.base import event_class
 from agents_tools.persistence import EventFilter, MemoryEventStore, PendingFuture
 from agents_tools.testing import EventStoreContract, StoreLawError
 
@@ -69,9 +70,10 @@ def test_a_filter_refuses_a_bare_string():
 def test_an_event_of_an_unregistered_class_is_stored_in_memory_too():
     """As in a file, it is read back as a generic event."""
 
+    @event_class
     class UnregisteredEvent(Event):
         type = "unregistered_for_this_test"
-        text: str = field(TEXT)
+        text: str
 
     store = MemoryEventStore()
     store.append([UnregisteredEvent("hello")]).result()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import math
 import pickle
 import subprocess
 import sys
-import types
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from inspect import signature
-from typing import Any, assert_never, get_args
+from typing import Any, Literal, assert_never, cast, get_args
 
 import pytest
 from hypothesis import given, strategies as st
@@ -20,9 +22,6 @@ from jsonschema import Draft202012Validator
 
 from agents_tools.errors import UserError, UserKeyError, UserTypeError, UserValueError
 from agents_tools.events import (
-    COUNT,
-    OBJECT,
-    TEXT,
     ActionEvent,
     AgentStateChangedEvent,
     AgentUpdatedStreamEvent,
@@ -53,12 +52,10 @@ from agents_tools.events import (
     event_from_dict,
     event_json_schema,
     event_to_dict,
-    field,
-    optional,
     register_decoder,
     register_event,
 )
-from agents_tools.events.base import stamp
+from agents_tools.events.base import event_class, stamp
 from agents_tools.events.envelope import INVALID_ID
 
 CALL = Origin("fetch", "call_2", ("call_1", "call_2"), EventSource.ENVIRONMENT)
@@ -206,7 +203,7 @@ def test_every_class_of_the_union_has_its_own_wire_type() -> None:
             "tool_attempt_event",
             "gap_event",
             "run_item_stream_event",
-            "raw_response_stream_event",
+            "raw_response_event",
             "agent_updated_stream_event",
             "run_started_event",
             "run_finished_event",
@@ -302,22 +299,50 @@ def test_the_repr_is_short_and_shows_the_payload() -> None:
 
 def test_constructors_refuse_wrong_arguments_like_functions() -> None:
     """Every class accepts its fields by position and by name, once each."""
-    with pytest.raises(TypeError, match=r"ErrorEvent\(\) requires a value for 'message'"):
+    with pytest.raises(
+        TypeError, match=r"ErrorEvent.__init__\(\) missing 1 .* argument: 'message'"
+    ):
         ErrorEvent()  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
-    with pytest.raises(TypeError, match=r"accepts at most 2 arguments, got 3"):
+    with pytest.raises(TypeError, match=r"takes from 2 to 3 positional arguments but 4 were given"):
         ErrorEvent("a", "b", "c")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
-    with pytest.raises(TypeError, match=r"has no field 'text'"):
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'text'"):
         ErrorEvent("a", text="b")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
-    with pytest.raises(TypeError, match=r"got two values for 'message'"):
+    with pytest.raises(TypeError, match=r"multiple values for argument 'message'"):
         ErrorEvent("a", message="b")  # type: ignore[misc] # pyright: ignore[reportCallIssue]
     assert ErrorEvent("a", kind="b") == ErrorEvent(kind="b", message="a")
 
 
 def test_event_classes_have_signatures() -> None:
-    """`help` shows how to construct an event."""
-    assert str(signature(ToolArtifactEvent)) == "(name, data=None, uri=None, mime_type=None)"
-    assert str(signature(ErrorEvent)) == "(message, kind=None)"
-    assert str(signature(NullEvent)) == "()"
+    """Programs construct events by position and by name; `help` shows the parameters."""
+
+    def parameters(cls: type[Event]) -> str:
+        return ", ".join(
+            name if one.default is one.empty else f"{name}={one.default!r}"
+            for name, one in signature(cls).parameters.items()
+        )
+
+    assert {cls.__name__: parameters(cls) for cls in payloads} == snapshot(
+        {
+            "NotifyStreamEvent": "data, is_delta=False, tag=None, level='info'",
+            "ToolProgressEvent": "current, total=None, message=None",
+            "ToolArtifactEvent": "name, data=None, uri=None, mime_type=None",
+            "ToolStreamStartEvent": "input_args",
+            "ToolStreamEndEvent": "status, duration=0.0",
+            "ToolAttemptEvent": "attempt, error=None, delay=0.0",
+            "GapEvent": "dropped",
+            "RunItemStreamEvent": "name, item",
+            "RawResponseStreamEvent": "data",
+            "AgentUpdatedStreamEvent": "agent",
+            "RunStartedEvent": "run_id=None, agent=None",
+            "RunFinishedEvent": "status='ok', output=None, usage=None, error=None",
+            "MessageEvent": "content, role='user'",
+            "ActionEvent": "kind, action, hidden=False",
+            "ObservationEvent": "kind, observation, hidden=False",
+            "AgentStateChangedEvent": "state, reason=''",
+            "ErrorEvent": "message, kind=None",
+            "NullEvent": "",
+        }
+    )
 
 
 @pytest.mark.parametrize(
@@ -546,22 +571,22 @@ CYCLE.append(CYCLE)
         ),
         (
             RawResponseStreamEvent({"a": math.nan}),
-            "raw_response_stream_event.data.a: expected a finite number, got nan.",
+            "raw_response_event.data.a: expected a finite number, got nan.",
         ),
         (
             RawResponseStreamEvent({1: 2}),
-            "raw_response_stream_event.data: expected an object whose keys are strings, got 1.",
+            "raw_response_event.data: expected an object whose keys are strings, got 1.",
         ),
         (
             RawResponseStreamEvent(10**5000),
             (
-                "raw_response_stream_event.data: expected a whole number of at most 4,300 digits, "
+                "raw_response_event.data: expected a whole number of at most 4,300 digits, "
                 "got a longer number."
             ),
         ),
         (
             RawResponseStreamEvent(CYCLE),
-            "raw_response_stream_event.data"
+            "raw_response_event.data"
             + "[0]" * 100
             + ": expected at most 100 levels of nesting, got a list.",
         ),
@@ -817,17 +842,33 @@ class ThoughtEvent(Event):
 
     type = "test_thought_event"
 
-    text: str = field(TEXT)
-    depth: int = field(COUNT, default=1)
-    notes: dict[str, Any] | None = field(optional(OBJECT), default=None)
+    text: str
+    depth: int = 1
+    notes: dict[str, Any] | None = None
 
 
+@register_event
+@dataclass(slots=True, eq=False, repr=False)  # pyright: ignore[reportGeneralTypeIssues]
+class PlainEvent(Event):
+    """An event with a field of each type."""
+
+    type = "test_plain_event"
+
+    level: Literal["low", "high"]
+    ratio: float
+    rows: list[int] = dataclasses.field(default_factory=list[int])
+    names: Mapping[str, str] | None = None
+    content: str | bytes = b""
+    extra: Any = None
+
+
+@event_class
 class LoudNote(NotifyStreamEvent):
     """A notification with a volume."""
 
     type = "test_loud_note"
 
-    volume: int = field(COUNT, default=11)
+    volume: int = 11
 
 
 def test_a_registered_class_is_serialized_like_the_others() -> None:
@@ -856,8 +897,9 @@ def test_two_classes_of_one_wire_type_are_refused() -> None:
     class Other(Event):
         type = "gap_event"
 
+    @event_class
     class Nameless(Event):
-        text: str = field(TEXT)
+        text: str
 
     with pytest.raises(UserValueError, match="GapEvent has the same type 'gap_event'"):
         register_event(Other)
@@ -871,7 +913,38 @@ def test_two_classes_of_one_wire_type_are_refused() -> None:
 def test_a_field_cannot_use_a_name_of_the_envelope(name: str) -> None:
     """The flat wire form would have two values for one key."""
     with pytest.raises(UserValueError, match=rf"Field Bad\.{name} is not allowed"):
-        types.new_class("Bad", (Event,), exec_body=lambda body: body.update({name: field(TEXT)}))
+        register_event(type("Bad", (Event,), {"type": "bad_event", "__annotations__": {name: str}}))
+
+
+def test_the_fields_of_a_class_are_read_from_their_annotations() -> None:
+    """A class of events is written like a dataclass."""
+    event = stamp(PlainEvent("low", 0.5, content=b"\xff"), CALL, 1)
+    assert event_from_dict(json.loads(json.dumps(event.to_dict()))) == event
+    assert fits_the_schema(event.to_dict())
+    assert event_json_schema()["$defs"]["PlainEvent"]["properties"]["rows"] == {
+        "type": "array",
+        "default": [],
+    }
+    assert PlainEvent("low", 1).rows is not PlainEvent("low", 1).rows
+    for wrong in ({"rows": ()}, {"level": "mid"}, {"level": []}, {"names": "a"}, {"content": 1}):
+        with pytest.raises(UserValueError, match=rf"PlainEvent\.{next(iter(wrong))}: expected"):
+            cast("Any", PlainEvent)(**{"level": "low", "ratio": 1, **wrong})
+
+
+def test_a_field_without_a_wire_form_is_refused_where_the_class_is_written() -> None:
+    """The error would otherwise appear in a store or at a remote reader."""
+    with pytest.raises(
+        UserTypeError, match=r"Bad\.when has an unsupported type: .* got <class 'co"
+    ):
+        register_event(type("Bad", (Event,), {"type": "bad", "__annotations__": {"when": complex}}))
+    with pytest.raises(UserTypeError, match=r"Bad\.n has an unsupported type: .* got .*Literal\[1"):
+        register_event(
+            type("Bad", (Event,), {"type": "bad", "__annotations__": {"n": Literal[1, 2]}})
+        )
+    with pytest.raises(UserTypeError, match=r"Bad has an unknown type in its fields: .*Nowhere"):
+        register_event(
+            type("Bad", (Event,), {"type": "bad", "__annotations__": {"when": "Nowhere"}})
+        )
 
 
 class Task:
@@ -898,7 +971,7 @@ def test_a_rich_event_from_the_wire_is_decoded_once_by_the_registered_decoder() 
     class TaskEvent(RichEvent[Task]):
         type = "test_task_event"
 
-        goal: str = field(TEXT)
+        goal: str
 
     event = event_from_dict(TaskEvent("win").to_dict())
     assert isinstance(event, TaskEvent)

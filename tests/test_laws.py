@@ -8,7 +8,6 @@ from typing import ClassVar
 import pytest
 
 from agents_tools.events import (
-    TEXT,
     ActionEvent,
     Event,
     GapEvent,
@@ -22,9 +21,8 @@ from agents_tools.events import (
     ToolProgressEvent,
     ToolStreamEndEvent,
     ToolStreamStartEvent,
-    field,
 )
-from agents_tools.events.base import stamp
+from agents_tools.events.base import event_class, stamp
 from agents_tools.testing import EventLawError, check_events
 
 
@@ -211,12 +209,13 @@ def test_events_must_carry_the_id_and_tool_of_their_call() -> None:
 def test_display_events_are_never_durable() -> None:
     """Durable events become history, which the model reads."""
 
+    @event_class
     class Confused(Event):
         type = "confused_event"
         durable: ClassVar[bool] = True
         droppable: ClassVar[bool] = True
 
-        text: str = field(TEXT)
+        text: str
 
     class DurableNote(NotifyStreamEvent):
         durable: ClassVar[bool] = True

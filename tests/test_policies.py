@@ -59,7 +59,10 @@ async def test_a_timeout_returns_at_its_deadline_even_for_a_synchronous_tool() -
     outcome = await tool.call(None, "{}")
     assert outcome.status == "timeout"
     assert isinstance(outcome.error, ToolTimeoutError)
-    assert outcome.output == "Tool 'tool' took longer than 0.05 s and was stopped."
+    assert outcome.output == (
+        "Tool 'tool' took longer than 0.05 s. It cannot be stopped and may still take effect. "
+        "Check before you call it again."
+    )
     release.set()
     assert await asyncio.to_thread(seen.wait, 5)
 

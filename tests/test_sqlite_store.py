@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pickle
 import sqlite3
 import stat
 import subprocess
@@ -23,18 +24,15 @@ from agents_tools.errors import (
     UserValueError,
 )
 from agents_tools.events import (
-    TEXT,
     Event,
     EventSource,
-    FieldType,
     MessageEvent,
     NullEvent,
     Origin,
     RunStartedEvent,
     ToolArtifactEvent,
-    field,
 )
-from agents_tools.events.base import stamp
+from agents_tools.events.base import event_class, stamp
 from agents_tools.persistence import EventFilter, EventStore, SQLiteEventStore, UnknownEvent
 from agents_tools.persistence.sqlite.query import Range, stored_rows
 from agents_tools.persistence.sqlite.recovery import salvage
@@ -284,13 +282,14 @@ def test_a_payload_can_contain_names_that_the_store_uses(path: Path) -> None:
         assert store.read(where=EventFilter(tool_name="' OR 1=1")).result(PATIENCE) == []
 
 
+@event_class
 class StrangeEvent(Event):
     """An event type that another program registered and this one did not."""
 
     type = "acme.strange_event"
     durable = True
 
-    what: str = field(TEXT)
+    what: str
 
 
 @pytest.mark.requirement("D25")
@@ -306,6 +305,7 @@ def test_an_event_of_an_unknown_type_is_returned_as_a_generic_event(path: Path) 
         assert (unknown.id, unknown.seq, unknown.cause, unknown.path) == (1, 7, 3, ("c",))
         assert (unknown.type, unknown.durable) == ("acme.strange_event", False)
         assert "register_event" in unknown.problem
+        assert pickle.loads(pickle.dumps(unknown)) == unknown  # noqa: S301 - made right here
         for where in (EventFilter(types=("acme.strange_event",)), EventFilter(text="ODD")):
             assert store.read(where=where).result(PATIENCE) == [unknown]
         append(store, unknown.replace(id=-1))
@@ -719,9 +719,13 @@ def test_values_that_no_row_can_have_match_nothing(path: Path) -> None:
 def test_an_event_without_a_json_form_fails_its_own_append(path: Path) -> None:
     """This holds for any exception of a custom event; the other events are stored."""
 
+    @event_class
     class OddEvent(Event):
         type = "odd_for_this_test"
-        text: str = field(FieldType("a text", lambda _: True, {}, encode=_odd))
+        text: str
+
+        def to_dict(self) -> dict[str, Any]:
+            raise ZeroDivisionError
 
     half = message("a").replace(origin=Origin("tool", "\udc80", ("\udc80",)))
     with closing(SQLiteEventStore(path)) as store:
@@ -730,10 +734,6 @@ def test_an_event_without_a_json_form_fails_its_own_append(path: Path) -> None:
         with pytest.raises(UserValueError, match="message_event has no JSON form"):
             store.append([half]).result(PATIENCE)
         assert append(store, message("b")) == 0
-
-
-def _odd(value: Any, at: str) -> Any:
-    raise ZeroDivisionError(f"{value} at {at}")
 
 
 def test_a_store_can_be_closed_in_a_read_callback(path: Path) -> None:

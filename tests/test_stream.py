@@ -667,8 +667,8 @@ async def test_the_coalesce_policy_merges_display_events():
         (2, "notify_stream_event"),
         (4, "message_event"),
         (5, "tool_progress_event"),
-        (7, "raw_response_stream_event"),
-        (8, "raw_response_stream_event"),
+        (7, "raw_response_event"),
+        (8, "raw_response_event"),
     ]
     assert events[0] == notification("abc", is_delta=True).replace(
         id=2, timestamp=events[0].timestamp

@@ -20,9 +20,10 @@ from agents_tools.events import (
     ToolProgressEvent,
 )
 from agents_tools.events.channel import Channel
+from agents_tools.events.coalesce import coalesce, drop_display_events
 from agents_tools.persistence import MemoryEventStore
 from agents_tools.persistence.stream import EventStream, subscription as _subscription
-from agents_tools.persistence.stream.coalesce import coalesce, with_gaps, without_droppable
+from agents_tools.persistence.stream.log import _fill_gaps
 from agents_tools.persistence.stream.size_limit import (
     LARGEST,
     _remaining_size,
@@ -255,7 +256,7 @@ def summarize(events: list[Event]) -> list[Any]:
 def test_each_hole_in_the_ids_becomes_one_gap() -> None:
     """Covers holes before, between and after; the gap has the id of the last missing event."""
     events = [with_id(number, MessageEvent(str(number))) for number in (3, 4, 7)]
-    assert summarize(with_gaps(events, 1, 10)) == [
+    assert summarize(_fill_gaps(events, 1, 10)) == [
         (2, 2),
         (3, "3"),
         (4, "4"),
@@ -263,18 +264,18 @@ def test_each_hole_in_the_ids_becomes_one_gap() -> None:
         (7, "7"),
         (9, 2),
     ]
-    assert summarize(with_gaps(events, 3, 8)) == [(3, "3"), (4, "4"), (6, 2), (7, "7")]
-    assert summarize(with_gaps(events[:2], 3, 5)) == [(3, "3"), (4, "4")]
-    assert summarize(with_gaps([], 4, 6)) == [(5, 2)]
-    assert with_gaps([], 4, 4) == []
+    assert summarize(_fill_gaps(events, 3, 8)) == [(3, "3"), (4, "4"), (6, 2), (7, "7")]
+    assert summarize(_fill_gaps(events[:2], 3, 5)) == [(3, "3"), (4, "4")]
+    assert summarize(_fill_gaps([], 4, 6)) == [(5, 2)]
+    assert _fill_gaps([], 4, 4) == []
 
 
 def test_a_gap_has_the_timestamp_of_its_neighbor() -> None:
     """A reader that sorts by time finds the gap in the right place."""
     near = MessageEvent("x").replace(id=5, timestamp=12.5)
-    assert [event.timestamp for event in with_gaps([near], 3, 8)] == [12.5, 12.5, 12.5]
+    assert [event.timestamp for event in _fill_gaps([near], 3, 8)] == [12.5, 12.5, 12.5]
     shown = NotifyStreamEvent("x").replace(id=5, timestamp=12.5)
-    assert [event.timestamp for event in without_droppable([shown])] == [12.5]
+    assert [event.timestamp for event in drop_display_events([shown], 0)[0]] == [12.5]
 
 
 def test_only_deltas_of_the_same_event_class_are_merged() -> None:
@@ -293,9 +294,10 @@ def test_dropped_display_events_leave_one_gap() -> None:
     keep = [with_id(3, MessageEvent("keep"))]
     gap = [with_id(6, GapEvent(3))]
     last = [with_id(7, NotifyStreamEvent("7"))]
-    left = without_droppable([*show, *keep, *gap, *last])
+    left, dropped = drop_display_events([*show, *keep, *gap, *last], 0)
     assert summarize(left) == [(2, 3), (3, "keep"), (7, 4)]
-    assert summarize(without_droppable(keep)) == [(3, "keep")]
+    assert dropped == 4
+    assert summarize(drop_display_events(keep, 0)[0]) == [(3, "keep")]
 
 
 def test_only_deltas_and_progress_of_the_same_call_are_merged() -> None:

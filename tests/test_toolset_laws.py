@@ -10,8 +10,7 @@ from hypothesis import given, strategies as st
 
 from agents_tools import Agent, FunctionTool
 from agents_tools.content import MessageInputItem, ToolCallItem, ToolCallOutputItem
-from agents_tools.policies import rename
-from agents_tools.tool.declaration import Policy
+from agents_tools.policies import Policy, rename
 from agents_tools.toolset import Toolset, tool_search
 from tests.test_toolset import make_tool, names
 
@@ -26,7 +25,8 @@ PATTERNS = st.sampled_from(["*", "a*", "*_*", "?", "*[0-9]", "X??*"])
 
 def named_policy(name: str) -> Any:
     """Return a policy that has no effect."""
-    policy = Policy(name=name, wrap=lambda inner: inner)
+    policy = Policy()
+    policy.name = name
     return lambda tool: tool.with_(policy=policy)
 
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, cast
 from agents_tools.agents.as_tool import EventTap, extracted, tool_of_agent
 from agents_tools.agents.hosted.base import HostedTool
 from agents_tools.agents.run import Run
-from agents_tools.agents.toolbox import Toolbox
+from agents_tools.agents.toolbox import Toolbox, run_of
 from agents_tools.agents.type_variables import ContextT, OutputT
 from agents_tools.content.items import input_items
 from agents_tools.errors import Interruption, ToolDeniedError, UserTypeError, UserValueError
-from agents_tools.tool.context import RunScope
+from agents_tools.tool.call import RunScope
+from agents_tools.tool.enabled import is_enabled
 from agents_tools.tool.failure import DEFAULT
 from agents_tools.tool.tool import FunctionTool
-from agents_tools.toolset.catalog import is_enabled
 from agents_tools.toolset.deferred import PROVIDERS, is_deferred
 from agents_tools.toolset.sources import DynamicSource, MergedSource, RecentCache, parts_of
 from agents_tools.toolset.tool_finder import behind_search
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from agents_tools.agents.model import Model, ModelSettings
     from agents_tools.agents.output_type import ResultType
     from agents_tools.events.base import Event
-    from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import FailureErrorFunction, IsEnabled
+    from agents_tools.tool.call import Call
+    from agents_tools.tool.records import FailureErrorFunction, IsEnabled
     from agents_tools.tool.run_context import RunContextWrapper
     from agents_tools.toolset.sources import Tools, ToolsetSource
 
@@ -194,7 +194,8 @@ class Agent(Generic[ContextT, OutputT]):
         """
         source, static = self._source()
         tools = await source.tools(context) if static is None else static
-        provider = getattr(getattr(context, "run", None), "provider", None)
+        run = run_of(context)
+        provider = None if run is None else run.provider
         box = self._box(tools, provider)
         if box.proxies:
             box = box.with_revealed(context)
@@ -298,7 +299,7 @@ class Agent(Generic[ContextT, OutputT]):
         """
         _check_tool_options(self.name, custom_output_extractor, on_stream, streaming, max_turns)
 
-        async def perform(context: ToolContext[Any], task: str) -> Any:
+        async def perform(call: Call, task: str) -> Any:
             async with EventTap(on_stream, self.name) as sinks:
                 run = Run(
                     self,
@@ -307,12 +308,12 @@ class Agent(Generic[ContextT, OutputT]):
                     max_turns=10 if max_turns is None else max_turns,
                     sinks=sinks,
                     quiet=not streaming,
-                    state=context.resumed,
-                    parent=context,
+                    state=call.resumed,
+                    parent=call,
                 )
                 result = await run.execute()
             if result.interruptions:
-                if isinstance(context.parent, RunScope):
+                if isinstance(call.parent, RunScope):
                     raise Interruption(result.to_state())
                 waiting = ", ".join(repr(item.name) for item in result.interruptions)
                 raise ToolDeniedError(

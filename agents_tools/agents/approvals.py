@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.agents.state import PendingCall, call_pin, pin_of
 from agents_tools.content.items import ToolApprovalItem
-from agents_tools.errors import Interruption, UserTypeError
-from agents_tools.tool.declaration import Decision
+from agents_tools.errors import Interruption, ModelBehaviorError, ToolDeniedError, UserTypeError
+from agents_tools.text.json_limits import parse_object
+from agents_tools.tool.arguments import encode_arguments
+from agents_tools.tool.invocation import approve, guard, replace_arguments, validate
+from agents_tools.tool.records import Decision
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,10 +19,13 @@ if TYPE_CHECKING:
     from agents_tools.agents.config import RunConfig
     from agents_tools.agents.pending_tool_call import PendingToolCall
     from agents_tools.content.items import ToolCallItem
-    from agents_tools.tool.context import RunScope, ToolContext
+    from agents_tools.tool.call import Call, RunScope
     from agents_tools.tool.tool import FunctionTool
 
-__all__ = ["CallApprovals"]
+__all__ = ["CallApprovals", "arguments_of"]
+
+_MAX_QUESTIONS = 3
+"""How often a person is asked about one call who edits its arguments to invalid ones."""
 
 
 class CallApprovals:
@@ -40,7 +46,7 @@ class CallApprovals:
         self,
         agent_name: str,
         config: RunConfig,
-        scope: RunScope[Any],
+        scope: RunScope,
         emit_item: Callable[..., None],
     ) -> None:
         self._agent_name = agent_name
@@ -54,43 +60,90 @@ class CallApprovals:
         self,
         call: PendingToolCall,
         tool: FunctionTool[..., Any],
-        context: ToolContext[Any],
-        arguments: str,
-    ) -> str | None:
+        record: Call,
+    ) -> bool:
         """Check the policies of a tool before its call, and request an approval if one is needed.
 
         Args:
             call: The call.
             tool: The tool.
-            context: The context of the call; it receives the decision.
-            arguments: The arguments as JSON text.
+            record: The record of the call, with its arguments; it receives the decision.
 
         Returns:
-            The arguments that the call runs with; `None` if the call has to wait for a decision.
+            Whether the call can run; otherwise it has to wait for a decision.
         """
         definition = pin_of(tool)
         pin = call_pin(call.item, definition)
-        arguments = await tool.prepare(context, arguments)
+        pending = self.pending.get(call.item.call_id)
+        if pending is not None and pending.pin == pin:
+            _restore_created(record, pending.item.arguments)
+        await guard(record)
+        if record.failure is not None or not tool.can_need_approval:
+            return True
+        arguments = arguments_of(record)
         decision = self._previous_decision(call.item, tool, definition, pin, arguments)
-        has_asked = False
-        while True:
-            context.decision = decision
-            if decision is not None and decision.arguments is not None:
-                call.edited_arguments = decision.arguments
-                arguments = await tool.prepare(context, decision.arguments)
+        for _ in range(_MAX_QUESTIONS):
+            error = await self._try(call, record, decision)
+            if error is None:
+                return True
+            if record.tool.name not in {tool.name, call.target.name}:
+                record.failure = _undecidable(record)
+                return True
+            item = replace(self.approval_item(call.target, arguments), error=error or None)
+            if self._config.approve is None:
+                break
+            decision = await self._decide(item)
+        else:
+            record.failure = ToolDeniedError(
+                f"The arguments that a person wrote for tool {record.tool_name!r} are invalid. The "
+                "call was not run."
+            )
+            return True
+        if call.item.call_id not in self.pending or error:
+            self._emit_item("tool_approval_requested", item)
+        self.pending[call.item.call_id] = PendingCall(item=item, pin=pin)
+        return False
+
+    async def _try(
+        self, call: PendingToolCall, record: Call, decision: Decision | None
+    ) -> str | None:
+        """Ask the policies whether a call may run after a decision.
+
+        Returns:
+            `None` if the call is decided; otherwise the fault of the arguments that the person
+            edited, or an empty text if a decision is missing.
+        """
+        if decision is not None and decision.approved and decision.arguments is not None:
             try:
-                await tool.admit(context, arguments)
-            except Interruption:
-                item = self.approval_item(call.target, arguments)
-                if not has_asked and self._config.approve is not None:
-                    has_asked = True
-                    decision = await self._decide(item)
-                    continue
-                if call.item.call_id not in self.pending:
-                    self._emit_item("tool_approval_requested", item)
-                self.pending[call.item.call_id] = PendingCall(item=item, pin=pin)
-                return None
-            return arguments
+                replace_arguments(record, decision.arguments)
+            except ModelBehaviorError as error:
+                return str(error)
+            call.edited_arguments = decision.arguments
+            await guard(record)
+        record.decision = decision
+        try:
+            await approve(record)
+        except Interruption:
+            return ""
+        return None
+
+    async def decide_inside(self, record: Call) -> Decision:
+        """Decide about a call inside a running call, which cannot wait for the run to be resumed.
+
+        Args:
+            record: The record of the call.
+        """
+        item = ToolApprovalItem(
+            call_id=record.tool_call_id,
+            name=record.tool_name,
+            arguments=arguments_of(record),
+            agent=self._agent_name,
+            path=record.path[:-1],
+        )
+        decision = await self._decide(item)
+        if decision.approved and decision.arguments is not None:
+            replace_arguments(record, decision.arguments)
+        return decision
 
     def approval_item(self, call: ToolCallItem, arguments: str) -> ToolApprovalItem:
         """Return the item that requests or records the approval of a call."""
@@ -121,7 +174,7 @@ class CallApprovals:
 
     async def _decide(self, item: ToolApprovalItem) -> Decision:
         """Call `RunConfig(approve=...)`."""
-        item = replace(item, path=self._scope.path)
+        item = replace(item, path=item.path or self._scope.path)
         decision: Any = cast("Callable[[ToolApprovalItem], Any]", self._config.approve)(item)
         if hasattr(decision, "__await__"):
             decision = await decision
@@ -133,3 +186,31 @@ class CallApprovals:
             "RunConfig(approve=...) returned a wrong value: expected a boolean or a Decision, "
             f"got a {type(decision).__name__}."
         )
+
+
+def arguments_of(record: Call) -> str:
+    """Return the canonical arguments of a call as JSON text, to show and to bind a decision to."""
+    arguments = record.arguments
+    if not arguments and not record.hidden:
+        return record.text or "{}"  # a tool that reads its arguments itself gets any text
+    return encode_arguments(arguments, f"of tool {record.tool_name!r}", "")
+
+
+def _restore_created(record: Call, arguments: str) -> None:
+    """Use the defaults that were created when the call was shown to a person."""
+    created = () if record.parsed is None else record.parsed.created
+    if created:
+        shown = parse_object(arguments) or {}
+        stored = {name: shown[name] for name in created if name in shown}
+        validate(record, {**record.arguments, **stored})
+
+
+def _undecidable(record: Call) -> ToolDeniedError:
+    """Return the error for a call whose tool was found only by repairing the arguments.
+
+    A person would decide about the calling tool, and could allow all tools that it calls.
+    """
+    return ToolDeniedError(
+        f"Tool {record.tool_name!r} needs the approval of a person, which requires arguments "
+        "that are valid JSON. Send the call again with valid JSON."
+    )

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any, cast
 from agents_tools.concurrency.supervisor import finish
 from agents_tools.errors import UserTypeError
 from agents_tools.events.channel import Channel
-from agents_tools.tool.declaration import RawDeclaration, ToolOrigin
-from agents_tools.tool.json_schema import schema_reader
+from agents_tools.tool.json_schema import reader_of
+from agents_tools.tool.manual import SchemaSource
 from agents_tools.tool.naming import check_tool_name
+from agents_tools.tool.records import ToolOrigin
 from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from agents_tools.events.base import Emit, Event
-    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.call import Call
 
 __all__ = ["EventTap", "extracted", "tool_of_agent"]
 
@@ -35,7 +36,7 @@ class _TextInput:
 
 def tool_of_agent(
     agent: str,
-    perform: Callable[[ToolContext[Any], str], Awaitable[Any]],
+    perform: Callable[[Call, str], Awaitable[Any]],
     *,
     tool_name: str | None,
     tool_description: str | None,
@@ -49,7 +50,7 @@ def tool_of_agent(
 
     Args:
         agent: The name of the agent.
-        perform: Runs the agent with the context of the call and the input, and returns its answer.
+        perform: Runs the agent with the call and the input, and returns its answer.
         tool_name: The name of the tool; by default derived from the name of the agent.
         tool_description: The description for models.
         parameters: The type of the input, which the agent receives as JSON; by default a single
@@ -64,34 +65,28 @@ def tool_of_agent(
         UserError: The name is invalid, or the parameters have no JSON Schema.
     """
     name = check_tool_name(tool_name or _tool_name(agent))
-    schema, read = schema_reader(
-        name, _TextInput if parameters is None else parameters, enforce=True
-    )
+    reader = reader_of(name, _TextInput if parameters is None else parameters)
+    schema = reader.json_schema
     if schema.get("type", "object") != "object":
         raise UserTypeError(
             f"The parameters of the agent tool {name!r} are invalid: expected a Pydantic model, a "
             f"dataclass or a TypedDict, got {parameters!r:.80}."
         )
 
-    async def body(context: ToolContext[Any], args_json: str) -> Any:
-        args_json = cast("Callable[[str], str]", read)(args_json)
-        context.validated = True
-        return await perform(
-            context, json.loads(args_json)["input"] if parameters is None else args_json
-        )
+    async def run(call: Call) -> Any:
+        text = call.text
+        return await perform(call, json.loads(text)["input"] if parameters is None else text)
 
-    declaration = RawDeclaration(
-        name=name,
-        description=tool_description
-        or f"Delegate a task to agent {agent!r} and return its answer.",
+    source = SchemaSource(
+        name,
+        tool_description or f"Delegate a task to agent {agent!r} and return its answer.",
+        reader,
+        run,
         json_schema={**_without_description(schema), "title": f"{name}_args"},
-        output_json_schema=None,
-        body=body,
         origin=ToolOrigin(kind="agent", agent=agent),
-        reader=read,
     )
-    return FunctionTool.declared(
-        declaration,
+    return FunctionTool.of_source(
+        source,
         is_enabled=is_enabled,
         metadata=metadata,
         failure_error_function=failure_error_function,

@@ -86,6 +86,9 @@ class RunConfig:
         start_calls_early: Whether calls of local tools with a read-only annotation start as soon as
             their arguments are complete, while the model still streams.
         timeout: The time limit of the run, in seconds.
+        tool_timeout: The time limit of each call, in seconds, for tools without a
+            `policies.timeout` of their own. Agents that run as tools have none; it applies to the
+            tools that they call.
         max_tool_calls: The maximum number of calls of the run.
         max_total_tokens: The maximum number of tokens, including the runs inside this one.
         max_depth: The maximum nesting depth of agents that run as tools.
@@ -116,6 +119,7 @@ class RunConfig:
     unknown_tool: Literal["tell_model", "raise"] = "tell_model"
     start_calls_early: bool = False
     timeout: float | None = None
+    tool_timeout: float | None = None
     max_tool_calls: int | None = None
     max_total_tokens: int | None = None
     max_depth: int = 8
@@ -167,12 +171,15 @@ class RunConfig:
             )
 
 
-_OPTIONAL = frozenset({"max_parallel_tools", "max_tool_calls", "max_total_tokens", "timeout"})
+_OPTIONAL = frozenset(
+    {"max_parallel_tools", "max_tool_calls", "max_total_tokens", "timeout", "tool_timeout"}
+)
 _NUMBERS: tuple[tuple[str, Any, int], ...] = (
     ("max_parallel_tools", int, 1),
     ("max_tool_calls", int, 1),
     ("max_total_tokens", int, 1),
     ("timeout", (int, float), 0),
+    ("tool_timeout", (int, float), 0),
     ("max_depth", int, 0),
     ("model_retries", int, 0),
     ("retry_backoff", (int, float), 0),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from agents_tools.content.usage import Usage
     from agents_tools.events.base import Event
     from agents_tools.persistence.durable import DurableStore, RunStatus
-    from agents_tools.tool.context import RunScope, ToolContext
+    from agents_tools.tool.call import Call, RunScope
 
 __all__ = ["DurableRunRecorder", "journal_of"]
 
@@ -46,7 +46,7 @@ class _DurableSubRun(Protocol):
     @property
     def calls(self) -> TurnCalls: ...
     @property
-    def scope(self) -> RunScope[Any]: ...
+    def scope(self) -> RunScope: ...
     def state(self) -> RunState: ...
     def restore(self, state: RunState) -> None: ...
     async def session_events(self) -> Sequence[Event] | None: ...
@@ -243,7 +243,7 @@ def journal_of(
     store: DurableStore,
     run_id: str | None,
     state: RunState | None,
-    parent: ToolContext[Any] | None,
+    parent: Call | None,
     outer: DurableRunRecorder | None,
 ) -> Journal | None:
     """Return what a run is kept in; `None` for one that is part of a step of another.
@@ -257,7 +257,7 @@ def journal_of(
     """
     scope = None if parent is None else parent.scope
     if scope is not None and run_id is None and scope.run.config.durable is not None:
-        path = cast("ToolContext[Any]", parent).path
+        path = cast("Call", parent).path
         return None if outer is None else outer.journal.below(path)
     if run_id is None and state is not None:
         run_id = state.run_id

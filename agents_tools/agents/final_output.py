@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agents_tools.agents.pending_tool_call import PendingToolCall
     from agents_tools.agents.toolbox import RunnableAgent
     from agents_tools.content.items import ToolCallOutputItem
-    from agents_tools.tool.context import RunScope
+    from agents_tools.tool.call import RunScope
 
 __all__ = ["final_output_as_json", "final_output_of_tools", "final_text"]
 
@@ -40,7 +40,7 @@ def final_text(agent: RunnableAgent, response: ModelResponse) -> str:
 
 
 async def final_output_of_tools(
-    agent: RunnableAgent, scope: RunScope[Any], calls: list[PendingToolCall]
+    agent: RunnableAgent, scope: RunScope, calls: list[PendingToolCall]
 ) -> tuple[Any] | None:
     """Return the final output, if the `tool_use_behavior` of the agent ends the run here.
 
@@ -68,7 +68,7 @@ async def final_output_of_tools(
         )
         for call in calls
     ]
-    decision: Any = behavior(scope, results)
+    decision: Any = behavior(scope.context, results)
     if hasattr(decision, "__await__"):
         decision = await decision
     if not isinstance(decision, ToolsToFinalOutputResult):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from agents_tools.agents.tool_calls import TurnCalls
     from agents_tools.agents.toolbox import RunnableAgent, Toolbox
     from agents_tools.content.items import Item
-    from agents_tools.tool.context import RunScope
+    from agents_tools.tool.call import RunScope
 
 __all__ = ["ModelCaller", "choose_model"]
 
@@ -74,7 +74,7 @@ class ModelCaller:
         self,
         agent: RunnableAgent,
         config: RunConfig,
-        scope: RunScope[Any],
+        scope: RunScope,
         hooks: Sequence[RunHooks[Any]],
         calls: TurnCalls,
     ) -> None:
@@ -102,9 +102,9 @@ class ModelCaller:
             UserError: The request cannot be sent to this model, or its response has a wrong type.
         """
         agent, config, scope = self._agent, self._config, self._scope
-        instructions = await agent.system_prompt(scope)
+        instructions = await agent.system_prompt(scope.context)
         for hook in self._hooks:
-            await hook.on_llm_start(scope, agent, instructions, history)
+            await hook.on_llm_start(scope.context, agent, instructions, history)
         attempt = 0
         while True:
             request = ModelRequest(

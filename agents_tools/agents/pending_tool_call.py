@@ -99,6 +99,6 @@ def can_start_early(item: ToolCallItem, tool: FunctionTool[..., Any] | None) -> 
         and tool.origin.server is None
         and tool.annotations is not None
         and tool.annotations.read_only
-        and not tool.needs_admission
+        and not tool.can_need_approval
         and not runs_alone(tool)
     )

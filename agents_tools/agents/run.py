@@ -51,7 +51,7 @@ from agents_tools.events.kinds import (
 from agents_tools.events.listener import current_listeners
 from agents_tools.text.nouns import type_with_article
 from agents_tools.text.secrets import guard_logs
-from agents_tools.tool.context import RunScope, ToolContext, current_context
+from agents_tools.tool.call import Call, RunScope, current_call
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,14 +112,15 @@ class Run:
         quiet: bool = False,
         state: RunState | None = None,
         session: Session | None = None,
-        parent: ToolContext[Any] | None = None,
+        parent: Call | None = None,
         run_id: str | None = None,
         resume: bool = False,
     ) -> None:
-        parent = parent or current_context()
+        parent = parent or current_call()
         outer = None if parent is None or parent.scope is None else parent.scope.run
         self.agent = agent
         self.outer: Run | None = outer
+        self.inner: set[Run] = set()  # the runs inside this one that have not ended
         self.config = _inherit(config, None if outer is None else outer.config)
         self.history = history
         self.input_count = len(history)
@@ -158,7 +159,7 @@ class Run:
         self.scope = self._create_scope(
             run_id or f"run_{uuid.uuid4().hex}",
             parent,
-            context=parent.context if context is None and parent is not None else context,
+            context=parent.app_context if context is None and parent is not None else context,
             sinks=self._event_sinks(sinks, parent, quiet=quiet, has_session=session is not None),
             channel=channel or (None if quiet or parent is None else parent.channel),
         )
@@ -171,6 +172,8 @@ class Run:
             self.session.save,
             None if self._recorder is None else self._recorder.journal,
         )
+        if self.config.approve is not None:
+            self.scope.approver = self.calls.approvals.decide_inside
         self._caller = ModelCaller(agent, self.config, self.scope, self.hooks, self.calls)
         if state is None:
             self.calls.load_history(history)
@@ -181,7 +184,7 @@ class Run:
         self,
         run_id: str | None,
         state: RunState | None,
-        parent: ToolContext[Any] | None,
+        parent: Call | None,
         *,
         resume: bool,
     ) -> DurableRunRecorder | None:
@@ -197,7 +200,7 @@ class Run:
     def _event_sinks(
         self,
         sinks: tuple[Emit, ...],
-        parent: ToolContext[Any] | None,
+        parent: Call | None,
         *,
         quiet: bool,
         has_session: bool,
@@ -219,12 +222,12 @@ class Run:
     def _create_scope(
         self,
         run_id: str,
-        parent: ToolContext[Any] | None,
+        parent: Call | None,
         *,
         context: Any,
         sinks: tuple[Emit, ...],
         channel: Channel | None,
-    ) -> RunScope[Any]:
+    ) -> RunScope:
         config = self.config
         outer = None if parent is None else parent.scope
         return RunScope(
@@ -251,6 +254,12 @@ class Run:
         """Return whether the current response comes from the journal of a durable run."""
         return self._recorder is not None and self._recorder.replayed
 
+    def cancel_call(self, call_id: str) -> bool:
+        """Cancel one call of this run or of a run inside it; return whether it was running."""
+        return self.calls.cancel(call_id) or any(
+            inner.cancel_call(call_id) for inner in list(self.inner)
+        )
+
     # --- start and end
 
     async def execute(self) -> RunResult[Any]:
@@ -265,6 +274,8 @@ class Run:
         """
         status, error_text = "cancelled", None
         output: Any = None
+        if self.outer is not None:
+            self.outer.inner.add(self)
         try:
             result = await self._run_until_deadline()
             status = "interrupted" if result.interruptions else "ok"
@@ -275,6 +286,8 @@ class Run:
             _attach_result(error, self.result())
             raise
         finally:
+            if self.outer is not None:
+                self.outer.inner.discard(self)
             try:
                 await self.calls.cancel_early()
             finally:
@@ -336,7 +349,7 @@ class Run:
             raw_responses=self.responses,
             usage=self.usage,
             run_id=self.scope.run_id or "",
-            context=self.scope.context,
+            context=self.scope.app_context,
             state=self.state,
             interruptions=interruptions,
         )
@@ -406,7 +419,7 @@ class Run:
         self._model = self.choose_model()
         self.calls.provider = getattr(self._model, "provider", None)
         for hook in self.hooks:
-            await hook.on_agent_start(scope, self.agent)
+            await hook.on_agent_start(scope.context, self.agent)
         await self._load_session()
         self._emit_input()
         toolbox = await self._toolbox()
@@ -416,7 +429,7 @@ class Run:
 
     async def _finish(self, final: tuple[Any]) -> RunResult[Any]:
         for hook in self.hooks:
-            await hook.on_agent_end(self.scope, self.agent, final[0])
+            await hook.on_agent_end(self.scope.context, self.agent, final[0])
         await self.session.save()
         return self.result(final[0])
 
@@ -425,7 +438,7 @@ class Run:
         return choose_model(self.agent, self.config)
 
     async def _toolbox(self) -> Toolbox:
-        toolbox = await self.agent.toolbox(self.scope)
+        toolbox = await self.agent.toolbox(self.scope.context)
         return toolbox.without(self._caller.refused) if self._caller.refused else toolbox
 
     # --- the earlier conversation
@@ -510,7 +523,7 @@ class Run:
             usage.add(response.usage)
         if not self._is_replayed:
             for hook in self.hooks:
-                await hook.on_llm_end(self.scope, self.agent, response)
+                await hook.on_llm_end(self.scope.context, self.agent, response)
         return response
 
     def _check_limits(self) -> None:

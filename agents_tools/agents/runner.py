@@ -305,9 +305,22 @@ class RunResultStreaming(Generic[OutputT]):
         finally:
             self._is_error_raised = self._is_error_raised or self._task.done()
 
-    def cancel(self) -> None:
-        """Cancel the run and its tools. Each open call gets the status `cancelled`."""
-        self._task.cancel()
+    def cancel(self, call_id: str | None = None) -> bool:
+        """Cancel the run and its tools, or one call of it.
+
+        Each cancelled call gets the status `cancelled`. If only one call is cancelled, the model
+        reads that, and the run continues.
+
+        Args:
+            call_id: The id of a call of this run or of an agent inside it; by default the run is
+                cancelled.
+
+        Returns:
+            Whether the run, or the call, was running.
+        """
+        if call_id is None:
+            return self._task.cancel()
+        return self._run.cancel_call(call_id)
 
     @property
     def is_complete(self) -> bool:
@@ -357,7 +370,7 @@ class RunResultStreaming(Generic[OutputT]):
     @property
     def context(self) -> Any:
         """The application's object."""
-        return self._run.scope.context
+        return self._run.scope.app_context
 
     @property
     def interruptions(self) -> list[ToolApprovalItem]:

@@ -19,7 +19,7 @@ from agents_tools.content.items import (
 from agents_tools.content.usage import Usage
 from agents_tools.errors import UserError, UserKeyError, UserTypeError, UserValueError
 from agents_tools.events.kinds import MessageEvent, RunItemStreamEvent
-from agents_tools.tool.declaration import Decision
+from agents_tools.tool.records import Decision
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

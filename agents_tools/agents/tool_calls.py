@@ -8,7 +8,7 @@ import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from agents_tools.agents.approvals import CallApprovals
+from agents_tools.agents.approvals import CallApprovals, arguments_of
 from agents_tools.agents.pending_tool_call import (
     PendingToolCall,
     can_start_early,
@@ -16,11 +16,13 @@ from agents_tools.agents.pending_tool_call import (
     is_repeatable,
     runs_alone,
 )
-from agents_tools.concurrency.supervisor import finish
+from agents_tools.concurrency.supervisor import GRACE, supervise
 from agents_tools.content.items import ToolCallItem, ToolCallOutputItem
 from agents_tools.content.outputs import ToolOutputText
 from agents_tools.errors import BudgetExceeded, Interruption, ModelBehaviorError, UserError
-from agents_tools.tool.context import ToolContext
+from agents_tools.policies._timeout import has_deadline, timeout
+from agents_tools.tool.call import Call
+from agents_tools.tool.invocation import execute, prepare
 from agents_tools.wire.project import project
 
 if TYPE_CHECKING:
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
     from agents_tools.content.outputs import ToolOutput
     from agents_tools.events.kinds import CallStatus
     from agents_tools.persistence.durable.journal import Journal
-    from agents_tools.tool.context import RunScope
-    from agents_tools.tool.declaration import CallOutcome
+    from agents_tools.tool.call import RunScope
+    from agents_tools.tool.records import CallOutcome
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["TurnCalls"]
@@ -44,6 +46,10 @@ _CUT_OFF = (
     "Send it again, with shorter arguments or fewer calls at once."
 )
 _CANCELLED = "The call was cancelled before it had a result."
+_CANCELLED_ALONE = (
+    "The user cancelled this call before it had a result. If it had started, it may have taken "
+    "effect in part."
+)
 _USED_UP = "Not run: the run has used up its tool calls."
 _LOST = (
     "Outcome unknown: the program was interrupted while this call ran, so it may or may not have "
@@ -82,7 +88,7 @@ class TurnCalls:
         self,
         agent: RunnableAgent,
         config: RunConfig,
-        scope: RunScope[Any],
+        scope: RunScope,
         hooks: Sequence[RunHooks[Any]],
         emit_item: Callable[..., None],
         save: Callable[[], Awaitable[None]],
@@ -110,6 +116,9 @@ class TurnCalls:
         self._response_calls: dict[str, ToolCallItem] = {}
         self._early: dict[str, PendingToolCall] = {}
         self._slots: asyncio.Semaphore | None = None
+        self._running: dict[str, asyncio.Task[Any]] = {}
+        self._to_cancel = set[str]()
+        self._limited: dict[FunctionTool[..., Any], FunctionTool[..., Any]] = {}
 
     def restore(self, state: RunState) -> None:
         """Load a state that was taken earlier, in this process or another one."""
@@ -145,6 +154,14 @@ class TurnCalls:
         ]
         self._counted = {call.item.call_id for call in calls}
         return calls
+
+    def cancel(self, call_id: str) -> bool:
+        """Cancel a call, so that it ends as `cancelled`; return whether it was running."""
+        task = self._running.get(call_id)
+        if task is None or task.done():
+            return False
+        self._to_cancel.add(call_id)
+        return task.cancel()
 
     def mark_lost(self, calls: Iterable[ToolCallItem]) -> None:
         """Mark calls that were possibly executed, although their output was not recorded."""
@@ -404,52 +421,49 @@ class TurnCalls:
         Raises:
             Exception: An error that ends the run.
         """
+        call_id = call.item.call_id
+        task = self._running[call_id] = cast("asyncio.Task[Any]", asyncio.current_task())
         limit = self._config.max_parallel_tools
-        if limit is None:
-            await self._run(call)
-            return
-        if self._slots is None:
-            self._slots = asyncio.Semaphore(limit)
-        async with self._slots:
-            await self._run(call)
+        try:
+            if limit is None:
+                await self._run(call)
+                return
+            if self._slots is None:
+                self._slots = asyncio.Semaphore(limit)
+            async with self._slots:
+                await self._run(call)
+        except asyncio.CancelledError:
+            if call_id not in self._to_cancel or task.uncancel() > 0:
+                raise  # the run is cancelled
+            self._finish(call, "cancelled", _CANCELLED_ALONE)
+            if self._journal is not None and call.output_item is not None:
+                await self._journal.settle(call.item, call.output_item)
+        finally:
+            self._running.pop(call_id, None)
+            self._to_cancel.discard(call_id)
 
     async def _run(self, call: PendingToolCall) -> None:
-        item, tool, scope = call.item, cast("FunctionTool[..., Any]", call.tool), self._scope
+        item, tool = call.item, cast("FunctionTool[..., Any]", call.tool)
         if self._journal is not None and await self._finish_if_lost(self._journal, call, tool):
             return
-        context: ToolContext[Any] = ToolContext(
-            scope.context,
-            tool_name=tool.name,
-            tool_call_id=item.call_id,
-            agent=self._agent,
-            run_id=scope.run_id,
-            usage=scope.usage,
-            parent=scope,
-        )
-        arguments = call.target.arguments
-        if call.target is call.item:  # otherwise the provider never saw the schema of the tool
-            arguments = self._decode_arguments(call.item, tool)
-        if tool.needs_admission:
-            checked = await self.approvals.check(call, tool, context, arguments)
-            if checked is None:
-                return
-            arguments = checked
-            if context.decision is not None and context.refusal is None:
-                # Saved before the call runs: if the process ends during the call, the history
-                # shows that the call was approved and possibly took effect.
-                item_of_approval = self.approvals.approval_item(call.target, arguments)
-                self._emit_item("tool_approval_granted", item_of_approval)
-                await self._save()
-        context.arguments_json = arguments
+        record = await self._prepare(call, tool)
+        if not await self.approvals.check(call, tool, record):
+            return
+        if record.decision is not None and record.failure is None:
+            # Saved before the call runs: if the process ends during the call, the history
+            # shows that the call was approved and possibly took effect.
+            item_of_approval = self.approvals.approval_item(call.target, arguments_of(record))
+            self._emit_item("tool_approval_granted", item_of_approval)
+            await self._save()
         for hook in self._hooks:
-            await hook.on_tool_start(context, self._agent, tool)
+            await hook.on_tool_start(record.context, self._agent, tool)
         # From here on, the call can take effect. The approval is consumed, so that it can never
         # let the call run a second time.
         self.started[item.call_id] = None
         approval = self.approvals.pending.pop(item.call_id, None)
-        context.resumed = self.nested.pop(item.call_id, None)
+        record.resumed = self.nested.pop(item.call_id, None)
         try:
-            outcome = await self._call_tool(call, tool, context, arguments)
+            outcome = await self._call_tool(call, tool, record)
         except Interruption as interruption:
             self.nested[item.call_id] = interruption.state
             if approval is not None:
@@ -459,9 +473,37 @@ class TurnCalls:
             self.started.pop(item.call_id, None)
         output_item = self._finish_with(call, outcome, tool.origin.server)
         for hook in self._hooks:
-            await hook.on_tool_end(context, self._agent, tool, output_item)
+            await hook.on_tool_end(record.context, self._agent, tool, output_item)
         if outcome.error is not None and tool.failure_error_function is None:
             raise outcome.error
+
+    async def _prepare(self, call: PendingToolCall, tool: FunctionTool[..., Any]) -> Call:
+        """Return the record of a call, with validated arguments or a failure."""
+        scope = self._scope
+        fresh = Call.fresh(
+            scope.app_context,
+            tool_call_id=call.item.call_id,
+            agent=self._agent,
+            run_id=scope.run_id,
+            usage=scope.usage,
+            parent=scope,
+        )
+        arguments = call.target.arguments
+        if call.target is call.item:  # otherwise the provider never saw the schema of the tool
+            arguments = self._decode_arguments(call.item, tool)
+        record = Call.enter(fresh, tool.name, arguments)
+        await prepare(record, self._with_limit(tool), arguments)
+        return record
+
+    def _with_limit(self, tool: FunctionTool[..., Any]) -> FunctionTool[..., Any]:
+        """Return the tool with the time limit of the run, if it has none of its own."""
+        seconds = self._config.tool_timeout
+        if seconds is None or tool.origin.kind == "agent" or has_deadline(tool):
+            return tool
+        limited = self._limited.get(tool)
+        if limited is None:
+            limited = self._limited[tool] = timeout(seconds)(tool)
+        return limited
 
     def _decode_arguments(self, item: ToolCallItem, tool: FunctionTool[..., Any]) -> str:
         """Convert arguments from the schema of the provider to the schema of the tool."""
@@ -476,17 +518,16 @@ class TurnCalls:
         self,
         call: PendingToolCall,
         tool: FunctionTool[..., Any],
-        context: ToolContext[Any],
-        arguments: str,
+        record: Call,
     ) -> CallOutcome:
         """Call a tool. In a durable run, the journal calls it at most once."""
         if self._journal is None:
-            return self._for_model(call, tool, await tool.call(context, arguments))
+            return self._for_model(call, tool, await execute(record))
 
         async def perform() -> CallOutcome:
-            return self._for_model(call, tool, await tool.call(context, arguments))
+            return self._for_model(call, tool, await execute(record))
 
-        return await self._journal.call(call.item, tool, context.path, perform)
+        return await self._journal.call(call.item, tool, record.path, perform)
 
     def _for_model(
         self, call: PendingToolCall, tool: FunctionTool[..., Any], outcome: CallOutcome
@@ -589,7 +630,11 @@ async def _cancel_tasks(tasks: Sequence[asyncio.Future[Any]], name: str) -> None
     for task in running:
         task.cancel()
     if running:
-        await finish(asyncio.ensure_future(asyncio.wait(running)), name=name)
+        try:
+            await asyncio.wait(running, timeout=GRACE)
+        finally:
+            for task in running:
+                supervise(cast("asyncio.Task[Any]", task), name=name)
     for task in tasks:
         if task.done() and not task.cancelled():
             task.exception()  # marks the exception as retrieved

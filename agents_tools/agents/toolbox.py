@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agents_tools.tool.tool import FunctionTool
     from agents_tools.toolset.catalog import ToolCatalog
 
-__all__ = ["OutputType", "RunnableAgent", "Toolbox"]
+__all__ = ["OutputType", "RunnableAgent", "Toolbox", "run_of"]
 
 
 class OutputType(Protocol):
@@ -168,9 +168,9 @@ class Toolbox:
         """
         tool = self.by_name.get(call.name)
         if isinstance(tool, CallTool):
-            routed = tool.routed(call.arguments)
-            if routed is not None and routed[0].name not in self._excluded:
-                return routed
+            target, arguments = tool.source.route(tool, call.arguments)
+            if target is not tool and target.name not in self._excluded:
+                return target, arguments
         elif tool is None and call.name not in self._excluded:
             for proxy in self.proxies:
                 hidden = proxy.reached(call.name)
@@ -191,7 +191,8 @@ class Toolbox:
         ]
         if not searches:
             return self
-        tools = revealed(getattr(getattr(context, "run", None), "history", ()), searches)
+        run = run_of(context)
+        tools = revealed(() if run is None else run.history, searches)
         if not tools:
             return self
         return self._cached(tools, lambda: Toolbox([*self.offered, *tools], ""))
@@ -267,3 +268,8 @@ def _check_hidden_names(proxies: Sequence[ProxyTool], offered: dict[str, Any], o
             other = known.setdefault(tool.name, tool)
             if other is not tool:
                 raise UserValueError(two_of_one_name(f"agent {owner!r}", other, tool))
+
+
+def run_of(context: Any) -> Any:
+    """Return the run that a context belongs to; `None` for a context of another kind."""
+    return getattr(getattr(context, "call_record", None), "run", None)

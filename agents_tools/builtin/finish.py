@@ -27,7 +27,7 @@ from pydantic import AliasChoices, Field
 
 from agents_tools.classes.definition import Action, Observation, ToolDefinition, ToolExecutor
 from agents_tools.errors import UserValueError
-from agents_tools.tool.declaration import ToolAnnotations
+from agents_tools.tool.records import ToolAnnotations
 
 __all__ = [
     "FINISH_DESCRIPTION",

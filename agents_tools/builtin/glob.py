@@ -19,7 +19,7 @@ from agents_tools.builtin._search.executor import (
 from agents_tools.builtin._search.ripgrep import LIST_FILES, RipgrepRefused
 from agents_tools.classes.definition import Action, Observation, ToolDefinition, working_dir_of
 from agents_tools.errors import ToolError
-from agents_tools.tool.declaration import ToolAnnotations
+from agents_tools.tool.records import ToolAnnotations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -17,7 +17,7 @@ from agents_tools.builtin._search.line_reader import Matcher, search_file
 from agents_tools.builtin._search.ripgrep import SEARCH, RipgrepRefused
 from agents_tools.classes.definition import Action, Observation, ToolDefinition, working_dir_of
 from agents_tools.errors import ToolError
-from agents_tools.tool.declaration import ToolAnnotations
+from agents_tools.tool.records import ToolAnnotations
 
 if TYPE_CHECKING:
     import os

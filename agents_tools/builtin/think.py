@@ -9,7 +9,7 @@ from pydantic import Field
 
 from agents_tools.classes.definition import Action, Observation, ToolDefinition, ToolExecutor
 from agents_tools.errors import UserValueError
-from agents_tools.tool.declaration import ToolAnnotations
+from agents_tools.tool.records import ToolAnnotations
 
 __all__ = ["THINK_DESCRIPTION", "ThinkAction", "ThinkExecutor", "ThinkObservation", "ThinkTool"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
@@ -11,9 +10,8 @@ from pydantic import BaseModel, ConfigDict
 
 from agents_tools.classes.action import close_at_exit
 from agents_tools.classes.class_tool import (
-    ClassDeclaration,
+    ClassSource,
     in_thread,
-    plain_arguments,
 )
 from agents_tools.content.outputs import ToolResult
 from agents_tools.errors import UserTypeError
@@ -23,8 +21,8 @@ from agents_tools.tool.naming import check_tool_name
 from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
-    from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import ToolAnnotations
+    from agents_tools.tool.call import Call
+    from agents_tools.tool.records import ToolAnnotations
 
 __all__ = ["BaseTool", "BaseToolParams"]
 
@@ -131,24 +129,23 @@ class BaseTool(ABC):
             kind: Any = self.params_class
             reader = ArgumentReader.of_type(self.name, kind)
             reader.json_schema.pop("description", None)  # the tool has its own
-            declaration = ClassDeclaration(
+            source = ClassSource(
                 name=self.name,
                 description=inspect.getdoc(self.params_class) or inspect.getdoc(self) or "",
                 kind=type(self),
                 reader=lambda: reader,
                 perform=self._perform,
             )
-            tool = FunctionTool[..., Any].declared(declaration, annotations=self.annotations)
+            tool = FunctionTool[..., Any].of_source(source, annotations=self.annotations)
             parts = self._created = (id(self), tool, reader)
         return parts[1:]
 
-    async def _perform(self, _: Any, args_json: str, context: ToolContext[Any]) -> ToolResult:
-        arguments = plain_arguments(args_json)
-        text_args = args_json if arguments is None else json.dumps(arguments, ensure_ascii=False)
+    async def _perform(self, call: Call) -> ToolResult:
+        arguments = call.text
         if inspect.iscoroutinefunction(self.execute):
-            result: Any = await cast("Any", self.execute(context.context, text_args))
+            result: Any = await cast("Any", self.execute(call.app_context, arguments))
         else:
-            result = await in_thread(self.execute, context.context, text_args)
+            result = await in_thread(self.execute, call.app_context, arguments)
         if not isinstance(result, tuple) or len(cast("Any", result)) != _PAIR:
             raise UserTypeError(
                 f"execute() of tool {self.name!r} returned an invalid value: expected (text, info)"

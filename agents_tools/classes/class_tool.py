@@ -1,40 +1,39 @@
-"""The declaration of class-based tools."""
+"""Classes as sources of tools."""
 
 from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from agents_tools.concurrency.threads import run_in_thread
 from agents_tools.schema.security_risk import RISK, take_risk
-from agents_tools.tool.declaration import ToolOrigin
+from agents_tools.text.json_limits import parse_object
+from agents_tools.tool.records import ToolOrigin
+from agents_tools.tool.source import OutputDescription, ToolDescription, ToolSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
-    from agents_tools.schema.arguments import ArgumentReader
-    from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call
+    from agents_tools.schema.arguments import ArgumentReader, Arguments
+    from agents_tools.schema.security_risk import SecurityRisk
+    from agents_tools.tool.call import Call
 
-__all__ = ["ClassDeclaration", "in_thread", "plain_arguments"]
+__all__ = ["ClassSource", "in_thread"]
 
 
-class ClassDeclaration:
-    """The declaration of a class-based tool.
+class ClassSource(ToolSource):
+    """The source of a class-based tool.
 
     Args:
         name: The name of the tool.
         description: The description of the tool.
         kind: The class of the tool.
         reader: Returns the argument reader; called when it is first needed.
-        perform: Runs the call, with the validated arguments, their JSON text and the context.
+        perform: Runs a call with valid arguments.
         output: Returns the JSON Schema of the result.
         asks_risk: Whether the model can add an assessment of the risk to the arguments.
     """
-
-    direct: None = None
 
     def __init__(
         self,
@@ -43,77 +42,63 @@ class ClassDeclaration:
         description: str,
         kind: type,
         reader: Callable[[], ArgumentReader],
-        perform: Callable[[Any, str, ToolContext[Any]], Any],
+        perform: Callable[[Call], Awaitable[Any]],
         output: Callable[[], dict[str, Any] | None] = lambda: None,
         asks_risk: bool = False,
     ) -> None:
         self.name = name
-        self.description = description
-        self.origin = ToolOrigin(kind="class", place=f"{kind.__module__}.{kind.__qualname__}")
+        self._about = description
+        self._origin = ToolOrigin(kind="class", place=f"{kind.__module__}.{kind.__qualname__}")
         self._reader = reader
         self._perform = perform
         self._output = output
         self._asks_risk = asks_risk
-        self._schema: dict[str, Any] | None = None
+        self._description: ToolDescription | None = None
 
     @property
-    def json_schema(self) -> dict[str, Any]:
-        """The JSON Schema of the arguments."""
-        if self._schema is None:
-            self._schema = self._reader().json_schema
-        return self._schema
+    def origin(self) -> ToolOrigin:
+        """The class of the tool."""
+        return self._origin
 
-    @property
-    def output_json_schema(self) -> dict[str, Any] | None:
-        """The JSON Schema of the result."""
-        return self._output()
+    def describe(self) -> ToolDescription:
+        """Return the description and the JSON Schema of the arguments."""
+        if self._description is None:
+            self._description = ToolDescription(self._about, self._reader().json_schema)
+        return self._description
 
-    @property
-    def body(self) -> Call:
-        """The function that validates the arguments and runs the call."""
-        return self._run
+    def describe_output(self) -> OutputDescription:
+        """Return the JSON Schema of the result."""
+        return OutputDescription(self._output())
 
-    async def _run(self, context: ToolContext[Any], args_json: str) -> Any:
-        args_json = self.without_risk(args_json, context)
-        arguments = self._reader().read(args_json)
-        context.validated = True
-        return await self._perform(arguments, args_json, context)
+    def parse(self, args_json: str) -> Arguments:
+        """Validate arguments; an assessment of the risk by the model is not one of them.
 
-    def without_risk(self, args_json: str, context: ToolContext[Any] | None = None) -> str:
-        """Remove the risk assessment of the model from arguments, and store it in the context."""
-        if not self._asks_risk or RISK not in args_json or RISK in self.json_schema["properties"]:
-            return args_json
-        args_json, risk = take_risk(args_json, self.name)
-        if context is not None:
-            context.security_risk = risk
-        return args_json
+        Raises:
+            ModelBehaviorError: The arguments are invalid.
+        """
+        return self._reader().parse(self._without_risk(args_json)[0])
 
-    def check(self, args_json: str) -> None:
-        """Validate arguments without running anything."""
-        self._reader().read(self.without_risk(args_json))
+    async def run(self, call: Call) -> Any:
+        """Run a call."""
+        if self._asks_risk and RISK in call.sent:
+            call.security_risk = self._without_risk(call.sent)[1]
+        return await self._perform(call)
 
-    def serializer(self) -> Any:
-        """Return `None`, because the results convert themselves."""
-        return None
-
-    def method_of(self) -> None:
-        """Do nothing, because the tool has no function that could be a method."""
-
-    def bind(self, instance: object) -> ClassDeclaration:
-        """Return this declaration, because the tool has no function that could be a method."""
-        del instance
-        return self
+    def _without_risk(self, args_json: str) -> tuple[str, SecurityRisk]:
+        """Return the arguments without the risk assessment of the model, and the risk."""
+        if (
+            not self._asks_risk
+            or RISK not in args_json
+            or RISK in self.describe().json_schema["properties"]
+            or (arguments := parse_object(args_json)) is None
+            or RISK not in arguments
+        ):
+            return args_json, "UNKNOWN"
+        risk = take_risk(arguments, self.name)
+        return json.dumps(arguments, ensure_ascii=False), risk
 
 
 async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
     """Run a function in a worker thread, and await its result if that is awaitable."""
     result = await run_in_thread(function, *arguments)
     return await result if inspect.isawaitable(result) else result
-
-
-def plain_arguments(args_json: str) -> dict[str, Any] | None:
-    """Return validated arguments as JSON values; `None` if they are not an object."""
-    data: Any = json.loads(args_json or "{}")
-    while isinstance(data, str):
-        data = json.loads(data)
-    return dict(cast("Mapping[str, Any]", data)) if isinstance(data, Mapping) else None

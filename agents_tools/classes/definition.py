@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import logging
 import re
 import threading
@@ -37,15 +38,14 @@ from agents_tools.classes.action import (
     resolved_kind,
 )
 from agents_tools.classes.class_tool import (
-    ClassDeclaration,
+    ClassSource,
     in_thread,
-    plain_arguments,
 )
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.schema.arguments import ArgumentReader
 from agents_tools.schema.security_risk import with_risk
-from agents_tools.tool.declaration import ToolAnnotations  # noqa: TC001 - the type of a field
 from agents_tools.tool.naming import check_tool_name
+from agents_tools.tool.records import ToolAnnotations  # noqa: TC001 - the type of a field
 from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
@@ -53,7 +53,8 @@ if TYPE_CHECKING:
 
     from pydantic import SerializationInfo, SerializerFunctionWrapHandler
 
-    from agents_tools.tool.context import ToolContext
+    from agents_tools.schema.arguments import Arguments
+    from agents_tools.tool.call import Call
 
 __all__ = [
     "Action",
@@ -251,7 +252,7 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
             ModelBehaviorError: An argument is invalid.
         """
         text = to_json(dict(arguments)).decode()
-        return self._reader.read(self._declaration.without_risk(text))
+        return self._source.parse(text).values()
 
     def __call__(self, action: ActionT, conversation: Any = None) -> Any:
         """Run the executor and return its observation, or an awaitable of it if it is async.
@@ -309,11 +310,11 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
         return created.reader
 
     @property
-    def _declaration(self) -> ClassDeclaration:
+    def _source(self) -> ClassSource:
         created = self._created
-        if created.declaration is None:
+        if created.source is None:
             read_only = self.annotations is not None and self.annotations.read_only
-            created.declaration = ClassDeclaration(
+            created.source = ClassSource(
                 name=self.name,
                 description=self.description,
                 kind=type(self),
@@ -322,20 +323,22 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
                 output=self._output_schema,
                 asks_risk=not read_only,
             )
-        return created.declaration
+        return created.source
 
-    async def _perform(self, action: Any, args_json: str, context: ToolContext[Any]) -> Any:
+    async def _perform(self, call: Call) -> Any:
         executor: Any = self.as_executable().executor
-        if type(self).action_from_arguments is not ToolDefinition.action_from_arguments:
-            arguments = plain_arguments(args_json)
-            action = self.action_from_arguments(arguments if arguments is not None else {})
+        parsed = cast("Arguments", call.parsed)
+        if type(self).action_from_arguments is ToolDefinition.action_from_arguments:
+            action = parsed.values()
+        else:
+            action = self.action_from_arguments(json.loads(parsed.text))
         if inspect.iscoroutinefunction(type(executor).__call__):
-            return self._observation(await executor(action, context.context))
+            return self._observation(await executor(action, call.app_context))
         try:
-            result = await in_thread(executor, action, context.context)
+            result = await in_thread(executor, action, call.app_context)
         except BaseException as error:
             if not isinstance(error, Exception):  # the call was cancelled while the thread runs
-                context.cancel()
+                call.cancel()
                 interrupt(executor)
             raise
         return self._observation(result)
@@ -355,8 +358,8 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
         """
         created = self._created
         if created.tool is None:
-            created.tool = FunctionTool.declared(
-                self._declaration,
+            created.tool = FunctionTool.of_source(
+                self._source,
                 strict_json_schema=True,
                 annotations=self.annotations,
                 metadata={"mcp": {"_meta": dict(self.meta)}} if self.meta else None,
@@ -510,7 +513,7 @@ class _CreatedTools:
 
     def __init__(self) -> None:
         self.reader: Any = None
-        self.declaration: ClassDeclaration | None = None
+        self.source: ClassSource | None = None
         self.tool: AnyTool | None = None
         self.output: dict[str, Any] | None = None
 

@@ -16,7 +16,7 @@ from agents_tools.cli.errors import CommandError
 from agents_tools.cli.output import is_terminal, paint
 from agents_tools.concurrency.future import PendingFuture
 from agents_tools.text.escape import escape_for_model, safe_text
-from agents_tools.tool.declaration import Decision
+from agents_tools.tool.records import Decision
 
 if TYPE_CHECKING:
     from agents_tools.agents.state import RunState

@@ -23,7 +23,7 @@ from agents_tools.text.escape import safe_text
 if TYPE_CHECKING:
     from agents_tools.cli.execution import FinishedCall
     from agents_tools.events.base import Emit, Event
-    from agents_tools.tool.declaration import CallOutcome
+    from agents_tools.tool.records import CallOutcome
 
 __all__ = ["call", "command"]
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from agents_tools.cli.target import Tool
     from agents_tools.events.base import Emit
-    from agents_tools.tool.declaration import CallOutcome
+    from agents_tools.tool.records import CallOutcome
 
 __all__ = [
     "FinishedCall",

@@ -20,7 +20,7 @@ from agents_tools.ui._format import size
 if TYPE_CHECKING:
     from agents_tools.content.outputs import ContentBlock
     from agents_tools.events.kinds import ToolArtifactEvent
-    from agents_tools.tool.declaration import CallOutcome
+    from agents_tools.tool.records import CallOutcome
 
 __all__ = ["ArtifactFolder", "as_json", "print_output", "problem_of"]
 

@@ -227,6 +227,7 @@ class ToolApprovalItem:
         path: The ids of the calls that contain the call, outermost first. It is not empty for
             calls of an agent that runs as a tool.
         agent: The name of the agent that made the call.
+        error: The fault of the arguments that a person edited; `None` if there is none.
     """
 
     type: ClassVar[str] = "tool_approval_item"
@@ -236,6 +237,7 @@ class ToolApprovalItem:
     arguments: str
     path: tuple[str, ...] = ()
     agent: str | None = None
+    error: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the item as JSON."""
@@ -245,7 +247,7 @@ class ToolApprovalItem:
             "name": self.name,
             "arguments": self.arguments,
             "path": list(self.path),
-            **_without_none(agent=self.agent),
+            **_without_none(agent=self.agent, error=self.error),
         }
 
 
@@ -329,6 +331,7 @@ def item_from_dict(data: Mapping[str, Any]) -> RunItem:
             arguments=_text(data, "arguments", at),
             path=tuple(str(part) for part in cast("list[object]", path)),
             agent=_text_or_none(data, "agent", at),
+            error=_text_or_none(data, "error", at),
         )
     return _parse_item(data, "item")
 

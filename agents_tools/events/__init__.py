@@ -11,30 +11,11 @@ if TYPE_CHECKING:
         Emit as Emit,
         Event as Event,
         RichEvent as RichEvent,
-        field as field,
-    )
-    from agents_tools.events.codec import (
-        event_from_dict as event_from_dict,
-        event_json_schema as event_json_schema,
-        event_to_dict as event_to_dict,
         register_decoder as register_decoder,
-        register_event as register_event,
     )
     from agents_tools.events.envelope import (
         EventSource as EventSource,
         Origin as Origin,
-    )
-    from agents_tools.events.field_types import (
-        CONTENT as CONTENT,
-        COUNT as COUNT,
-        FLAG as FLAG,
-        JSON as JSON,
-        NUMBER as NUMBER,
-        OBJECT as OBJECT,
-        TEXT as TEXT,
-        FieldType as FieldType,
-        one_of as one_of,
-        optional as optional,
     )
     from agents_tools.events.kinds import (
         ActionEvent as ActionEvent,
@@ -65,6 +46,12 @@ if TYPE_CHECKING:
         bind as bind,
         listen as listen,
     )
+    from agents_tools.events.registry import (
+        event_from_dict as event_from_dict,
+        event_json_schema as event_json_schema,
+        event_to_dict as event_to_dict,
+        register_event as register_event,
+    )
 
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
@@ -73,30 +60,11 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "Emit",
             "Event",
             "RichEvent",
-            "field",
+            "register_decoder",
         ),
         "envelope": (
             "EventSource",
             "Origin",
-        ),
-        "field_types": (
-            "CONTENT",
-            "COUNT",
-            "FLAG",
-            "JSON",
-            "NUMBER",
-            "OBJECT",
-            "TEXT",
-            "FieldType",
-            "one_of",
-            "optional",
-        ),
-        "codec": (
-            "event_from_dict",
-            "event_json_schema",
-            "event_to_dict",
-            "register_decoder",
-            "register_event",
         ),
         "listener": (
             "bind",
@@ -126,6 +94,12 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "ToolProgressEvent",
             "ToolStreamEndEvent",
             "ToolStreamStartEvent",
+        ),
+        "registry": (
+            "event_from_dict",
+            "event_json_schema",
+            "event_to_dict",
+            "register_event",
         ),
     },
 )

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from collections import deque
 from time import perf_counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agents_tools.concurrency.future import PendingFuture, running_loop
 from agents_tools.errors import UserError
-from agents_tools.events.overflow import count_events, gap_after, shorten_queue
+from agents_tools.events.coalesce import (
+    coalesce,
+    count_events,
+    drop_display_events,
+    gap_after,
+)
 from agents_tools.events.single_reader import SingleReader, yield_to_event_loop
 
 if TYPE_CHECKING:
@@ -34,8 +39,6 @@ _BATCH: Final = 64
 
 _MAX_BATCHES: Final = 16
 """The number of batches that the reader gets before other tasks run."""
-
-_set_attribute: Final = object.__setattr__  # events are frozen for type checkers
 
 
 class Channel(SingleReader):
@@ -282,7 +285,7 @@ class Channel(SingleReader):
         """Shorten the queue. Events that other threads append meanwhile stay behind the rest."""
         before = [self._queue.popleft() for _ in range(len(self._queue))]
         size = self._maxsize - max(self._maxsize // 8, 1)  # leaves room for the next events
-        after, dropped = shorten_queue(before, size)
+        after, dropped = drop_display_events(coalesce(before), size)
         self._queue.extendleft(reversed(after))
         self._dropped += dropped
         self._limit = self._maxsize + len(after) - count_events(after)
@@ -294,6 +297,7 @@ class Channel(SingleReader):
             self._gap = gap_after(0, event)
             self._queue.append(self._gap)
         # The gap is changed in place, because only the reader may replace an entry of the queue.
-        _set_attribute(self._gap, "dropped", self._gap.dropped + 1)
-        _set_attribute(self._gap, "seq", event.seq)
-        _set_attribute(self._gap, "timestamp", event.timestamp)
+        gap: Any = self._gap
+        gap.dropped += 1
+        gap.seq = event.seq
+        gap.timestamp = event.timestamp

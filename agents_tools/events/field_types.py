@@ -1,30 +1,111 @@
-"""The types of payload fields of events: validation, JSON Schema and wire form."""
+"""The payload fields of events and their types: validation, JSON Schema and wire form."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import reduce
 from math import isfinite
-from typing import Any, Final, cast
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from agents_tools.errors import UserValueError
+from agents_tools.errors import UserTypeError, UserValueError
 
 __all__ = [
-    "CONTENT",
-    "COUNT",
-    "FLAG",
-    "JSON",
     "MAX_SHOWN",
-    "NUMBER",
-    "OBJECT",
     "TEXT",
+    "Count",
     "FieldType",
+    "PayloadField",
     "field_error",
+    "field_type_of",
     "is_integer",
     "nearest_name",
     "one_of",
     "optional",
+    "payload_fields",
     "shorten_value",
 ]
+
+
+class PayloadField(NamedTuple):
+    """A payload field of an event class."""
+
+    name: str
+    type: FieldType
+    default: Callable[[], object] | None
+    """Creates the default value; `None` if the field is required."""
+
+
+_payload_fields: Final[dict[type[Any], tuple[PayloadField, ...]]] = {}
+
+
+def payload_fields(cls: type[Any]) -> tuple[PayloadField, ...]:
+    """Return the payload fields of an event class: the dataclass fields of its constructor.
+
+    The annotations are read at the first use, because most programs use few kinds of events.
+
+    Raises:
+        UserValueError: A field has the name of an attribute of `Event`.
+        UserTypeError: The type of a field is unknown or has no wire form.
+    """
+    known = _payload_fields.get(cls)
+    if known is None:
+        known = _payload_fields[cls] = _read_payload_fields(cls)
+    return known
+
+
+def _read_payload_fields(cls: type[Any]) -> tuple[PayloadField, ...]:
+    payload = [one for one in fields(cls) if one.init]
+    try:
+        types = get_type_hints(cls, include_extras=True) if payload else {}
+    except NameError as error:
+        raise UserTypeError(
+            f"{cls.__name__} has an unknown type in its fields: {error}. Define or import the type "
+            "in the module of the class, also at run time."
+        ) from error
+    for one in payload:
+        if _is_reserved(cls, one.name):
+            raise UserValueError(
+                f"Field {cls.__name__}.{one.name} is not allowed: the base class already has this "
+                "name. Rename the field."
+            )
+    return tuple(
+        PayloadField(
+            one.name,
+            field_type_of(types[one.name], f"{cls.__name__}.{one.name}"),
+            _default_of(one),
+        )
+        for one in payload
+    )
+
+
+def _is_reserved(cls: type[Any], name: str) -> bool:
+    """Return whether a base class has an attribute of this name that is not a payload field."""
+
+    def is_payload(base: type[Any]) -> bool:
+        return is_dataclass(base) and any(one.init and one.name == name for one in fields(base))
+
+    return name == "v" or any(hasattr(base, name) and not is_payload(base) for base in cls.__mro__)
+
+
+def _default_of(declared: Field[Any]) -> Callable[[], object] | None:
+    if declared.default_factory is not MISSING:
+        return declared.default_factory
+    default = declared.default
+    return None if default is MISSING else lambda: default
 
 
 class FieldType:
@@ -34,12 +115,14 @@ class FieldType:
         expected: The rule in words, for error messages.
         accepts: Returns whether a Python value is valid.
         schema: The JSON Schema of the wire form.
+        classes: Classes whose direct instances are all valid. They are accepted without a call of
+            `accepts`, because every event that is created is validated.
         encode: Converts a valid value to its wire form. The second argument is the location of the
             field, for error messages.
         decode: Converts a wire form to a value, with the same second argument.
     """
 
-    __slots__ = ("accepts", "decode", "encode", "expected", "schema")
+    __slots__ = ("accepts", "classes", "decode", "encode", "expected", "schema")
 
     def __init__(
         self,
@@ -47,14 +130,46 @@ class FieldType:
         accepts: Callable[[object], bool],
         schema: Mapping[str, Any],
         *,
+        classes: Iterable[type] = (),
         encode: Callable[[Any, str], object] | None = None,
         decode: Callable[[Any, str], object] | None = None,
     ) -> None:
         self.expected: Final = expected
         self.accepts: Final = accepts
         self.schema: Final = schema
+        self.classes: Final = frozenset(classes)
         self.encode: Final = encode
         self.decode: Final = decode
+
+
+def field_type_of(annotation: object, at: str) -> FieldType:
+    """Return the field type of an annotation.
+
+    Args:
+        annotation: The annotation, not a string.
+        at: The location of the field, for the error message.
+
+    Raises:
+        UserTypeError: Values of the annotation have no wire form.
+    """
+    origin = get_origin(annotation)
+    args = get_args(annotation)
+    if origin is Annotated:
+        declared = (one for one in args if isinstance(one, FieldType))
+        return next(declared, None) or field_type_of(args[0], at)
+    if origin is Literal and all(isinstance(arg, str) for arg in args):
+        return one_of(*args)
+    if origin in _UNIONS and NoneType in args:
+        members: list[Any] = [arg for arg in args if arg is not NoneType]
+        return optional(field_type_of(reduce(lambda one, other: one | other, members), at))
+    field_type = _BY_ANNOTATION.get(frozenset(args) if origin in _UNIONS else origin or annotation)
+    if field_type is None:
+        raise UserTypeError(
+            f"{at} has an unsupported type: expected str, bool, int, float, dict, list, Any, a "
+            f"Literal of strings, or one of them with None, got {annotation}. Use Any for other "
+            "JSON values."
+        )
+    return field_type
 
 
 def optional(field_type: FieldType) -> FieldType:
@@ -64,6 +179,7 @@ def optional(field_type: FieldType) -> FieldType:
         f"{field_type.expected} or null",
         lambda value: value is None or field_type.accepts(value),
         {"anyOf": [field_type.schema, {"type": "null"}]},
+        classes={*field_type.classes, NoneType},
         encode=encode and (lambda value, at: None if value is None else encode(value, at)),
         decode=decode and (lambda value, at: None if value is None else decode(value, at)),
     )
@@ -196,20 +312,25 @@ TEXT: Final = FieldType(
     "a string",
     lambda value: isinstance(value, str),
     {"type": "string"},
+    classes={str},
     encode=_encode_text,
 )
-"""A string."""
-FLAG: Final = FieldType("true or false", lambda value: isinstance(value, bool), {"type": "boolean"})
-"""A boolean."""
-COUNT: Final = FieldType(
+_FLAG: Final = FieldType(
+    "true or false",
+    lambda value: isinstance(value, bool),
+    {"type": "boolean"},
+    classes={bool},
+)
+_INTEGER: Final = FieldType("a whole number", is_integer, {"type": "integer"}, encode=_json_value)
+_COUNT: Final = FieldType(
     "a whole number from 0 to 2**63 - 1",
     lambda value: is_integer(value) and 0 <= cast("int", value) < 2**63,
     {"type": "integer", "minimum": 0, "maximum": 2**63 - 1},
 )
-"""A whole number from 0 to 2**63 - 1."""
-NUMBER: Final = FieldType("a finite number", _is_number, {"type": "number"}, encode=_json_value)
-"""A finite number."""
-CONTENT: Final = FieldType(
+_NUMBER: Final = FieldType(
+    "a finite number", _is_number, {"type": "number"}, classes={int}, encode=_json_value
+)
+_CONTENT: Final = FieldType(
     "a string or bytes",
     lambda value: isinstance(value, (str, bytes)),
     {
@@ -226,17 +347,48 @@ CONTENT: Final = FieldType(
             },
         ],
     },
+    classes={str, bytes},
     encode=_encode_content,
     decode=_decode_content,
 )
-"""A string, or bytes that are base64 on the wire."""
-JSON: Final = FieldType("a JSON value", lambda _: True, {}, encode=_json_value, decode=_json_value)
-"""Any JSON value."""
-OBJECT: Final = FieldType(
-    "an object",
-    lambda value: isinstance(value, Mapping),
-    {"type": "object"},
+_JSON: Final = FieldType(
+    "a JSON value",
+    lambda _: True,
+    {},
+    classes={str, int, float, bool, dict, list, NoneType},
     encode=_json_value,
     decode=_json_value,
 )
-"""A JSON object."""
+_OBJECT: Final = FieldType(
+    "an object",
+    lambda value: isinstance(value, Mapping),
+    {"type": "object"},
+    classes={dict},
+    encode=_json_value,
+    decode=_json_value,
+)
+_LIST: Final = FieldType(
+    "a list",
+    lambda value: isinstance(value, list),
+    {"type": "array"},
+    classes={list},
+    encode=_json_value,
+    decode=_json_value,
+)
+
+Count: TypeAlias = Annotated[int, _COUNT]
+"""A whole number from 0 to 2**63 - 1."""
+
+_UNIONS: Final = frozenset({Union, UnionType})
+_BY_ANNOTATION: Final[dict[object, FieldType]] = {
+    str: TEXT,
+    bool: _FLAG,
+    int: _INTEGER,
+    float: _NUMBER,
+    frozenset({str, bytes}): _CONTENT,
+    dict: _OBJECT,
+    Mapping: _OBJECT,
+    list: _LIST,
+    object: _JSON,
+    Any: _JSON,
+}

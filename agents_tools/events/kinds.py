@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-from time import time
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
+from collections.abc import Mapping  # noqa: TC003 - read at run time by `payload_fields`
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
-from agents_tools.events.base import Event, RichEvent, check_payload, field, new_event
-from agents_tools.events.field_types import (
-    CONTENT,
-    COUNT,
-    FLAG,
-    JSON,
-    NUMBER,
-    OBJECT,
-    TEXT,
-    one_of,
-    optional,
-)
+from agents_tools.events.base import Event, RichEvent, event_class
+from agents_tools.events.field_types import Count  # noqa: TC001 - read at run time, as `Mapping`
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Self
-
     from typing_extensions import TypeVar as TypeVarWithDefault
-
-    from agents_tools.events.envelope import Origin
 
     RichT = TypeVarWithDefault("RichT", default=Any)
 else:
@@ -75,6 +60,7 @@ Role: TypeAlias = Literal["user", "assistant", "system"]
 """The author of a message."""
 
 
+@event_class
 class NotifyStreamEvent(Event):
     """A progress message of a tool for the user, never for the model.
 
@@ -88,52 +74,13 @@ class NotifyStreamEvent(Event):
     type = "notify_stream_event"
     droppable = True
 
-    data: str = field(TEXT)
-    is_delta: bool = field(FLAG, default=False)
-    tag: str | None = field(optional(TEXT), default=None)
-    level: Level = field(one_of(*get_args(Level)), default="info")
-
-    if not TYPE_CHECKING:  # written by hand, because calls emit these events by the thousand
-
-        def __init__(
-            self,
-            data: str,
-            is_delta: bool = False,
-            tag: str | None = None,
-            level: Level = "info",
-        ) -> None:
-            self.data = data
-            self.is_delta = is_delta
-            self.tag = tag
-            self.level = level
-            self.id = -1
-            self.seq = -1
-            self.timestamp = 0.0
-            self.cause = None
-            self.origin = None
-            if (
-                data.__class__ is not str
-                or is_delta.__class__ is not bool
-                or tag is not None
-                or level != "info"
-            ):
-                check_payload(self)
-
-        def stamped(self, origin: Origin, seq: int) -> Self:
-            """Return a stamped copy, faster than the inherited method."""
-            copy = new_event(self.__class__)
-            copy.data = self.data
-            copy.is_delta = self.is_delta
-            copy.tag = self.tag
-            copy.level = self.level
-            copy.id = self.id
-            copy.seq = seq
-            copy.timestamp = time()
-            copy.cause = self.cause
-            copy.origin = origin
-            return copy
+    data: str
+    is_delta: bool = False
+    tag: str | None = None
+    level: Level = "info"
 
 
+@event_class
 class ToolProgressEvent(Event):
     """The progress of a tool. The latest event of a call replaces the earlier ones.
 
@@ -146,47 +93,12 @@ class ToolProgressEvent(Event):
     type = "tool_progress_event"
     droppable = True
 
-    current: float = field(NUMBER)
-    total: float | None = field(optional(NUMBER), default=None)
-    message: str | None = field(optional(TEXT), default=None)
-
-    if not TYPE_CHECKING:
-
-        def __init__(
-            self,
-            current: float,
-            total: float | None = None,
-            message: str | None = None,
-        ) -> None:
-            self.current = current
-            self.total = total
-            self.message = message
-            self.id = -1
-            self.seq = -1
-            self.timestamp = 0.0
-            self.cause = None
-            self.origin = None
-            if (
-                current.__class__ is not int
-                or (total is not None and total.__class__ is not int)
-                or (message is not None and message.__class__ is not str)
-            ):
-                check_payload(self)
-
-        def stamped(self, origin: Origin, seq: int) -> Self:
-            """Return a stamped copy, faster than the inherited method."""
-            copy = new_event(self.__class__)
-            copy.current = self.current
-            copy.total = self.total
-            copy.message = self.message
-            copy.id = self.id
-            copy.seq = seq
-            copy.timestamp = time()
-            copy.cause = self.cause
-            copy.origin = origin
-            return copy
+    current: float
+    total: float | None = None
+    message: str | None = None
 
 
+@event_class
 class ToolArtifactEvent(Event):
     """A file or text that a tool produces in addition to its result.
 
@@ -200,12 +112,13 @@ class ToolArtifactEvent(Event):
     type = "tool_artifact_event"
     droppable = True
 
-    name: str = field(TEXT)
-    data: str | bytes | None = field(optional(CONTENT), default=None)
-    uri: str | None = field(optional(TEXT), default=None)
-    mime_type: str | None = field(optional(TEXT), default=None)
+    name: str
+    data: str | bytes | None = None
+    uri: str | None = None
+    mime_type: str | None = None
 
 
+@event_class
 class ToolStreamStartEvent(Event):
     """The start of a tool call.
 
@@ -215,32 +128,10 @@ class ToolStreamStartEvent(Event):
 
     type = "tool_stream_start_event"
 
-    input_args: Mapping[str, Any] = field(OBJECT)
-
-    if not TYPE_CHECKING:
-
-        def __init__(self, input_args: Mapping[str, Any]) -> None:
-            self.input_args = input_args
-            self.id = -1
-            self.seq = -1
-            self.timestamp = 0.0
-            self.cause = None
-            self.origin = None
-            if input_args.__class__ is not dict:
-                check_payload(self)
-
-        def stamped(self, origin: Origin, seq: int) -> Self:
-            """Return a stamped copy, faster than the inherited method."""
-            copy = new_event(self.__class__)
-            copy.input_args = self.input_args
-            copy.id = self.id
-            copy.seq = seq
-            copy.timestamp = time()
-            copy.cause = self.cause
-            copy.origin = origin
-            return copy
+    input_args: Mapping[str, Any]
 
 
+@event_class
 class ToolStreamEndEvent(Event):
     """The end of a tool call; the call emits no events after it.
 
@@ -251,39 +142,15 @@ class ToolStreamEndEvent(Event):
 
     type = "tool_stream_end_event"
 
-    status: CallStatus = field(one_of(*get_args(CallStatus)))
-    duration: float = field(NUMBER, default=0.0)
-
-    if not TYPE_CHECKING:
-
-        def __init__(self, status: CallStatus, duration: float = 0.0) -> None:
-            self.status = status
-            self.duration = duration
-            self.id = -1
-            self.seq = -1
-            self.timestamp = 0.0
-            self.cause = None
-            self.origin = None
-            if status != "ok" or duration.__class__ is not float:
-                check_payload(self)
-
-        def stamped(self, origin: Origin, seq: int) -> Self:
-            """Return a stamped copy, faster than the inherited method."""
-            copy = new_event(self.__class__)
-            copy.status = self.status
-            copy.duration = self.duration
-            copy.id = self.id
-            copy.seq = seq
-            copy.timestamp = time()
-            copy.cause = self.cause
-            copy.origin = origin
-            return copy
+    status: CallStatus
+    duration: float = 0.0
 
 
 StreamingToolStartEvent = ToolStreamStartEvent
 StreamingToolEndEvent = ToolStreamEndEvent
 
 
+@event_class
 class ToolAttemptEvent(Event):
     """A failed attempt of a call that is retried.
 
@@ -295,11 +162,12 @@ class ToolAttemptEvent(Event):
 
     type = "tool_attempt_event"
 
-    attempt: int = field(COUNT)
-    error: str | None = field(optional(TEXT), default=None)
-    delay: float = field(NUMBER, default=0.0)
+    attempt: Count
+    error: str | None = None
+    delay: float = 0.0
 
 
+@event_class
 class GapEvent(Event):
     """The place where display events were dropped because the consumer was too slow.
 
@@ -309,9 +177,10 @@ class GapEvent(Event):
 
     type = "gap_event"
 
-    dropped: int = field(COUNT)
+    dropped: Count
 
 
+@event_class
 class RunItemStreamEvent(RichEvent[RichT]):
     """A new item of a run: a message, a tool call or a tool output.
 
@@ -323,10 +192,11 @@ class RunItemStreamEvent(RichEvent[RichT]):
     type = "run_item_stream_event"
     durable = True
 
-    name: str = field(TEXT)
-    item: Mapping[str, Any] = field(OBJECT)
+    name: str
+    item: Mapping[str, Any]
 
 
+@event_class
 class RawResponseStreamEvent(Event):
     """A part of a streamed model response, as the provider sent it.
 
@@ -334,12 +204,13 @@ class RawResponseStreamEvent(Event):
         data: The part as JSON.
     """
 
-    type = "raw_response_stream_event"
+    type = "raw_response_event"
     droppable = True
 
-    data: Any = field(JSON)
+    data: Any
 
 
+@event_class
 class AgentUpdatedStreamEvent(Event):
     """A change of the current agent of a run.
 
@@ -349,9 +220,10 @@ class AgentUpdatedStreamEvent(Event):
 
     type = "agent_updated_stream_event"
 
-    agent: str = field(TEXT)
+    agent: str
 
 
+@event_class
 class RunStartedEvent(Event):
     """The start of a run.
 
@@ -362,10 +234,11 @@ class RunStartedEvent(Event):
 
     type = "run_started_event"
 
-    run_id: str | None = field(optional(TEXT), default=None)
-    agent: str | None = field(optional(TEXT), default=None)
+    run_id: str | None = None
+    agent: str | None = None
 
 
+@event_class
 class RunFinishedEvent(Event):
     """The end of a run.
 
@@ -378,12 +251,13 @@ class RunFinishedEvent(Event):
 
     type = "run_finished_event"
 
-    status: str = field(TEXT, default="ok")
-    output: Any = field(JSON, default=None)
-    usage: Mapping[str, Any] | None = field(optional(OBJECT), default=None)
-    error: str | None = field(optional(TEXT), default=None)
+    status: str = "ok"
+    output: Any = None
+    usage: Mapping[str, Any] | None = None
+    error: str | None = None
 
 
+@event_class
 class MessageEvent(Event):
     """A message in a conversation.
 
@@ -395,10 +269,11 @@ class MessageEvent(Event):
     type = "message_event"
     durable = True
 
-    content: Any = field(JSON)
-    role: Role = field(one_of(*get_args(Role)), default="user")
+    content: Any
+    role: Role = "user"
 
 
+@event_class
 class ActionEvent(RichEvent[RichT]):
     """A requested action.
 
@@ -411,11 +286,12 @@ class ActionEvent(RichEvent[RichT]):
     type = "action_event"
     durable = True
 
-    kind: str = field(TEXT)
-    action: Mapping[str, Any] = field(OBJECT)
-    hidden: bool = field(FLAG, default=False)
+    kind: str
+    action: Mapping[str, Any]
+    hidden: bool = False
 
 
+@event_class
 class ObservationEvent(RichEvent[RichT]):
     """The observation of an action; `cause` is the id of the action event.
 
@@ -428,11 +304,12 @@ class ObservationEvent(RichEvent[RichT]):
     type = "observation_event"
     durable = True
 
-    kind: str = field(TEXT)
-    observation: Mapping[str, Any] = field(OBJECT)
-    hidden: bool = field(FLAG, default=False)
+    kind: str
+    observation: Mapping[str, Any]
+    hidden: bool = False
 
 
+@event_class
 class AgentStateChangedEvent(Event):
     """A change of the state of an agent.
 
@@ -444,10 +321,11 @@ class AgentStateChangedEvent(Event):
     type = "agent_state_changed_event"
     durable = True
 
-    state: str = field(TEXT)
-    reason: str = field(TEXT, default="")
+    state: str
+    reason: str = ""
 
 
+@event_class
 class ErrorEvent(Event):
     """An error that does not end the conversation.
 
@@ -459,10 +337,11 @@ class ErrorEvent(Event):
     type = "error_event"
     durable = True
 
-    message: str = field(TEXT)
-    kind: str | None = field(optional(TEXT), default=None)
+    message: str
+    kind: str | None = None
 
 
+@event_class
 class NullEvent(Event):
     """An event without a meaning; consumers ignore it."""
 

@@ -8,7 +8,6 @@ from threading import RLock
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 from agents_tools.errors import UserError, UserTypeError
-from agents_tools.events.overflow import count_events, shorten_queue
 from agents_tools.events.single_reader import SingleReader, yield_to_event_loop
 
 if TYPE_CHECKING:
@@ -140,12 +139,16 @@ class Listener(SingleReader):
 
     def _shorten(self) -> None:
         """Drop old events, beginning with those that were read already."""
+        # Decorating a function imports this module, but hardly any listener becomes full.
+        from agents_tools.events.coalesce import coalesce, count_events, drop_display_events
+
         with self._lock:
             count = len(self._events)
             size = self._maxsize - max(self._maxsize // 8, 1)
             unread = self._events[self._read : count]
-            read, _ = shorten_queue(self._events[: self._read], max(size - count_events(unread), 0))
-            unread, _ = shorten_queue(unread, max(size - count_events(read), 0))
+            read = coalesce(self._events[: self._read])
+            read, _ = drop_display_events(read, max(size - count_events(unread), 0))
+            unread, _ = drop_display_events(coalesce(unread), max(size - count_events(read), 0))
             self._events[:count] = read + unread  # events appended meanwhile stay behind them
             self._read = len(read)
             self._limit = max(self._maxsize, len(self._events) + self._maxsize // 8)

@@ -11,8 +11,6 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from typing_extensions import TypeVar
-
 from agents_tools import errors
 from agents_tools.concurrency.supervisor import GRACE
 from agents_tools.content.outputs import ToolResult, block_from_dict
@@ -25,7 +23,6 @@ from agents_tools.errors import (
     UserTypeError,
     UserValueError,
 )
-from agents_tools.events.codec import event_from_dict
 from agents_tools.events.envelope import Origin
 from agents_tools.events.kinds import (
     GapEvent,
@@ -33,28 +30,30 @@ from agents_tools.events.kinds import (
     ToolStreamEndEvent,
     ToolStreamStartEvent,
 )
+from agents_tools.events.registry import event_from_dict
 from agents_tools.events.trace_hooks import trace_carrier
 from agents_tools.execution.protocol import ERRORS, CallEnvelope, ToolBackend, is_result
 from agents_tools.execution.worker_call import bare, pin_of
-from agents_tools.tool.declaration import Policy
+from agents_tools.tool.manual import ManualSource
+from agents_tools.tool.policy import Policy
+from agents_tools.tool.records import ToolOrigin
+from agents_tools.tool.source import OutputDescription, ToolDescription, ToolSource
 from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from agents_tools.events.base import Event
     from agents_tools.execution.protocol import CallEvent
-    from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call, Declaration, ToolOrigin
+    from agents_tools.schema.arguments import Arguments
+    from agents_tools.tool.call import Call
 
-__all__ = ["RemoteDeclaration", "is_idempotent", "remote_tools", "run_on", "value_of"]
-
-ToolT = TypeVar("ToolT", bound=FunctionTool[..., Any])
+__all__ = ["RemoteSource", "is_idempotent", "remote_tools", "run_on", "value_of"]
 
 
 def run_on(
     backend: ToolBackend, *, name: str | None = None, idempotent: bool | None = None
-) -> Callable[[ToolT], ToolT]:
+) -> Policy:
     """Return a policy that runs the body of a tool on a backend, which must have the same tool.
 
     Arguments are validated and policies are applied in this process. Events of the tool are
@@ -71,7 +70,7 @@ def run_on(
     return _RunOn(backend, name, idempotent)
 
 
-class _RunOn:
+class _RunOn(Policy):
     """The policy that `run_on` returns."""
 
     def __init__(self, backend: ToolBackend, name: str | None, idempotent: bool | None) -> None:
@@ -80,30 +79,16 @@ class _RunOn:
                 "run_on(...) expects a backend, such as LocalBackend or ProcessBackend, got a "
                 f"{type(backend).__name__}."
             )
+        self.name = f"run_on({backend.name})"
         self._backend = backend
         self._tool_name = name
         self._idempotent = idempotent
 
-    def __call__(self, tool: ToolT) -> ToolT:
+    def apply(self, tool: Any) -> Any:
         """Return a copy of the tool whose body runs on the backend."""
-        convert = getattr(tool, "as_function_tool", None)  # class-based tools
-        if convert is not None:
-            tool = convert()
-        if not isinstance(tool, FunctionTool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UserTypeError(
-                f"The policy {self!r} expects a tool, got a {type(tool).__name__}. "
-                "Put it above `@function_tool`, not below."
-            )
         idempotent = is_idempotent(tool) if self._idempotent is None else self._idempotent
-        declaration = RemoteDeclaration(
-            tool, self._backend, self._tool_name or tool.name, idempotent
-        )
-        label = Policy(name=f"run_on({self._backend.name})", wrap=lambda inner: inner)
-        return tool.with_(declaration=declaration, policy=label)
-
-    def __repr__(self) -> str:
-        """Return the policy as it was written."""
-        return f"<policy run_on({self._backend.name})>"
+        source = RemoteSource(tool, self._backend, self._tool_name or tool.name, idempotent)
+        return tool.with_(source=source, policy=self)
 
 
 def remote_tools(
@@ -124,8 +109,8 @@ def remote_tools(
     return [_remote_tool(backend, definition) for definition in definitions]
 
 
-class RemoteDeclaration:
-    """The declaration of a tool whose body runs on a backend.
+class RemoteSource(ToolSource):
+    """A tool whose body runs on a backend.
 
     Args:
         tool: The tool.
@@ -134,8 +119,6 @@ class RemoteDeclaration:
         idempotent: Whether running a call twice is harmless.
         pin: Whether the worker's tool must have the same definition.
     """
-
-    direct: None = None
 
     def __init__(
         self,
@@ -146,52 +129,43 @@ class RemoteDeclaration:
         *,
         pin: bool = True,
     ) -> None:
-        self.inner: Declaration = getattr(tool.declaration, "inner", tool.declaration)
+        self.inner: ToolSource = getattr(tool.source, "inner", tool.source)
+        self.name = self.inner.name
         self._tool = tool
         self._sender = _CallSender(backend, name, idempotent=idempotent, bare=True)
         self._pinned = not pin
-
-    @property
-    def name(self) -> str:
-        """The name with which the tool was declared."""
-        return self.inner.name
 
     @property
     def origin(self) -> ToolOrigin:
         """The origin of the tool."""
         return self.inner.origin
 
-    @property
-    def description(self) -> str:
-        """The description of the tool."""
-        return self.inner.description
+    def describe(self) -> ToolDescription:
+        """Return the description and the JSON Schema of the arguments."""
+        return self.inner.describe()
 
-    @property
-    def json_schema(self) -> dict[str, Any]:
-        """The JSON Schema of the arguments; do not modify it."""
-        return self.inner.json_schema
+    def describe_output(self) -> OutputDescription:
+        """Return the JSON Schema of the result; the value that arrives is JSON already."""
+        return OutputDescription(self.inner.describe_output().json_schema)
 
-    @property
-    def output_json_schema(self) -> dict[str, Any] | None:
-        """The JSON Schema of the result; do not modify it."""
-        return self.inner.output_json_schema
+    def parse(self, args_json: str) -> Arguments:
+        """Validate arguments in this process.
 
-    @property
-    def body(self) -> Call:
-        """The function that validates the arguments here and runs the call on the backend."""
-        return self._call
+        Raises:
+            ModelBehaviorError: The arguments are invalid.
+        """
+        return self.inner.parse(args_json)
 
-    def check(self, args_json: str) -> None:
-        """Validate arguments without running anything."""
-        self.inner.check(args_json)
+    async def run(self, call: Call) -> Any:
+        """Run a call on the backend."""
+        if not self._pinned:
+            self._sender.definition = pin_of(bare(self._tool).with_(name=self._sender.tool))
+            self._pinned = True
+        return await self._sender.send(call)
 
-    def serializer(self) -> Any:
-        """Return `None`, because the value that arrives is JSON."""
-        return None
-
-    def method_of(self) -> None:
+    def as_method(self) -> None:
         """Leave the first parameter out of the schema, because the function is a method."""
-        self.inner.method_of()
+        self.inner.as_method()
 
     def bind(self, instance: object) -> NoReturn:
         """Raise an error, because the instance of a method cannot be sent to a worker."""
@@ -199,14 +173,6 @@ class RemoteDeclaration:
             f"Tool {self.name!r} is a method, and its instance, a {type(instance).__name__}, "
             "cannot be sent to a worker. Make it a function at the top level of a module."
         )
-
-    async def _call(self, context: ToolContext[Any], args_json: str) -> Any:
-        self.inner.check(args_json)
-        context.validated = True
-        if not self._pinned:
-            self._sender.definition = pin_of(bare(self._tool).with_(name=self._sender.tool))
-            self._pinned = True
-        return await self._sender.send(context, args_json)
 
 
 def _remote_tool(
@@ -221,19 +187,35 @@ def _remote_tool(
         )
     sender = _CallSender(backend, name, idempotent=False, bare=False)
 
-    async def body(context: ToolContext[Any], args_json: str) -> Any:
-        return await sender.send(context, args_json)
-
-    tool = FunctionTool.from_schema(
-        name=name,
-        schema=schema,
-        on_invoke_tool=body,
-        description=definition.get("description") or "",
-        validate_arguments=False,  # the worker validates them against the original types
-        output_json_schema=definition.get("outputSchema"),
+    tool: FunctionTool[..., Any] = FunctionTool.of_source(
+        _DefinitionSource(sender, definition), strict_json_schema=False
     )
     sender.definition = pin_of(tool) if isinstance(source, FunctionTool) else ""
     return tool
+
+
+class _DefinitionSource(ManualSource):
+    """A tool of which only the definition is known here; the worker validates the arguments."""
+
+    def __init__(self, sender: _CallSender, definition: Mapping[str, Any]) -> None:
+        super().__init__(
+            definition["name"],
+            definition.get("description") or "",
+            definition["inputSchema"],
+            _unused,
+            output_json_schema=definition.get("outputSchema"),
+            origin=ToolOrigin(kind="schema"),
+        )
+        self._sender = sender
+
+    async def run(self, call: Call) -> Any:
+        """Run a call on the backend."""
+        return await self._sender.send(call)
+
+
+async def _unused(ctx: Any, args_json: str) -> NoReturn:
+    del ctx, args_json
+    raise AssertionError
 
 
 def _definition_of(source: Mapping[str, Any] | FunctionTool[..., Any]) -> Mapping[str, Any]:
@@ -265,12 +247,12 @@ class _CallSender:
     bare: bool
     definition: str = ""
 
-    async def send(self, context: ToolContext[Any], args_json: str) -> Any:
+    async def send(self, call: Call) -> Any:
         """Run a call on the backend and emit its events; return its value, or raise its error."""
-        envelope = self._envelope(context, args_json)
-        reader = _ResultReader(context, self.tool, envelope.attempt)
+        envelope = self._envelope(call)
+        reader = _ResultReader(call, self.tool, envelope.attempt)
         try:
-            async with asyncio.timeout(_seconds(context.deadline)):
+            async with asyncio.timeout(_seconds(call.deadline)):
                 async with aclosing(self.backend.submit(envelope)) as stream:
                     async for message in stream:
                         if reader.is_new(message):
@@ -289,17 +271,17 @@ class _CallSender:
                 f"The backend {self.backend.name!r} ended the call of tool {self.tool!r} without "
                 "a result; whether it took effect is not known."
             )
-        return value_of(reader.result, context)
+        return value_of(reader.result, call)
 
-    def _envelope(self, context: ToolContext[Any], args_json: str) -> CallEnvelope:
-        key = context.idempotency_key
+    def _envelope(self, call: Call) -> CallEnvelope:
+        key = call.idempotency_key
         return CallEnvelope(
             call_id=key,
-            attempt=_next_attempt(context),
+            attempt=_next_attempt(call),
             tool=self.tool,
             definition=self.definition,
-            arguments=args_json,
-            deadline=_wall_clock(context.deadline),
+            arguments=call.text,
+            deadline=_wall_clock(call.deadline),
             idempotency_key=key,
             idempotent=self.idempotent,
             trace=trace_carrier(),
@@ -307,26 +289,26 @@ class _CallSender:
         )
 
 
-def _next_attempt(context: ToolContext[Any]) -> int:
+def _next_attempt(call: Call) -> int:
     """Return the number of an attempt that was not sent yet.
 
     If a policy runs the body again without setting `attempt`, that is a new attempt too.
     Otherwise the backend would return the result of the previous one.
     """
-    first = getattr(context, "_first", None) or context
-    attempt = _sent[first] = max(context.attempt, _sent.get(first, 0) + 1)
+    first = next(call.ancestors)
+    attempt = _sent[first] = max(call.attempt, _sent.get(first, 0) + 1)
     return attempt
 
 
-_sent: weakref.WeakKeyDictionary[ToolContext[Any], int] = weakref.WeakKeyDictionary()
-"""The number of the latest attempt of each call, by the context of the first attempt."""
+_sent: weakref.WeakKeyDictionary[Call, int] = weakref.WeakKeyDictionary()
+"""The number of the latest attempt of each call, by the record of the first attempt."""
 
 
 class _ResultReader:
     """Reads the messages about a call, and emits its events in the context of the call here."""
 
-    def __init__(self, context: ToolContext[Any], tool: str, attempt: int) -> None:
-        self._context = context
+    def __init__(self, call: Call, tool: str, attempt: int) -> None:
+        self._call = call
         self._tool = tool
         self._attempt = attempt
         self._next = 0
@@ -340,7 +322,7 @@ class _ResultReader:
 
     async def handle(self, message: CallEvent) -> None:
         """Emit the event of a message, or store the result."""
-        context = self._context
+        call = self._call
         if message.attempt > self._attempt:
             self._emit(ToolAttemptEvent(self._attempt, error="ToolLostError"))
             self._attempt, self._next = message.attempt, message.seq
@@ -354,28 +336,28 @@ class _ResultReader:
                     "took effect is not known."
                 )
             self.result = message.payload
-        elif message.kind == "event" and context.listening:
-            channel = context.channel
+        elif message.kind == "event" and call.listening:
+            channel = call.channel
             if channel is not None and channel.should_wait():
                 await channel.wait_for_room()  # a slow reader here pauses the worker
-            self._emit(_as_local_event(message.payload, context))
+            self._emit(_as_local_event(message.payload, call))
 
     def _emit(self, event: Event | None) -> None:
-        if event is not None and self._context.listening:
-            self._context.emit(event)
+        if event is not None and self._call.listening:
+            self._call.emit(event)
 
 
-def _as_local_event(payload: Mapping[str, Any], context: ToolContext[Any]) -> Event | None:
+def _as_local_event(payload: Mapping[str, Any], call: Call) -> Event | None:
     """Return an event of a worker with the path of the call here; `None` to leave it out."""
     try:
         event = event_from_dict(payload)
     except UserError as error:
-        _log().warning("A worker's event of tool %r cannot be read: %s", context.tool_name, error)
+        _log().warning("A worker's event of tool %r cannot be read: %s", call.tool_name, error)
         return None
     path = event.path
     if len(path) > 1 and event.origin is not None:
         origin = event.origin
-        below = (*context.path, *path[1:])
+        below = (*call.path, *path[1:])
         return event.replace(
             origin=Origin(origin.tool_name, origin.tool_call_id, below, origin.source)
         )
@@ -384,12 +366,12 @@ def _as_local_event(payload: Mapping[str, Any], context: ToolContext[Any]) -> Ev
     return event.replace(origin=None)
 
 
-def value_of(payload: Mapping[str, Any], context: ToolContext[Any]) -> Any:
+def value_of(payload: Mapping[str, Any], call: Call) -> Any:
     """Return the value in the payload of a `result`.
 
     Args:
         payload: The payload.
-        context: The context of the call here.
+        call: The call here.
 
     Raises:
         Exception: The call failed; the exception is of the same type as in the worker if that
@@ -398,9 +380,9 @@ def value_of(payload: Mapping[str, Any], context: ToolContext[Any]) -> Any:
     error = payload.get("error")
     status = payload.get("status")
     if status != "ok" and (error is not None or "failed" not in payload):
-        raise _error_of(str(status), error or {}, context)
+        raise _error_of(str(status), error or {}, call)
     output = payload.get("output", "")
-    content = output if isinstance(output, str) else _blocks(output, context)
+    content = output if isinstance(output, str) else _blocks(output, call)
     if "failed" in payload:
         return ToolResult(
             content=content,
@@ -411,23 +393,23 @@ def value_of(payload: Mapping[str, Any], context: ToolContext[Any]) -> Any:
     return payload.get("structured", content) if "structured" in payload else content
 
 
-def _blocks(output: Iterable[Mapping[str, Any]], context: ToolContext[Any]) -> list[Any]:
+def _blocks(output: Iterable[Mapping[str, Any]], call: Call) -> list[Any]:
     try:
         return [block_from_dict(block) for block in output]
     except UserError as error:
         raise ToolLostError(
-            f"The worker of tool {context.tool_name!r} sent a result that cannot be read: {error}"
+            f"The worker of tool {call.tool_name!r} sent a result that cannot be read: {error}"
         ) from None
 
 
-def _error_of(status: str, error: Mapping[str, Any], context: ToolContext[Any]) -> Exception:
+def _error_of(status: str, error: Mapping[str, Any], call: Call) -> Exception:
     message = str(error.get("message") or f"The call ended as {status}.")
     kind = str(error.get("type") or "")
     error_class = ERRORS.get(status)
     if status == "invalid_args":
-        context.validated = False
-        return ModelBehaviorError(message)
-    context.validated = True
+        rejection = ModelBehaviorError(message)
+        call.reject_arguments(rejection)
+        return rejection
     if error_class is not None:
         return getattr(errors, error_class)(message)
     name = kind.removeprefix("agents_tools.errors.")
@@ -437,7 +419,7 @@ def _error_of(status: str, error: Mapping[str, Any], context: ToolContext[Any]) 
     if name in _BUILT_IN:
         return getattr(builtins, name)(message)
     return ToolError(
-        f"Tool {context.tool_name!r} failed: {kind}" + (f": {message}" if message else "")
+        f"Tool {call.tool_name!r} failed: {kind}" + (f": {message}" if message else "")
     )
 
 

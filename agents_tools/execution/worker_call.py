@@ -20,7 +20,7 @@ from agents_tools.events.trace_hooks import continue_trace
 from agents_tools.execution.protocol import CallLog, ended
 from agents_tools.text.escape import shorten, type_name
 from agents_tools.text.secrets import MASK, mask_registered
-from agents_tools.tool.context import ToolContext
+from agents_tools.tool.call import Call
 
 if TYPE_CHECKING:
     import contextvars
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from agents_tools.events.base import Event
     from agents_tools.execution.protocol import CallEnvelope, CallEvent
-    from agents_tools.tool.declaration import CallOutcome
+    from agents_tools.tool.records import CallOutcome
     from agents_tools.tool.tool import FunctionTool
 
     AnyTool = FunctionTool[..., Any]
@@ -166,14 +166,14 @@ class Execution:
         self._pulse_timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[CallOutcome] | None = None
         self._final_payload: dict[str, Any] | None = None
-        self._context: ToolContext[Any] = ToolContext(
+        self._call = Call.fresh(
             context,
             tool_call_id=envelope.call_id,
             deadline=_monotonic(envelope.deadline),
             idempotency_key=envelope.idempotency_key,
         )
-        self._context.attempt = envelope.attempt
-        self._context.watch(self._channel)
+        self._call.attempt = envelope.attempt
+        self._call.watch(self._channel)
 
     async def events(self) -> AsyncGenerator[CallEvent]:
         """Run the call and yield the messages about it; see `execute`."""
@@ -185,7 +185,7 @@ class Execution:
             yield message("result", refusal)
             return
         yield message("started")
-        self._task = asyncio.create_task(self._call(), context=self._variables)
+        self._task = asyncio.create_task(self._run(), context=self._variables)
         self._set_timers()
         try:
             async for event in self._channel:
@@ -212,7 +212,7 @@ class Execution:
             self._final_payload = payload
         if self._task is None or self._task.done():
             return
-        self._context.cancel()
+        self._call.cancel()
         self._task.cancel()
         supervise(self._task, name=self._tool.name)
         self._channel.close()
@@ -229,10 +229,10 @@ class Execution:
             return ended("timeout", f"The deadline of tool {tool.name!r} passed before it started.")
         return None
 
-    async def _call(self) -> CallOutcome:
+    async def _run(self) -> CallOutcome:
         try:
             with continue_trace(self._envelope.trace):
-                return await self._tool.call(self._context, self._envelope.arguments)
+                return await self._tool.call(self._call, self._envelope.arguments)
         finally:
             self._channel.close()
 
@@ -261,7 +261,7 @@ class Execution:
         if self._heartbeat is not None:
             self._last_message = asyncio.get_running_loop().time()
         is_start_or_end = isinstance(event, (ToolStreamStartEvent, ToolStreamEndEvent))
-        if is_start_or_end and event.path == self._context.path:
+        if is_start_or_end and event.path == self._call.path:
             return None
         try:
             return event.to_dict()
@@ -305,7 +305,7 @@ class Execution:
         """Cancel the call if it is still running when its reader stops."""
         task = self._task
         if task is not None and not task.done() and self._final_payload is None:
-            self._context.cancel()
+            self._call.cancel()
             self._channel.close()
             task.cancel()
             await finish(task, name=self._tool.name, grace=GRACE)
@@ -315,9 +315,8 @@ def bare(tool: AnyTool) -> AnyTool:
     """Return a tool without its policies, for a caller that has applied them."""
     result = _bare.get(tool)
     if result is None:
-        declaration = tool.declaration
-        inner = getattr(declaration, "inner", declaration)  # without `run_on`
-        result = tool.with_(policies=(), declaration=inner, max_output=_UNLIMITED)
+        inner = getattr(tool.source, "inner", tool.source)  # without `run_on`
+        result = tool.with_(policies=(), source=inner, max_output=_UNLIMITED)
         _bare[tool] = result
     return result
 

@@ -24,7 +24,7 @@ from agents_tools.events.kinds import (
     ToolStreamStartEvent,
 )
 from agents_tools.events.listener import current_listeners
-from agents_tools.tool.context import RunScope, ToolContext, enter_scope, leave_scope
+from agents_tools.tool.call import Call, RunScope, enter_scope, leave_scope
 from agents_tools.tool.failure import DEFAULT
 from agents_tools.tool.options import check_option_names
 
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
     from agents_tools.events.kinds import CallStatus
-    from agents_tools.tool.declaration import FailureErrorFunction, IsEnabled
+    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.records import FailureErrorFunction, IsEnabled
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = [
@@ -182,17 +183,17 @@ def make_agent_tool(
     check_option_names(f"{as_tool.__module__}.{as_tool.__name__}(...)", options, known)
     on_stream = options.get("on_stream")
 
-    async def perform(context: ToolContext[Any], task: str) -> Any:
+    async def perform(call: Call, task: str) -> Any:
         used = Usage()
         try:
             async with EventTap(on_stream, agent) as sinks:
                 forwarder = _AgentEventForwarder(
-                    agent, context, sinks, used, streaming=options.get("streaming", False)
+                    agent, call, sinks, used, streaming=options.get("streaming", False)
                 )
-                async with contextlib.aclosing(run(task, context, used)) as events:
+                async with contextlib.aclosing(run(task, call.context, used)) as events:
                     answer = await forwarder.follow(events)
         finally:
-            for usage in _usages_to_update(context):
+            for usage in _usages_to_update(call):
                 usage.add(used)
         extractor = options.get("custom_output_extractor")
         return await extracted(extractor, answer.result, answer.output)
@@ -209,12 +210,12 @@ def make_agent_tool(
     )
 
 
-def _usages_to_update(context: ToolContext[Any]) -> list[Usage]:
+def _usages_to_update(call: Call) -> list[Usage]:
     """Return the usage counters of the run that makes the call and of all enclosing runs."""
-    scope = context.scope
+    scope = call.scope
     if scope is not None:
         return cast("list[Usage]", scope.run.usages)
-    return [] if context.usage is None else [context.usage]
+    return [] if call.usage is None else [call.usage]
 
 
 class _AgentEventForwarder:
@@ -223,32 +224,32 @@ class _AgentEventForwarder:
     def __init__(
         self,
         agent: str,
-        context: ToolContext[Any],
+        call: Call,
         sinks: tuple[Any, ...],
         used: Usage,
         *,
         streaming: bool,
     ) -> None:
-        all_sinks = (context.sinks if streaming else current_listeners()) + sinks
+        all_sinks = (call.sinks if streaming else current_listeners()) + sinks
         self._agent = agent
         self._used = used
-        self._scope: RunScope[Any] = RunScope(
-            context.context,
+        self._scope: RunScope = RunScope(
+            call.app_context,
             agent=agent,
             run_id=f"run_{uuid.uuid4().hex}",
             usage=used,
             sinks=tuple(dict.fromkeys(all_sinks)),
-            channel=context.channel if streaming else None,
-            parent=context,
-            deadline=context.deadline,
+            channel=call.channel if streaming else None,
+            parent=call,
+            deadline=call.deadline,
             asker=None,
             run=None,
         )
         # Function tools that the agent calls send their events to the agent's subscribers only.
-        self._inside = context.again(context.attempt)
+        self._inside = call.again(call.attempt)
         self._inside.sinks = self._scope.sinks
         self._claims: set[str] = set()
-        self._calls: dict[str, ToolContext[Any]] = {}
+        self._calls: dict[str, Call] = {}
         self._id_counts: dict[str, int] = {}
 
     async def follow(self, events: AsyncGenerator[AgentEvent]) -> FinalAnswer:
@@ -314,24 +315,22 @@ class _AgentEventForwarder:
         count = self._id_counts[call.call_id] = self._id_counts.get(call.call_id, 0) + 1
         # Some servers reuse an id in the next turn, but each call needs exactly one start and end.
         call_id = call.call_id if count == 1 else f"{call.call_id}_{count}"
-        child: ToolContext[Any] = ToolContext(
-            tool_name=call.name, tool_call_id=call_id, parent=self._scope
-        )
-        context = ToolContext.enter(child, call.name, "")
-        context.sinks = self._scope.sinks
+        child = Call.fresh(tool_name=call.name, tool_call_id=call_id, parent=self._scope)
+        record = Call.enter(child, call.name, "")
+        record.sinks = self._scope.sinks
         started = perf_counter()
 
         def end(status: CallStatus) -> Event:
             return ToolStreamEndEvent(status=status, duration=perf_counter() - started)
 
-        context.begin(ToolStreamStartEvent(input_args=call.arguments), end)
-        self._calls[call.call_id] = context
+        record.begin(ToolStreamStartEvent(input_args=call.arguments), end)
+        self._calls[call.call_id] = record
 
     def _end(self, call_id: str, status: CallStatus) -> None:
         self._claims.discard(call_id)
-        context = self._calls.pop(call_id, None)
-        if context is not None:
-            context.end(status)
+        record = self._calls.pop(call_id, None)
+        if record is not None:
+            record.end(status)
 
 
 _claims: ContextVar[set[str] | None] = ContextVar("agents_tools_foreign_calls", default=None)

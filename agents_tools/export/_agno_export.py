@@ -29,7 +29,7 @@ from agents_tools.export._poll_cancellation import (
     CallCancelledError,
     poll_until_cancelled,
 )
-from agents_tools.tool.declaration import CallOutcome, ToolAnnotations
+from agents_tools.tool.records import CallOutcome, ToolAnnotations
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

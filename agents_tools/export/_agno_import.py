@@ -20,7 +20,7 @@ from agents_tools.export._agent_adapter import display_text
 from agents_tools.export._agno_export import AgnoToolEvent
 from agents_tools.export._import_tool import call_in_thread, forward_event, import_tool, media_block
 from agents_tools.policies import needs_approval
-from agents_tools.tool.declaration import ToolAnnotations
+from agents_tools.tool.records import ToolAnnotations
 from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.content.usage import Usage
 from agents_tools.errors import Interruption
-from agents_tools.tool.context import RunScope, ToolContext
-from agents_tools.tool.declaration import Decision, Policy
+from agents_tools.tool.call import Call, RunScope
+from agents_tools.tool.invocation import check, prepare
+from agents_tools.tool.policy import Policy
+from agents_tools.tool.records import Decision
 
 if TYPE_CHECKING:
     from agents_tools.tool.tool import FunctionTool
@@ -26,9 +28,9 @@ async def needs_decision(
         call_id: The id of the call.
         context: The application's object.
     """
-    if not tool.needs_admission:
+    if not tool.can_need_approval:
         return False
-    scope: RunScope[Any] = RunScope(
+    scope = RunScope(
         context,
         agent=None,
         run_id="",
@@ -41,11 +43,10 @@ async def needs_decision(
         run=None,
     )
     # The call is never made. It has a run scope because policies interrupt only calls in a run.
-    trial: ToolContext[Any] = ToolContext(
-        context, tool_name=tool.name, tool_call_id=call_id, parent=scope
-    )
+    trial = Call.fresh(context, tool_name=tool.name, tool_call_id=call_id, parent=scope)
+    await prepare(trial, tool, args_json)
     try:
-        await tool.admit(trial, await tool.prepare(trial, args_json))
+        await check(trial)
     except Interruption:
         return True
     return False
@@ -59,13 +60,19 @@ def with_decision(tool: FunctionTool[..., Any], approved: bool, message: str | N
         approved: Whether the call may run.
         message: The reason for a rejection, which is sent to the model.
     """
-    decision = Decision(approved=approved, message=message)
+    return tool.with_(policy=_Decided(Decision(approved=approved, message=message)))
 
-    async def prepare(context: ToolContext[Any], args_json: str) -> str:
-        context.decision = decision
-        return args_json
 
-    return tool.with_(policy=Policy(name="decided", wrap=lambda inner: inner, prepare=prepare))
+class _Decided(Policy):
+    """Stores the decision in the call before the approval policies ask for it."""
+
+    name = "decided"
+
+    def __init__(self, decision: Decision) -> None:
+        self._decision = decision
+
+    async def before(self, call: Call) -> None:
+        call.decision = self._decision
 
 
 _YES = frozenset({"a", "approve", "approved", "ok", "true", "y", "yes"})

@@ -25,7 +25,7 @@ from agents_tools.export._export_tool import (
     has_failed,
     stream_call,
 )
-from agents_tools.tool.declaration import CallOutcome
+from agents_tools.tool.records import CallOutcome
 
 if TYPE_CHECKING:
     from agents_tools.tool.tool import FunctionTool

@@ -20,7 +20,7 @@ from agents_tools.content.outputs import (
 )
 from agents_tools.errors import ToolError
 from agents_tools.export._import_tool import import_tool
-from agents_tools.tool.declaration import ToolAnnotations
+from agents_tools.tool.records import ToolAnnotations
 
 if TYPE_CHECKING:
     from agents_tools.tool.context import ToolContext

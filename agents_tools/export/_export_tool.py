@@ -24,9 +24,9 @@ from agents_tools.errors import Interruption, ToolDeniedError, UserTypeError, Us
 from agents_tools.events.channel import Channel
 from agents_tools.export._agent_adapter import claim_call
 from agents_tools.tool.arguments import encode_arguments
-from agents_tools.tool.context import ToolContext, current_context
-from agents_tools.tool.declaration import CallOutcome
+from agents_tools.tool.call import Call, current_call
 from agents_tools.tool.flatten import function_tools
+from agents_tools.tool.records import CallOutcome
 from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
@@ -142,11 +142,11 @@ async def call_tool(
     tool = _without_duplicate_events(tool, call_id)
     text = arguments if isinstance(arguments, str) else arguments_json(arguments)
     if emit is None:
-        outcome = await _call_or_deny(tool, ToolContext(context, tool_call_id=call_id), text)
+        outcome = await _call_or_deny(tool, Call.fresh(context, tool_call_id=call_id), text)
     else:
         forwarder = _ToolEventForwarder(emit)
         try:
-            child = _new_context(context, call_id, forwarder.receive)
+            child = _new_call(context, call_id, forwarder.receive)
             outcome = await _call_or_deny(tool, child, text)
         finally:
             forwarder.close()
@@ -168,7 +168,7 @@ async def stream_call(
     tool = _without_duplicate_events(tool, call_id)
     text = arguments if isinstance(arguments, str) else arguments_json(arguments)
     channel = Channel()
-    child = _new_context(context, call_id, None)
+    child = _new_call(context, call_id, None)
     inherited = child.sinks
     child.watch(channel)
     child.sinks += inherited  # subscribers of the enclosing call receive these events as well
@@ -186,10 +186,10 @@ async def stream_call(
 
 
 async def _call_and_close(
-    tool: FunctionTool[..., Any], context: ToolContext[Any], args_json: str, channel: Channel
+    tool: FunctionTool[..., Any], call: Call, args_json: str, channel: Channel
 ) -> CallOutcome:
     try:
-        return await _call_or_deny(tool, context, args_json)
+        return await _call_or_deny(tool, call, args_json)
     finally:
         channel.close()
 
@@ -201,10 +201,10 @@ def _without_duplicate_events(
     return tool if claim_call(call_id) else tool.with_(enable_bracketing=False)
 
 
-def _new_context(context: Any, call_id: str | None, emit: Any) -> ToolContext[Any]:
-    """Return the context of a new call; subscribers of the enclosing call get its events too."""
-    parent = current_context()
-    child: ToolContext[Any] = ToolContext(context, tool_call_id=call_id, emit=emit)
+def _new_call(context: Any, call_id: str | None, emit: Any) -> Call:
+    """Return the record of a new call; subscribers of the enclosing call get its events too."""
+    parent = current_call()
+    child = Call.fresh(context, tool_call_id=call_id, emit=emit)
     if parent is None:
         return child
     sinks = child.sinks
@@ -214,11 +214,9 @@ def _new_context(context: Any, call_id: str | None, emit: Any) -> ToolContext[An
     return child
 
 
-async def _call_or_deny(
-    tool: FunctionTool[..., Any], context: ToolContext[Any], args_json: str
-) -> CallOutcome:
+async def _call_or_deny(tool: FunctionTool[..., Any], call: Call, args_json: str) -> CallOutcome:
     try:
-        return await tool.call(context, args_json)
+        return await tool.call(call, args_json)
     except Interruption:
         # An enclosing run can pause for a decision, but the framework in between cannot.
         return _denied_outcome(tool)
@@ -358,7 +356,7 @@ def application_context(context: Any, framework_context: Any) -> Any:
     """
     if context is not None:
         return context
-    parent = current_context()
-    if parent is not None and parent.context is not None:
-        return parent.context
+    parent = current_call()
+    if parent is not None and parent.app_context is not None:
+        return parent.app_context
     return framework_context

@@ -42,7 +42,7 @@ def from_foreign_tool(tool: BaseTool, state: dict[str, Any]) -> FunctionTool[...
         reader = _AdkCallReader(request, context)
         async with open_session(agent, state) as session:
             await reader.read_run(session, "Call it.")
-            decision = context.decision
+            decision = context.call_record.decision
             if reader.confirmation is not None and decision is not None and decision.approved:
                 confirmation, reader.confirmation = reader.confirmation, None
                 await reader.read_run(session, _confirmation_response(confirmation))

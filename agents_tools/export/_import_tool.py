@@ -17,14 +17,15 @@ from agents_tools.content.outputs import (
 )
 from agents_tools.errors import ToolError, UserTypeError, UserValueError
 from agents_tools.events.base import Event
-from agents_tools.events.codec import event_from_dict
 from agents_tools.events.kinds import NotifyStreamEvent
+from agents_tools.events.registry import event_from_dict
 from agents_tools.export._agent_adapter import display_text
 from agents_tools.text.escape import type_name
-from agents_tools.tool.declaration import RawDeclaration, ToolAnnotations, ToolOrigin
 from agents_tools.tool.failure import DEFAULT
-from agents_tools.tool.json_schema import schema_reader
+from agents_tools.tool.json_schema import reader_of
+from agents_tools.tool.manual import SchemaSource
 from agents_tools.tool.naming import check_tool_name
+from agents_tools.tool.records import ToolAnnotations, ToolOrigin
 from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeIs
 
+    from agents_tools.tool.call import Call
     from agents_tools.tool.context import ToolContext
 
 __all__ = [
@@ -83,32 +85,30 @@ def import_tool(
         UserError: The schema cannot be enforced.
     """
     tool_name = valid_tool_name(name)
-    json_schema, read_arguments = schema_reader(
-        tool_name, {"type": "object", "properties": {}} if schema is None else schema, enforce=True
+    reader = reader_of(
+        tool_name, {"type": "object", "properties": {}} if schema is None else schema
     )
+    json_schema = reader.json_schema
     if json_schema.get("type", "object") != "object":
         raise UserTypeError(
             f"The {framework} tool {name!r} has an unsupported schema: expected a JSON Schema of "
             f"type 'object', got type {json_schema['type']!r}. Wrap its value in an object."
         )
 
-    async def body(context: ToolContext[Any], args_json: str) -> Any:
-        if read_arguments is not None:
-            args_json = read_arguments(args_json)
-        context.validated = True
-        return await call(context, json.loads(args_json))
+    async def perform(record: Call) -> Any:
+        return await call(record.context, json.loads(record.text))
 
-    declaration = RawDeclaration(
-        name=tool_name,
-        description=description or "",
+    source = SchemaSource(
+        tool_name,
+        description or "",
+        reader,
+        perform,
         json_schema={"type": "object", **json_schema},
-        output_json_schema=None if output_json_schema is None else dict(output_json_schema),
-        body=body,
+        output_json_schema=output_json_schema,
         origin=ToolOrigin(kind="schema", place=f"the {framework} tool {name!r}"),
-        reader=read_arguments,
     )
-    return FunctionTool.declared(
-        declaration,
+    return FunctionTool.of_source(
+        source,
         strict_json_schema=strict_json_schema,
         is_enabled=is_enabled,
         annotations=annotations,
@@ -164,12 +164,13 @@ def forward_event(context: ToolContext[Any], data: Any, tag: str | None = None) 
         data: The data.
         tag: The kind of data.
     """
-    if not context.listening or data is None:
+    call = context.call_record
+    if not call.listening or data is None:
         return
-    event, path = _to_event(data, tag), context.path
+    event, path = _to_event(data, tag), call.path
     is_from_inside = len(event.path) > len(path) and event.path[: len(path)] == path
     if data is event or not is_from_inside:
-        context.emit(event)
+        call.emit(event)
 
 
 def _to_event(data: Any, tag: str | None) -> Event:

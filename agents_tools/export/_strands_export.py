@@ -25,7 +25,7 @@ from agents_tools.export._export_tool import (
     stream_call,
 )
 from agents_tools.export._poll_cancellation import CallCancelledError, poll_until_cancelled
-from agents_tools.tool.declaration import CallOutcome
+from agents_tools.tool.records import CallOutcome
 
 try:
     from strands.types.events import ToolResultEvent
@@ -78,7 +78,7 @@ class StrandsFunctionTool(AgentTool):
         context = application_context(self._context, invocation_state)
         tool_context = kwargs.get("_tool_context")
         tool = self.function_tool
-        if tool.needs_admission:
+        if tool.can_need_approval:
             interrupter = tool_context or _interrupter(tool_use, invocation_state)
             tool = await self._apply_decision(args_json, call_id, context, interrupter)
         outcome: CallOutcome | None = None

@@ -24,7 +24,7 @@ from agents_tools.export._strands_export import (
     ToolResultEvent,
 )
 from agents_tools.text.escape import shorten
-from agents_tools.tool.declaration import ToolAnnotations
+from agents_tools.tool.records import ToolAnnotations
 
 if TYPE_CHECKING:
     from strands.types.tools import AgentTool

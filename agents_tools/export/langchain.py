@@ -77,7 +77,7 @@ def to_langchain(tools: Any, *, approvals: bool = False) -> ForeignTool | list[F
 def _to_foreign_tool(tool: FunctionTool[..., Any], approvals: bool) -> ForeignTool:
     return _LangChainTool(
         tool,
-        approvals and tool.needs_admission,
+        approvals and tool.can_need_approval,
         name=tool.name,
         description=tool.description,
         args_schema=tool.params_json_schema,

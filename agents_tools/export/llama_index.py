@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
     from agents_tools.classes.base_tool import BaseTool as ClassTool
     from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import CallOutcome
+    from agents_tools.tool.records import CallOutcome
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["LlamaIndexToolEvent", "as_tool", "from_llama_index", "to_llama_index"]

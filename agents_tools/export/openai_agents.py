@@ -96,7 +96,7 @@ def _to_foreign_tool(tool: FunctionTool[..., Any], strict: bool | None) -> Forei
 
     async def on_invoke_tool(context: ForeignToolContext[Any], arguments: str) -> Any:
         approved = (
-            tool.needs_admission
+            tool.can_need_approval
             and context.is_tool_approved(tool.name, context.tool_call_id) is True
         )
         outcome = await call_tool(
@@ -115,7 +115,7 @@ def _to_foreign_tool(tool: FunctionTool[..., Any], strict: bool | None) -> Forei
         strict_json_schema=projection.strict,
         is_enabled=_is_enabled(tool),
         defer_loading=bool(wire.get("defer_loading")),
-        needs_approval=_needs_approval(tool, projection) if tool.needs_admission else False,
+        needs_approval=_needs_approval(tool, projection) if tool.can_need_approval else False,
     )
 
 

@@ -75,8 +75,8 @@ from agents_tools.export._export_tool import (
     stream_call,
 )
 from agents_tools.export._import_tool import forward_event, import_tool, import_tools, media_block
+from agents_tools.tool.enabled import is_enabled
 from agents_tools.tool.run_context import RunContextWrapper
-from agents_tools.toolset.catalog import is_enabled
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Sequence
@@ -87,7 +87,7 @@ if TYPE_CHECKING:
 
     from agents_tools.classes.base_tool import BaseTool
     from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import CallOutcome
+    from agents_tools.tool.records import CallOutcome
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["ToolEventPart", "as_tool", "from_pydantic_ai", "to_pydantic_ai"]
@@ -150,7 +150,7 @@ def _to_foreign_tool(
     async def call(context: RunContext[Any], /, **arguments: Any) -> Any:
         outcome: Any = None
         called_tool = tool
-        if tool.needs_admission:
+        if tool.can_need_approval:
             called_tool = await _apply_decision(tool, context, arguments, approvals)
         stream = stream_call(
             called_tool, arguments, call_id=context.tool_call_id, context=context.deps
@@ -270,7 +270,8 @@ def _from_foreign_tool(foreign: ForeignTool[Any]) -> FunctionTool[..., Any]:
             tool_call_id=context.tool_call_id,
             tool_name=foreign.name,
             _event_stream_buffer=_PydanticAIEventTap(context),
-            tool_call_approved=foreign.requires_approval or context.decision is not None,
+            tool_call_approved=foreign.requires_approval
+            or context.call_record.decision is not None,
         )
         try:
             validated: Any = schema.validator.validate_python(arguments)

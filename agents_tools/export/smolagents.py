@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
     from agents_tools.classes.base_tool import BaseTool
     from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import CallOutcome
+    from agents_tools.tool.records import CallOutcome
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["as_tool", "from_smolagents", "to_smolagents"]

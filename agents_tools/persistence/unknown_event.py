@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping  # noqa: TC003 - read at run time by `payload_fields`
+from typing import Any, Final
 
 from agents_tools.errors import UserError
-from agents_tools.events.base import Event, field
-from agents_tools.events.codec import event_from_dict
-from agents_tools.events.field_types import OBJECT, TEXT
+from agents_tools.events.base import Event, event_class
 from agents_tools.events.kinds import NullEvent
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from agents_tools.events.registry import event_from_dict
 
 __all__ = ["UnknownEvent", "event_of"]
 
@@ -20,9 +16,9 @@ _ENVELOPE: Final[tuple[str, ...]] = (
     *("v", "id", "seq", "timestamp", "source", "cause"),
     *("path", "tool_name", "tool_call_id"),
 )
-_MAX_CLASSES: Final = 256
 
 
+@event_class
 class UnknownEvent(Event):
     """A stored event whose class is not registered, or whose fields do not fit its class.
 
@@ -34,8 +30,13 @@ class UnknownEvent(Event):
         problem: The error that reading it as an event of its type raised.
     """
 
-    wire: Mapping[str, Any] = field(OBJECT)
-    problem: str = field(TEXT, default="")
+    wire: Mapping[str, Any]
+    problem: str = ""
+
+    @property
+    def type(self) -> str:  # type: ignore[override] # pyright: ignore[reportIncompatibleVariableOverride]
+        """The stored type."""
+        return str(self.wire.get("type"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the stored form."""
@@ -57,12 +58,6 @@ def _unknown(wire: dict[str, Any], problem: str) -> Event:
         known: Event = NullEvent.from_dict({**envelope, "type": NullEvent.type})
     except UserError:
         known = NullEvent()
-    event = _class_of(str(wire.get("type")))(wire, problem)
+    event = UnknownEvent(wire, problem)
     identity = {"id": known.id, "seq": known.seq, "timestamp": known.timestamp}
     return event.replace(**identity, cause=known.cause, origin=known.origin)
-
-
-@lru_cache(_MAX_CLASSES)
-def _class_of(kind: str) -> type[UnknownEvent]:
-    """Return a class for events of an unknown type, because `type` is a class attribute."""
-    return type("UnknownEvent", (UnknownEvent,), {"type": kind, "__module__": __name__})

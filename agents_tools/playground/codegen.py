@@ -226,7 +226,7 @@ def _decided(*, needed: bool, refusal: str | None = None) -> tuple[list[str], st
     if not needed:
         return [], "", []
     decision = "approved=True" if refusal is None else f"approved=False, message={refusal!r}"
-    before = ["context = ToolContext()", f"context.decision = Decision({decision})"]
+    before = [f"context = ToolContext(decision=Decision({decision}))"]
     return before, ", context=context", ["from agents_tools import Decision, ToolContext"]
 
 

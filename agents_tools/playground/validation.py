@@ -6,17 +6,18 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agents_tools.errors import ModelBehaviorError, UserError
-from agents_tools.schema.arguments import ArgumentReader
+from agents_tools.errors import ModelBehaviorError
 from agents_tools.schema.problems import format_path
-from agents_tools.tool.context import ToolContext
+from agents_tools.tool.call import Call
 from agents_tools.tool.failure import default_tool_error_function
+from agents_tools.tool.invocation import prepare
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from agents_tools.errors import ArgumentProblem
     from agents_tools.playground.target_state import Tool
+    from agents_tools.tool.context import ToolContext
 
 __all__ = ["ArgumentRefusal", "arguments_text", "refusal_of"]
 
@@ -47,30 +48,17 @@ def arguments_text(arguments: Mapping[str, Any]) -> str:
 async def refusal_of(tool: Tool, arguments: Mapping[str, Any]) -> ArgumentRefusal | None:
     """Return why a tool rejects arguments, or `None` if it accepts them.
 
-    Only the validation of the tool is run.
+    Nothing of the tool is run.
     """
     text = arguments_text(arguments)
-    context: ToolContext[Any] = ToolContext(tool_name=tool.name)
-    prepared = await tool.prepare(context, text)
-    error = context.refusal
-    if error is None and prepared == text:
-        error = _by_schema(tool, text)
+    call = Call.enter(None, tool.name, text)
+    await prepare(call, tool, text)
+    error = call.failure
     if error is None:
         return None
-    message = await _error_text(tool, context, error)
+    message = await _error_text(tool, call.context, error)
     problems = error.problems if isinstance(error, ModelBehaviorError) else ()
     return ArgumentRefusal(message=message, faults=tuple(_faults(problems, str(error))))
-
-
-def _by_schema(tool: Tool, text: str) -> ModelBehaviorError | None:
-    """Validate against the published schema, for tools whose policies have changed it."""
-    try:
-        ArgumentReader.of_schema(tool.name, tool.params_json_schema).read(text)
-    except ModelBehaviorError as error:
-        return error
-    except UserError:  # the schema cannot be enforced; the call itself will show the error
-        return None
-    return None
 
 
 async def _error_text(tool: Tool, context: ToolContext[Any], error: Exception) -> str:

@@ -53,9 +53,6 @@ if TYPE_CHECKING:
         Offload as Offload,
         offload as offload,
     )
-    from agents_tools.policies._policy import (
-        PolicyDecorator as PolicyDecorator,
-    )
     from agents_tools.policies._redact import (
         redact as redact,
     )
@@ -75,6 +72,12 @@ if TYPE_CHECKING:
     )
     from agents_tools.policies._truncate import (
         truncate as truncate,
+    )
+    from agents_tools.tool.call import (
+        Call as Call,
+    )
+    from agents_tools.tool.policy import (
+        Policy as Policy,
     )
 
 __getattr__, __dir__, __all__ = lazy_exports(
@@ -107,7 +110,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "Offload",
             "offload",
         ),
-        "_policy": ("PolicyDecorator",),
         "_redact": ("redact",),
         "_repair": ("repair_json",),
         "_retry": ("retry",),
@@ -118,5 +120,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "transform",
         ),
         "_truncate": ("truncate",),
+        "agents_tools.tool.call": ("Call",),
+        "agents_tools.tool.policy": ("Policy",),
     },
 )

@@ -6,16 +6,19 @@ import typing
 from typing import Any, overload
 
 from agents_tools.errors import Interruption, ToolDeniedError
-from agents_tools.policies._policy import PolicyDecorator, ToolT, change_around, with_parentheses
+from agents_tools.policies._policy import ToolT, with_parentheses
 from agents_tools.schema.security_risk import take_risk, with_risk
-from agents_tools.tool.context import RunScope
-from agents_tools.tool.declaration import Policy
+from agents_tools.tool.call import RunScope
+from agents_tools.tool.json_schema import copy_json
+from agents_tools.tool.policy import Policy
 from agents_tools.tool.tool import FunctionTool
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
+    from agents_tools.tool.call import Call
     from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.records import Decision
 
 __all__ = ["approve_destructive", "needs_approval", "security_risk"]
 
@@ -27,12 +30,12 @@ def needs_approval(predicate: ToolT, /) -> ToolT: ...
 @overload
 def needs_approval(
     predicate: bool | Callable[[ToolContext[Any], dict[str, Any]], Any] = True,
-) -> PolicyDecorator: ...
+) -> Policy: ...
 
 
 def needs_approval(
     predicate: bool | Callable[[ToolContext[Any], dict[str, Any]], Any] | ToolT = True,
-) -> PolicyDecorator | ToolT:
+) -> Policy | ToolT:
     """Require the approval of a person before a call runs.
 
     The approval is requested before all other policies run, at any position in the stack, and only
@@ -48,44 +51,63 @@ def needs_approval(
     if isinstance(predicate, FunctionTool):  # written without parentheses
         return needs_approval()(typing.cast("ToolT", predicate))
 
-    async def admit(context: ToolContext[Any], args_json: str) -> None:
-        if not await _is_needed(predicate, context, args_json):
+    return _Approval(predicate)
+
+
+class _Approval(Policy):
+    name = "needs_approval()"
+    asks_person = True
+
+    def __init__(self, predicate: bool | Callable[[ToolContext[Any], dict[str, Any]], Any]) -> None:
+        self._predicate = predicate
+
+    async def before(self, call: Call) -> None:
+        if not await _is_needed(self._predicate, call):
             return
-        decision = context.decision
+        decision = call.decision
         if decision is None:
-            if isinstance(context.parent, RunScope):
+            if isinstance(call.parent, RunScope):
                 raise Interruption
-            raise ToolDeniedError(
-                f"Tool {context.tool_name!r} needs the approval of a person, but no run "
-                "can request it here. The call was not run."
-            )
+            decision = call.decision = await _ask(call)
         if not decision.approved:
             raise ToolDeniedError(
-                decision.message or f"A person refused this call of {context.tool_name!r}."
+                decision.message or f"A person refused this call of {call.tool_name!r}."
             )
 
-    return change_around("needs_approval()", lambda inner: inner, admit=admit)
+
+async def _ask(call: Call) -> Decision:
+    """Return the decision about a call inside another one, which cannot be interrupted."""
+    approve = call.find_approver()
+    if approve is None:
+        raise ToolDeniedError(
+            f"Tool {call.tool_name!r} needs the approval of a person, but no run "
+            "can request it here. The call was not run."
+        )
+    return await approve(call)
 
 
 @with_parentheses
-def approve_destructive() -> PolicyDecorator:
+def approve_destructive() -> Policy:
     """Require the approval of a person before each call of a destructive tool.
 
     Tools that are annotated as read-only or not destructive are returned unchanged. A tool without
     annotations counts as destructive. As with `needs_approval`, a call without a run is denied. For
     a list of tools: `[approve_destructive()(tool) for tool in tools]`.
     """
+    return _ApproveDestructive()
 
-    def change(tool: Any) -> Any:
+
+class _ApproveDestructive(Policy):
+    name = "approve_destructive()"
+
+    def apply(self, tool: Any) -> Any:
         hints = tool.annotations
         is_safe = hints is not None and (hints.read_only or not hints.destructive)
         return tool if is_safe else needs_approval()(tool)
 
-    return PolicyDecorator("approve_destructive()", change)
-
 
 @with_parentheses
-def security_risk() -> PolicyDecorator:
+def security_risk() -> Policy:
     """Add an argument in which the model rates the risk of each call.
 
     Tools that are not read-only get a first argument `security_risk` (LOW, MEDIUM, HIGH or
@@ -95,40 +117,40 @@ def security_risk() -> PolicyDecorator:
     Raises:
         UserError: The tool has a parameter of that name.
     """
+    return _SecurityRisk()
 
-    def change(tool: Any) -> Any:
+
+class _SecurityRisk(Policy):
+    name = "security_risk()"
+    _tool_name = ""
+
+    def apply(self, tool: Any) -> Any:
         if tool.annotations is not None and tool.annotations.read_only:
             return tool
-        name = tool.name
-
-        async def prepare(context: ToolContext[Any], args_json: str) -> str:
-            args_json, context.security_risk = take_risk(args_json, name)
-            return args_json
-
-        policy = Policy(
-            name="security_risk()",
-            wrap=lambda inner: inner,
-            reshape=lambda schema: with_risk(schema, name),
-            prepare=prepare,
-        )
+        policy = _SecurityRisk()
+        policy._tool_name = tool.name
         changed = tool.with_(policy=policy)
         _ = changed.json_schema  # raises now if the name is taken
         return changed
 
-    return PolicyDecorator("security_risk()", change)
+    def schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        return with_risk(schema, self._tool_name)
+
+    async def map_arguments(self, call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+        call.security_risk = take_risk(arguments, call.tool_name)
+        return arguments
 
 
-async def _is_needed(predicate: Any, context: ToolContext[Any], args_json: str) -> bool:
+async def _is_needed(predicate: Any, call: Call) -> bool:
     if not callable(predicate):
         return bool(predicate)
-    context.arguments_json = args_json
     try:
-        needed: Any = predicate(context, dict(context.arguments))
+        needed: Any = predicate(call.context, copy_json(call.arguments))
         return bool(await needed if hasattr(needed, "__await__") else needed)
     except Exception:  # noqa: BLE001 - a broken predicate must never let a call through
         _log().exception(
             "The approval predicate of tool %r failed, so the call needs approval.",
-            context.tool_name,
+            call.tool_name,
         )
         return True
 

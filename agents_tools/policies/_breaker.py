@@ -16,18 +16,14 @@ from agents_tools.errors import (
     UserTypeError,
     UserValueError,
 )
-from agents_tools.policies._policy import (
-    PolicyDecorator,
-    change_around,
-    comes_from_body,
-    with_parentheses,
-)
+from agents_tools.policies._policy import with_parentheses
+from agents_tools.tool.policy import Policy
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call
+    from agents_tools.tool.call import Call
+    from agents_tools.tool.policy import Run
 
     Faults = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], object]
 
@@ -44,7 +40,7 @@ INFRASTRUCTURE: tuple[type[Exception], ...] = (
 @with_parentheses
 def circuit_breaker(
     failures: int = 5, *, reset_after: float = 30.0, on: Faults = INFRASTRUCTURE
-) -> PolicyDecorator:
+) -> Policy:
     """Reject calls at once while the service behind a tool is unavailable.
 
     After a number of consecutive failures the circuit opens: calls fail with the status
@@ -75,31 +71,32 @@ def circuit_breaker(
             "circuit_breaker(reset_after=...) is not valid: expected a positive number of seconds, "
             f"got {reset_after!r}."
         )
-    breaker = _Breaker(failures, reset_after, _matcher(on))
+    return _CircuitBreaker(failures, _Breaker(failures, reset_after, _matcher(on)))
 
-    def wrap(inner: Call) -> Call:
-        async def call(context: ToolContext[Any], args_json: str) -> Any:
-            attempt = breaker.enter(context)
-            if attempt is None:
-                return await inner(context, args_json)
-            is_working: bool | None = None
-            error: Exception | None = None
-            try:
-                value = await inner(context, args_json)
-            except Exception as raised:
-                error = raised
-                is_working = breaker.is_working(raised, context)
-                raise
-            else:
-                is_working = True
-                return value
-            finally:
-                breaker.leave(context, attempt, error, is_working=is_working)
-                del error  # breaks the reference cycle error -> frame -> error
 
-        return call
+class _CircuitBreaker(Policy):
+    def __init__(self, failures: int, breaker: _Breaker) -> None:
+        self.name = f"circuit_breaker({failures})"
+        self._breaker = breaker
 
-    return change_around(f"circuit_breaker({failures})", wrap)
+    async def around(self, call: Call, call_next: Run) -> Any:
+        attempt = self._breaker.enter(call)
+        if attempt is None:
+            return await call_next(call)
+        is_working: bool | None = None
+        error: Exception | None = None
+        try:
+            value = await call_next(call)
+        except Exception as raised:
+            error = raised
+            is_working = self._breaker.is_working(raised, call)
+            raise
+        else:
+            is_working = True
+            return value
+        finally:
+            self._breaker.leave(call, attempt, error, is_working=is_working)
+            del error  # breaks the reference cycle error -> frame -> error
 
 
 def _matcher(on: Any) -> Callable[[Exception], bool]:
@@ -133,11 +130,11 @@ class _Breaker:
         self._failures = 0
         self._period = 0
         self._open_until: float | None = None
-        self._probes: set[ToolContext[Any]] = set()
+        self._probes: set[Call] = set()
         self._last_error = ""
         self._lock = threading.Lock()
 
-    def enter(self, context: ToolContext[Any]) -> _BreakerAttempt | None:
+    def enter(self, call: Call) -> _BreakerAttempt | None:
         """Allow a call; return `None` if it is part of a probe and does not count itself.
 
         Raises:
@@ -146,20 +143,18 @@ class _Breaker:
         with self._lock:
             if self._open_until is None:
                 return _BreakerAttempt(self._period, is_probe=False)
-            if not self._probes.isdisjoint(context.ancestors):
+            if not self._probes.isdisjoint(call.ancestors):
                 return None
             now = time.monotonic()
             if now < self._open_until:
-                raise ToolOverloadedError(
-                    self._rejection(context.tool_name, self._open_until - now)
-                )
+                raise ToolOverloadedError(self._rejection(call.tool_name, self._open_until - now))
             self._open_until = now + self._reset_after  # the next probe, if this one hangs
-            self._probes.add(next(context.ancestors))
+            self._probes.add(next(call.ancestors))
             return _BreakerAttempt(self._period, is_probe=True)
 
-    def is_working(self, error: Exception, context: ToolContext[Any]) -> bool | None:
+    def is_working(self, error: Exception, call: Call) -> bool | None:
         """Return whether the service responded; `None` if the error does not show that."""
-        if not comes_from_body(error, context) or isinstance(
+        if not call.comes_from_function(error) or isinstance(
             error, (ToolDeniedError, ToolOverloadedError, ToolCancelledError)
         ):
             return None
@@ -167,7 +162,7 @@ class _Breaker:
 
     def leave(
         self,
-        context: ToolContext[Any],
+        call: Call,
         attempt: _BreakerAttempt,
         error: Exception | None,
         *,
@@ -176,7 +171,7 @@ class _Breaker:
         """Take note of how a call ended."""
         with self._lock:
             if attempt.is_probe:
-                self._probes.discard(next(context.ancestors))
+                self._probes.discard(next(call.ancestors))
             if attempt.period != self._period:
                 return
             if is_working is None:
@@ -197,11 +192,11 @@ class _Breaker:
             self._last_error = type(error).__name__
             count = self._failures
         text = (
-            f"{context.tool_name}: {count} consecutive calls failed ({self._last_error}); "
+            f"{call.tool_name}: {count} consecutive calls failed ({self._last_error}); "
             f"calls are rejected for {self._reset_after:g} s."
         )
         _log().warning("%s", text)
-        context.notify(text, level="warning")
+        call.notify(text, level="warning")
 
     def _rejection(self, tool: str, left: float) -> str:
         when = "in a moment" if self._probes else f"in about {max(1, round(left))} s"

@@ -18,17 +18,18 @@ from agents_tools.errors import (
     UserTypeError,
     UserValueError,
 )
-from agents_tools.policies._json_object import NotAnObject, members_of
-from agents_tools.policies._policy import PolicyDecorator, with_parentheses
+from agents_tools.policies._policy import with_parentheses
 from agents_tools.policies._scope import EVERYWHERE, CallScope, hold
-from agents_tools.tool.declaration import Policy
+from agents_tools.tool.json_schema import copy_json
+from agents_tools.tool.policy import Policy
 
 if typing.TYPE_CHECKING:
     import types
     from collections.abc import Callable, Hashable, Mapping
 
+    from agents_tools.tool.call import Call
     from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call
+    from agents_tools.tool.policy import Run
 
 __all__ = ["cache"]
 
@@ -40,7 +41,7 @@ def cache(
     max_entries: int = 1_000,
     shared: bool = False,
     key: Callable[[ToolContext[Any], Mapping[str, Any]], Any] | None = None,
-) -> PolicyDecorator:
+) -> Policy:
     """Reuse the result of an earlier call with equal arguments.
 
     Only results are cached, never errors. Equal calls at the same time share one execution; if it
@@ -73,48 +74,43 @@ def cache(
             f"{max_entries!r}."
         )
 
-    def change(tool: Any) -> Any:
-        # One cache per tool, because equal arguments mean different things for different tools.
-        results = _ResultCache(ttl, max_entries, key, shared=shared)
-        return tool.with_(policy=Policy(name="cache()", wrap=results.around))
-
-    return PolicyDecorator("cache()", change)
+    return _Cache(ttl, max_entries, key, shared=shared)
 
 
-class _ResultCache:
-    """The cache of one tool."""
+class _Cache(Policy):
+    name = "cache()"
 
     def __init__(self, ttl: float | None, most: int, key: Any, *, shared: bool) -> None:
+        self._ttl = ttl
+        self._max_entries = most
         self._key = key
         self._shared = shared
         self._store = _CacheStore(ttl, most)
 
-    def around(self, inner: Call) -> Call:
-        async def call(context: ToolContext[Any], args_json: str) -> Any:
-            key = await self._cache_key(context, args_json)
-            if key is None or context.resumed is not None:
-                return await inner(context, args_json)
-            scope = EVERYWHERE if self._shared else CallScope.of(context)
-            return await self._store.result((scope, key), inner, context, args_json)
+    def apply(self, tool: Any) -> Any:
+        # One cache per tool, because equal arguments mean different things for different tools.
+        own = _Cache(self._ttl, self._max_entries, self._key, shared=self._shared)
+        return tool.with_(policy=own)
 
-        return call
+    async def around(self, call: Call, call_next: Run) -> Any:
+        key = await self._cache_key(call)
+        if key is None or call.resumed is not None:
+            return await call_next(call)
+        scope = EVERYWHERE if self._shared else CallScope.of(call)
+        return await self._store.result((scope, key), call, call_next)
 
-    async def _cache_key(self, context: ToolContext[Any], args_json: str) -> Hashable | None:
+    async def _cache_key(self, call: Call) -> Hashable | None:
         """Return the cache key of a call; `None` if it bypasses the cache."""
-        try:
-            members = members_of(args_json)
-        except NotAnObject:
-            return None  # the tool reports the error
         if self._key is None:
-            return _normalized(members)
-        key = self._key(context, {name: _value(raw) for name, raw in members.items()})
+            return _normalized({**call.arguments, **call.hidden})
+        key = self._key(call.context, copy_json(call.arguments))
         if hasattr(key, "__await__"):
             key = await key
         try:
             hash(key)
         except TypeError:
             raise UserTypeError(
-                f"The key function of cache() on tool {context.tool_name!r} returned a value that "
+                f"The key function of cache() on tool {call.tool_name!r} returned a value that "
                 "is not hashable: expected for example a string, a number or a tuple, got a "
                 f"{type(key).__name__}."
             ) from None
@@ -141,11 +137,11 @@ class _CacheStore:
     async def result(
         self,
         request: tuple[CallScope, Hashable],
-        inner: Call,
-        context: ToolContext[Any],
-        args_json: str,
+        call: Call,
+        call_next: Run,
     ) -> Any:
-        instance = None if context.tool is None else context.tool.bound_to
+        """Return the result of a call: a stored one, that of an equal call, or a new one."""
+        instance = call.tool.bound_to
         scope = request[0]
         key = (scope.name, id(instance), request[1])
         while True:
@@ -153,20 +149,21 @@ class _CacheStore:
                 entry = self._look_up(key, scope, instance)
                 flight = None if entry is not None else self._in_flight.get(key)
                 if entry is None and flight is None:
-                    self._in_flight[key] = _InFlight(context)
+                    self._in_flight[key] = _InFlight(call)
             if entry is not None:
-                return _with_note(context, "hit", entry.value)
+                return _with_note(call, "hit", entry.value)
             if flight is None:
-                return await self._lead(key, (scope, instance), inner, context, args_json)
-            if not flight.join(context):
-                return await inner(context, args_json)
-            await flight.wait(context)
+                return await self._lead(key, (scope, instance), call, call_next)
+            if not flight.join(call):
+                return await call_next(call)
+            await flight.wait(call)
             if flight.state == "returned":
-                return _with_note(context, "shared", flight.value)
+                return _with_note(call, "shared", flight.value)
             if flight.state == "single":
-                return await inner(context, args_json)
+                return await call_next(call)
             if flight.error is not None:
-                context.validated |= flight.leader.validated
+                if not flight.leader.comes_from_function(flight.error):
+                    call.reject_arguments(flight.error)
                 error = flight.error.with_traceback(flight.traceback)
                 del flight  # breaks a reference cycle through the frames of the error
                 try:
@@ -189,17 +186,16 @@ class _CacheStore:
         self,
         key: Hashable,
         owner: tuple[CallScope, object],
-        inner: Call,
-        context: ToolContext[Any],
-        args_json: str,
+        call: Call,
+        call_next: Run,
     ) -> Any:
         """Run a call for all calls that wait for its result."""
         entry: _CacheEntry | None = None
         flight = self._in_flight[key]
         try:
-            value = await inner(context, args_json)
+            value = await call_next(call)
         except Exception as error:
-            if _applies_to_all(error, context):
+            if _applies_to_all(error, call):
                 flight.fail(error)
             raise
         else:
@@ -235,11 +231,11 @@ class _InFlight:
         traceback: The traceback of the error before other calls raised it again.
     """
 
-    _leaders: typing.ClassVar[dict[ToolContext[Any], int]] = {}  # calls -> executions they run
-    _waits: typing.ClassVar[dict[ToolContext[Any], _InFlight]] = {}
+    _leaders: typing.ClassVar[dict[Call, int]] = {}  # calls -> executions they run
+    _waits: typing.ClassVar[dict[Call, _InFlight]] = {}
     _lock = threading.Lock()  # protects both
 
-    def __init__(self, leader: ToolContext[Any]) -> None:
+    def __init__(self, leader: Call) -> None:
         self.leader = leader
         self.state: typing.Literal["returned", "failed", "single", "left"] = "left"
         self.value: Any = None
@@ -254,19 +250,19 @@ class _InFlight:
         """Set an error that applies to all waiting calls."""
         self.state, self.error, self.traceback = "failed", error, error.__traceback__
 
-    def join(self, context: ToolContext[Any]) -> bool:
+    def join(self, call: Call) -> bool:
         """Register a waiting call; return `False` if the wait would be a deadlock.
 
         That is the case if the execution itself waits for a call around the new one.
         """
-        above = set(context.ancestors)
+        above = set(call.ancestors)
         with self._lock:
             if not self._leaders.keys().isdisjoint(above) and self._depends_on(above):
                 return False
-            self._waits[context] = self
+            self._waits[call] = self
             return True
 
-    def _depends_on(self, above: set[ToolContext[Any]]) -> bool:
+    def _depends_on(self, above: set[Call]) -> bool:
         """Return whether the execution ends only after one of these calls."""
         seen: set[int] = set()
         flights = [self]
@@ -280,13 +276,13 @@ class _InFlight:
                 flights += [other for one, other in self._waits.items() if leader in one.ancestors]
         return False
 
-    async def wait(self, context: ToolContext[Any]) -> None:
+    async def wait(self, call: Call) -> None:
         """Wait until the execution ends; the call has to be registered with `join`."""
         try:
             await self._ended
         finally:
             with self._lock:
-                self._waits.pop(context, None)
+                self._waits.pop(call, None)
 
     def end(self) -> None:
         """Wake the waiting calls."""
@@ -298,13 +294,12 @@ class _InFlight:
         self._ended.resolve(None)
 
 
-def _with_note(context: ToolContext[Any], how: str, value: Any) -> Any:
-    context.validated = True
-    context.note("cache", how)
+def _with_note(call: Call, how: str, value: Any) -> Any:
+    call.note("cache", how)
     return value
 
 
-def _applies_to_all(error: Exception, leader: ToolContext[Any]) -> bool:
+def _applies_to_all(error: Exception, leader: Call) -> bool:
     """Return whether the error applies to equal calls as well.
 
     A timeout does, unless it came from the deadline of the leader.
@@ -327,15 +322,8 @@ def _is_iterator(value: Any) -> bool:
     return any(hasattr(part, "__next__") or hasattr(part, "__anext__") for part in parts)
 
 
-def _normalized(members: Mapping[str, str]) -> str:
-    """Return arguments as JSON text that does not depend on order or spacing."""
+def _normalized(arguments: Mapping[str, Any]) -> str:
+    """Return arguments as JSON text that does not depend on their order."""
     import json
 
-    values = {name: _value(raw) for name, raw in members.items()}
-    return json.dumps(values, sort_keys=True, separators=(",", ":"))
-
-
-def _value(raw: str) -> Any:
-    import json
-
-    return json.loads(raw)
+    return json.dumps(arguments, sort_keys=True, separators=(",", ":"))

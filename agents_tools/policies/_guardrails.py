@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import typing
-from typing import Any
+from typing import Any, cast
 
 from agents_tools.errors import UserTypeError
-from agents_tools.policies._policy import PolicyDecorator, change_around, with_parentheses
+from agents_tools.policies._policy import with_parentheses
+from agents_tools.tool.json_schema import copy_json
+from agents_tools.tool.policy import Policy
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from agents_tools.tool.call import Call
     from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call
+    from agents_tools.tool.policy import Run
 
 __all__ = ["input_guardrail", "output_guardrail"]
 
@@ -20,7 +23,7 @@ __all__ = ["input_guardrail", "output_guardrail"]
 @with_parentheses
 def input_guardrail(
     function: Callable[[ToolContext[Any], dict[str, Any]], Any],
-) -> PolicyDecorator:
+) -> Policy:
     """Check the arguments of each call before its approval and before it runs.
 
     Args:
@@ -28,27 +31,29 @@ def input_guardrail(
             allow the call or a dictionary to replace the arguments, or raises `ToolDeniedError` or
             `ToolError` with a message for the model.
     """
+    return _InputGuardrail(function)
 
-    async def prepare(context: ToolContext[Any], args_json: str) -> str:
-        arguments = function(context, dict(context.arguments))
+
+class _InputGuardrail(Policy):
+    name = "input_guardrail(...)"
+
+    def __init__(self, function: Callable[[ToolContext[Any], dict[str, Any]], Any]) -> None:
+        self._function = function
+
+    async def before(self, call: Call) -> Mapping[str, Any] | None:
+        arguments = self._function(call.context, copy_json(call.arguments))
         if hasattr(arguments, "__await__"):
             arguments = await arguments
-        if arguments is None:
-            return args_json
-        if not isinstance(arguments, dict):
+        if arguments is not None and not isinstance(arguments, dict):
             raise UserTypeError(
-                f"The input guardrail of tool {context.tool_name!r} returned a wrong value: "
+                f"The input guardrail of tool {call.tool_name!r} returned a wrong value: "
                 f"expected None or a dictionary of arguments, got a {type(arguments).__name__}."
             )
-        from pydantic_core import to_json
-
-        return to_json(arguments).decode()
-
-    return change_around("input_guardrail(...)", lambda inner: inner, prepare=prepare)
+        return cast("dict[str, Any] | None", arguments)
 
 
 @with_parentheses
-def output_guardrail(function: Callable[[ToolContext[Any], Any], Any]) -> PolicyDecorator:
+def output_guardrail(function: Callable[[ToolContext[Any], Any], Any]) -> Policy:
     """Check the return value of each call before anything else uses it.
 
     Args:
@@ -56,15 +61,18 @@ def output_guardrail(function: Callable[[ToolContext[Any], Any], Any]) -> Policy
             the value or another value to replace it, or raises `ToolError` with a message for the
             model.
     """
+    return _OutputGuardrail(function)
 
-    def wrap(inner: Call) -> Call:
-        async def call(context: ToolContext[Any], args_json: str) -> Any:
-            value = await inner(context, args_json)
-            replacement = function(context, value)
-            if hasattr(replacement, "__await__"):
-                replacement = await replacement
-            return value if replacement is None else replacement
 
-        return call
+class _OutputGuardrail(Policy):
+    name = "output_guardrail(...)"
 
-    return change_around("output_guardrail(...)", wrap)
+    def __init__(self, function: Callable[[ToolContext[Any], Any], Any]) -> None:
+        self._function = function
+
+    async def around(self, call: Call, call_next: Run) -> Any:
+        value = await call_next(call)
+        replacement = self._function(call.context, value)
+        if hasattr(replacement, "__await__"):
+            replacement = await replacement
+        return value if replacement is None else replacement

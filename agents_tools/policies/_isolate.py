@@ -8,8 +8,8 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.execution import BackendCapabilities, BackendHealth
-from agents_tools.policies._policy import PolicyDecorator, with_parentheses
-from agents_tools.tool.declaration import Policy
+from agents_tools.policies._policy import with_parentheses
+from agents_tools.tool.policy import Policy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -72,24 +72,24 @@ def isolate(
     )
 
 
-class Isolation(PolicyDecorator):
+class Isolation(Policy):
     """The policy that `isolate` returns; `aclose` ends its workers until the next call."""
 
     def __init__(self, *, idempotent: bool | None, **options: object) -> None:
+        self.name = "isolate"
         self._options = options
         self._idempotent = idempotent
         self._backends: weakref.WeakSet[_Workers] = weakref.WeakSet()
-        super().__init__("isolate", self._apply)
 
-    def _apply(self, tool: FunctionTool[..., Any]) -> FunctionTool[..., Any]:
-        from agents_tools.execution.proxy import RemoteDeclaration, is_idempotent
+    def apply(self, tool: FunctionTool[..., Any]) -> Any:
+        """Return the tool with its function in a worker process."""
+        from agents_tools.execution.proxy import RemoteSource, is_idempotent
 
         backend = _Workers(tool, self._options)
         self._backends.add(backend)
         idempotent = is_idempotent(tool) if self._idempotent is None else self._idempotent
-        declaration = RemoteDeclaration(tool, backend, tool.name, idempotent, pin=False)
-        label = Policy(name="isolate", wrap=lambda inner: inner)
-        return tool.with_(declaration=declaration, policy=label)
+        source = RemoteSource(tool, backend, tool.name, idempotent, pin=False)
+        return tool.with_(source=source, policy=self)
 
     async def aclose(self) -> None:
         """End the workers; the next call starts new ones."""

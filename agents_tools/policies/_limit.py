@@ -12,14 +12,14 @@ from typing import Any
 
 from agents_tools.concurrency.future import PendingFuture, running_loop
 from agents_tools.errors import ToolDeniedError, ToolOverloadedError, UserValueError
-from agents_tools.policies._policy import PolicyDecorator, change_around, marked, with_parentheses
-from agents_tools.tool.declaration import Policy
+from agents_tools.policies._policy import marked, with_parentheses
+from agents_tools.tool.policy import Policy
 
 if typing.TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call
+    from agents_tools.tool.call import Call
+    from agents_tools.tool.policy import Run
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["exclusive", "limit"]
@@ -33,7 +33,7 @@ def limit(
     burst: int | None = None,
     calls: int | None = None,
     queue: int = 100,
-) -> PolicyDecorator:
+) -> Policy:
     """Limit the use of a tool.
 
     Args:
@@ -74,37 +74,32 @@ def limit(
     limiter = _CallLimiter(concurrent, rate, queue)
     budget = None if calls is None else _Budget(calls)
 
-    def wrap(inner: Call) -> Call:
-        async def call(context: ToolContext[Any], args_json: str) -> Any:
-            if budget is not None:
-                budget.take(context)
-            async with limiter.held(context):
-                return await inner(context, args_json)
-
-        return call
-
     shown = ", ".join(f"{name}={bound:g}" for name, bound in bounds.items() if bound is not None)
-    return change_around(f"limit({shown})", wrap)
+    return _Limit(f"limit({shown})", limiter, budget)
+
+
+class _Limit(Policy):
+    def __init__(self, name: str, limiter: _CallLimiter, budget: _Budget | None) -> None:
+        self.name = name
+        self._limiter = limiter
+        self._budget = budget
+
+    async def around(self, call: Call, call_next: Run) -> Any:
+        if self._budget is not None:
+            self._budget.take(call)
+        async with self._limiter.held(call):
+            return await call_next(call)
 
 
 @with_parentheses
-def exclusive() -> PolicyDecorator:
+def exclusive() -> Policy:
     """Run each call of a tool alone: no other call of the turn runs at the same time."""
-    limiter = _CallLimiter(1, None, 1_000_000)
+    return _Exclusive("exclusive()", _CallLimiter(1, None, 1_000_000), None)
 
-    def wrap(inner: Call) -> Call:
-        async def call(context: ToolContext[Any], args_json: str) -> Any:
-            async with limiter.held(context):
-                return await inner(context, args_json)
 
-        return call
-
-    policy = Policy(name="exclusive()", wrap=wrap)
-
-    def change(tool: FunctionTool[..., Any]) -> FunctionTool[..., Any]:
-        return marked(tool, exclusive=True).with_(policy=policy)
-
-    return PolicyDecorator("exclusive()", change)
+class _Exclusive(_Limit):
+    def apply(self, tool: FunctionTool[..., Any]) -> Any:
+        return super().apply(marked(tool, exclusive=True))
 
 
 class _Budget:
@@ -117,13 +112,13 @@ class _Budget:
         self._used: OrderedDict[str | None, int] = OrderedDict()
         self._lock = threading.Lock()
 
-    def take(self, context: ToolContext[Any]) -> None:
+    def take(self, call: Call) -> None:
         """Count one call.
 
         Raises:
             ToolDeniedError: The run has no calls left.
         """
-        run = context.run_id
+        run = call.run_id
         with self._lock:
             used = self._used.pop(run, 0)
             self._used[run] = min(used + 1, self._calls)
@@ -132,7 +127,7 @@ class _Budget:
         if used >= self._calls:
             times = "once" if self._calls == 1 else f"{self._calls} times"
             raise ToolDeniedError(
-                f"Tool {context.tool_name!r} can be called {times}, and no call is left. "
+                f"Tool {call.tool_name!r} can be called {times}, and no call is left. "
                 "Continue without it."
             )
 
@@ -151,16 +146,16 @@ class _CallLimiter:
         self._waiting: deque[PendingFuture[None]] = deque()
         self._waiting_for_start = 0
         self._lock = threading.Lock()
-        self._holders: set[ToolContext[Any]] = set()
+        self._holders: set[Call] = set()
 
     @asynccontextmanager
-    async def held(self, context: ToolContext[Any]) -> AsyncGenerator[None]:
+    async def held(self, call: Call) -> AsyncGenerator[None]:
         """Hold a slot; a call inside a call that holds one shares it."""
-        if not self._holders.isdisjoint(context.ancestors):
+        if not self._holders.isdisjoint(call.ancestors):
             yield
             return
-        await self._enter(context.tool_name)
-        holder = next(context.ancestors)
+        await self._enter(call.tool_name)
+        holder = next(call.ancestors)
         self._holders.add(holder)
         try:
             yield

@@ -11,13 +11,15 @@ from typing import Any
 
 from agents_tools.content.outputs import ToolOutputText
 from agents_tools.errors import ToolError, UserValueError
-from agents_tools.policies._policy import PolicyDecorator, change_around, with_parentheses
+from agents_tools.policies._policy import with_parentheses
 from agents_tools.policies._scope import CallScope
+from agents_tools.tool.call import current_call
 from agents_tools.tool.naming import check_tool_name
+from agents_tools.tool.policy import Policy
 
 if typing.TYPE_CHECKING:
     from agents_tools.content.outputs import ToolOutput
-    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.call import Call
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["Offload", "offload"]
@@ -76,14 +78,13 @@ def offload(
     return Offload(check_tool_name(reader_name), max_chars, size, max_kept, expires)
 
 
-class Offload(PolicyDecorator):
+class Offload(Policy):
     """The policy that `offload` returns."""
 
     def __init__(
         self, reader_name: str, max_chars: int, preview: int, max_kept: int, expires: float
     ) -> None:
-        around = change_around(f"offload({max_chars})", lambda inner: inner, reply=self._reply)
-        super().__init__(f"offload({max_chars})", around)
+        self.name = f"offload({max_chars})"
         self._reader_name = reader_name
         self._max_chars = max_chars
         self._preview = preview
@@ -97,18 +98,19 @@ class Offload(PolicyDecorator):
             self._reader = _create_reader(self._reader_name, self._max_chars, self._store)
         return self._reader
 
-    def _reply(self, context: ToolContext[Any], output: ToolOutput) -> ToolOutput:
+    def filter_output(self, call: Call, output: ToolOutput) -> ToolOutput:
+        """Store a long output, and return its beginning."""
         if isinstance(output, str):
-            return output if len(output) <= self._max_chars else self._offload(context, output)
+            return output if len(output) <= self._max_chars else self._offload(call, output)
         texts = [block.text for block in output if isinstance(block, ToolOutputText)]
         if sum(map(len, texts)) <= self._max_chars:
             return output
         others = [block for block in output if not isinstance(block, ToolOutputText)]
-        return [ToolOutputText(self._offload(context, "\n\n".join(texts))), *others]
+        return [ToolOutputText(self._offload(call, "\n\n".join(texts))), *others]
 
-    def _offload(self, context: ToolContext[Any], text: str) -> str:
-        handle, stored = self._store.put(context, text)
-        context.note("offloaded", handle)
+    def _offload(self, call: Call, text: str) -> str:
+        handle, stored = self._store.put(call, text)
+        call.note("offloaded", handle)
         limit = "" if stored == len(text) else f", of which the first {stored:,} are stored"
         return (
             f"{text[: self._preview]}\n"
@@ -137,11 +139,11 @@ class _ResultStore:
         self._results: OrderedDict[str, _StoredResult] = OrderedDict()  # the oldest first
         self._lock = threading.Lock()
 
-    def put(self, context: ToolContext[Any], text: str) -> tuple[str, int]:
+    def put(self, call: Call, text: str) -> tuple[str, int]:
         """Store a text, and return its handle and the number of stored characters."""
         handle = f"r_{secrets.token_hex(6)}"
         text = text[: self._max_chars]
-        scope = CallScope.of(context)
+        scope = CallScope.of(call)
         with self._lock:
             self._drop_expired()
             self._results[handle] = _StoredResult(text, time.monotonic() + self._expires, scope)
@@ -150,7 +152,7 @@ class _ResultStore:
             self._drop_oldest(list(self._results), self._max_chars * self._FULL_RUNS)
         return handle, len(text)
 
-    def get(self, context: ToolContext[Any], handle: str) -> str:
+    def get(self, call: Call, handle: str) -> str:
         """Return a text.
 
         Raises:
@@ -159,7 +161,7 @@ class _ResultStore:
         with self._lock:
             self._drop_expired()
             result = self._results.get(handle)
-        if result is not None and result.scope.is_same(CallScope.of(context)):
+        if result is not None and result.scope.is_same(CallScope.of(call)):
             return result.text
         raise ToolError(
             f"No result has the handle {handle[:40]!r}; it may have expired. "
@@ -187,9 +189,8 @@ _NOTE_LENGTH = 200
 
 
 def _create_reader(name: str, max_chars: int, store: _ResultStore) -> FunctionTool[..., Any]:
-    from agents_tools.tool.context import current_context
-    from agents_tools.tool.declaration import ToolAnnotations
     from agents_tools.tool.decorators import function_tool
+    from agents_tools.tool.records import ToolAnnotations
 
     def read_result(
         handle: str, offset: int = 0, limit: int | None = None, search: str | None = None
@@ -202,8 +203,7 @@ def _create_reader(name: str, max_chars: int, store: _ResultStore) -> FunctionTo
             limit: The maximum number of characters.
             search: A text to find, ignoring case: returns its occurrences instead.
         """
-        context = typing.cast("ToolContext[Any]", current_context())
-        text = store.get(context, handle)
+        text = store.get(typing.cast("Call", current_call()), handle)
         if offset < 0 or (limit is not None and limit < 1):
             raise ToolError("Wrong range: expected offset= of 0 or more and limit= of 1 or more.")
         if search:

@@ -9,10 +9,12 @@ import typing
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from agents_tools.content.outputs import ToolOutputText, as_tool_result
 from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.events.base import Event, RichEvent
+from agents_tools.events.field_types import payload_fields
 from agents_tools.events.kinds import (
     NotifyStreamEvent,
     RawResponseStreamEvent,
@@ -20,14 +22,15 @@ from agents_tools.events.kinds import (
     ToolProgressEvent,
     ToolStreamEndEvent,
 )
-from agents_tools.policies._policy import PolicyDecorator, change_around, with_parentheses
+from agents_tools.policies._policy import with_parentheses
+from agents_tools.tool.policy import Policy
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from agents_tools.content.outputs import ToolOutput
-    from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call
+    from agents_tools.tool.call import Call
+    from agents_tools.tool.policy import Run
 
 __all__ = ["redact"]
 
@@ -38,7 +41,7 @@ WINDOW = 256
 @with_parentheses
 def redact(
     *what: str | re.Pattern[str] | Callable[[str], str], replacement: str = "[redacted]"
-) -> PolicyDecorator:
+) -> Policy:
     """Remove texts from the results of a tool and from the events of its calls.
 
     Both the value for the application and the output for the model are redacted, including error
@@ -58,34 +61,41 @@ def redact(
     Raises:
         UserError: An expression is not valid, or matches the empty string.
     """
-    rules = _RedactionRules(what, replacement)
+    return _Redaction(_RedactionRules(what, replacement))
 
-    def veil(context: ToolContext[Any]) -> _EventRedactor:
-        return _EventRedactor(rules, context.path)
 
-    def wrap(inner: Call) -> Call:
-        async def call(context: ToolContext[Any], args_json: str) -> Any:
-            try:
-                value = await inner(context, args_json)
-                return rules.of_value(value, None if context.tool is None else context.tool.to_json)
-            finally:
-                # The filter stays active, because background work can still emit events.
-                for event_filter in context.veils:
-                    if isinstance(event_filter, _EventRedactor) and event_filter.is_of(
-                        rules, context
-                    ):
-                        for event in event_filter.flush():
-                            context.emit(event)
+class _Redaction(Policy):
+    name = "redact(...)"
 
-        return call
+    def __init__(self, rules: _RedactionRules) -> None:
+        self._rules = rules
+        self._events: WeakKeyDictionary[Call, _EventRedactor] = WeakKeyDictionary()
+        self._lock = threading.Lock()
 
-    def reply(context: ToolContext[Any], output: ToolOutput) -> ToolOutput:
-        del context
+    def filter_event(self, call: Call, event: Event) -> list[Event]:
+        return self._redactor(call)(event)
+
+    async def around(self, call: Call, call_next: Run) -> Any:
+        try:
+            return self._rules.of_value(await call_next(call), call.tool.to_json)
+        finally:
+            # The filter stays active, because background work can still emit events.
+            for event in self._redactor(next(call.ancestors)).flush():
+                call.emit(event)
+
+    def filter_output(self, call: Call, output: ToolOutput) -> ToolOutput:
+        del call
         if isinstance(output, str):
-            return rules.of_text(output)
-        return [rules.of_value(block) for block in output]
+            return self._rules.of_text(output)
+        return [self._rules.of_value(block) for block in output]
 
-    return change_around("redact(...)", wrap, veil=veil, reply=reply)
+    def _redactor(self, call: Call) -> _EventRedactor:
+        """Return what redacts the events of a call, which has state for streamed text."""
+        with self._lock:
+            found = self._events.get(call)
+            if found is None:
+                found = self._events[call] = _EventRedactor(self._rules, call.path)
+        return found
 
 
 class _RedactionRules:
@@ -259,9 +269,9 @@ class _EventRedactor:
         self._texts: dict[_TextKey, _TextBuffer] = {}
         self._lock = threading.RLock()
 
-    def __call__(self, emitter: ToolContext[Any], event: Event) -> list[Event]:
+    def __call__(self, event: Event) -> list[Event]:
         """Return the redacted event, after the text that was held back and precedes it."""
-        path = emitter.path if event.origin is None else event.path
+        path = event.path
         key = _key(path, event)
         with self._lock:
             if key is None:
@@ -276,15 +286,11 @@ class _EventRedactor:
             released = text.add(_delta(event))
         return [_with_delta(event, released)] if released else []
 
-    def is_of(self, rules: _RedactionRules, context: ToolContext[Any]) -> bool:
-        """Return whether the filter was added for this call, not for one around it."""
-        return self.rules is rules and self.path == context.path
-
     def flush(self) -> list[Event]:
-        """Return all text that is held back."""
+        """Return the text of the call itself that is held back; calls inside it flush their own."""
         with self._lock:
             try:
-                return self._end_texts(self.path)
+                return self._end_texts(self.path, deep=False)
             except Exception:  # noqa: BLE001 - text that cannot be redacted is not emitted
                 _log().exception("A function of redact(...) failed on the end of a text.")
                 return []
@@ -303,12 +309,12 @@ class _EventRedactor:
 
     def _redacted(self, event: Event) -> list[Event]:
         changes: dict[str, Any] = {}
-        for field, shape in event.__class__.__event_payload__:
+        for field in payload_fields(event.__class__):
             value = getattr(event, field.name)
             redacted = self.rules.of_value(value)
             if redacted is value:
                 continue
-            if shape.accepts(redacted):
+            if field.type.accepts(redacted):
                 changes[field.name] = redacted
             elif not _is_library_event(event):
                 return []  # for example a number, which cannot be replaced with text

@@ -8,21 +8,21 @@ import typing
 from typing import Any
 
 from agents_tools.errors import UserError
-from agents_tools.policies._policy import PolicyDecorator, with_parentheses
+from agents_tools.policies._policy import with_parentheses
 from agents_tools.text.json_limits import check_bounds
-from agents_tools.tool.declaration import Policy
+from agents_tools.tool.policy import Policy
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call
+    from agents_tools.tool.call import Call
+    from agents_tools.tool.policy import Run
 
 __all__ = ["repair_json"]
 
 
 @with_parentheses
-def repair_json(*, strict: bool = True) -> PolicyDecorator:
+def repair_json(*, strict: bool = True) -> Policy:
     """Repair arguments that are not valid JSON because of their punctuation.
 
     Needs the extra `repair`. Only text that cannot be parsed is changed: wrong quotes, names
@@ -42,32 +42,30 @@ def repair_json(*, strict: bool = True) -> PolicyDecorator:
     Raises:
         UserError: The package json-repair is not installed.
     """
-    repair = _load_repair(strict=strict)
+    return _RepairJson(_load_repair(strict=strict), strict=strict)
 
-    def mend(context: ToolContext[Any], args_json: str) -> str:
-        repaired = _repaired(args_json, repair, strict=strict)
+
+class _RepairJson(Policy):
+    name = "repair_json()"
+
+    def __init__(self, repair: Callable[[str], Any], *, strict: bool) -> None:
+        self._repair = repair
+        self._strict = strict
+
+    def repair_text(self, call: Call, text: str) -> str:
+        repaired = _repaired(text, self._repair, strict=self._strict)
         if repaired is None:
-            return args_json
-        context.note(_TAG, args_json)
+            return text
+        call.note(_TAG, text)
         return repaired
 
-    def wrap(inner: Call) -> Call:
-        async def call(context: ToolContext[Any], args_json: str) -> Any:
-            notes = next(context.ancestors).notes
-            if notes is not None and _TAG in notes and context.attempt == 1:
-                context.notify(
-                    "The arguments were not valid JSON and were repaired.",
-                    level="warning",
-                    tag=_TAG,
-                )
-            return await inner(context, args_json)
-
-        return call
-
-    return PolicyDecorator(
-        "repair_json()",
-        lambda tool: tool.with_(policy=Policy(name="repair_json()", wrap=wrap, mend=mend)),
-    )
+    async def around(self, call: Call, call_next: Run) -> Any:
+        notes = next(call.ancestors).notes
+        if notes is not None and _TAG in notes and call.attempt == 1:
+            call.notify(
+                "The arguments were not valid JSON and were repaired.", level="warning", tag=_TAG
+            )
+        return await call_next(call)
 
 
 _TAG = "repaired_arguments"

@@ -15,20 +15,16 @@ from agents_tools.errors import (
     UserValueError,
 )
 from agents_tools.events.kinds import ToolAttemptEvent
-from agents_tools.policies._policy import (
-    PolicyDecorator,
-    change_around,
-    comes_from_body,
-    with_parentheses,
-)
+from agents_tools.policies._policy import with_parentheses
 from agents_tools.policies._scope import CallScopes
-from agents_tools.tool.context import enter_scope, leave_scope
+from agents_tools.tool.call import enter_scope, leave_scope
+from agents_tools.tool.policy import Policy
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call
+    from agents_tools.tool.call import Call
+    from agents_tools.tool.policy import Run
 
 __all__ = ["retry"]
 
@@ -42,7 +38,7 @@ def retry(
     max_delay: float = 30.0,
     idempotent: bool | None = None,
     budget: float | None = None,
-) -> PolicyDecorator:
+) -> Policy:
     """Repeat a call when the function of the tool raises.
 
     Only errors of the function itself are retried, never invalid arguments, a denied call or a
@@ -84,14 +80,18 @@ def retry(
     )
     budgets = None if budget is None else CallScopes(lambda: _RetryBudget(budget))
 
-    def wrap(inner: Call) -> Call:
-        async def call(context: ToolContext[Any], args_json: str) -> Any:
-            run_budget = None if budgets is None else budgets.of(context)
-            return await _call_with_retries(inner, context, args_json, rules, run_budget)
+    return _Retry(rules, budgets)
 
-        return call
 
-    return change_around(f"retry({attempts})", wrap)
+class _Retry(Policy):
+    def __init__(self, rules: _RetryRules, budgets: CallScopes[_RetryBudget] | None) -> None:
+        self.name = f"retry({rules.attempts})"
+        self._rules = rules
+        self._budgets = budgets
+
+    async def around(self, call: Call, call_next: Run) -> Any:
+        budget = None if self._budgets is None else self._budgets.of(call)
+        return await _call_with_retries(call, call_next, self._rules, budget)
 
 
 class _RetryRules(typing.NamedTuple):
@@ -103,12 +103,12 @@ class _RetryRules(typing.NamedTuple):
     max_delay: float
     idempotent: bool | None
 
-    def should_retry(self, error: Exception, context: ToolContext[Any]) -> bool:
+    def should_retry(self, error: Exception, call: Call) -> bool:
         """Return whether a call that raised this error is repeated."""
-        if not comes_from_body(error, context) or not isinstance(error, self.errors):
+        if not call.comes_from_function(error) or not isinstance(error, self.errors):
             return False
         if isinstance(error, (ToolTimeoutError, ToolLostError)):
-            return _is_idempotent(context) if self.idempotent is None else self.idempotent
+            return _is_idempotent(call) if self.idempotent is None else self.idempotent
         if isinstance(error, ToolOverloadedError):
             return True
         if isinstance(error, AgentsToolsError):
@@ -126,35 +126,33 @@ class _RetryRules(typing.NamedTuple):
 
 
 async def _call_with_retries(
-    inner: Call,
-    context: ToolContext[Any],
-    args_json: str,
+    call: Call,
+    call_next: Run,
     rules: _RetryRules,
     budget: _RetryBudget | None,
 ) -> Any:
     import asyncio
 
-    first = context
+    first = call
     if budget is not None:
         budget.count_call()
     for attempt in range(1, rules.attempts + 1):
         if attempt > 1:
-            context = first.again(attempt)
-        scope = enter_scope(context)
+            call = first.again(attempt)
+        scope = enter_scope(call)
         try:
-            return await inner(context, args_json)
+            return await call_next(call)
         except Exception as error:
-            first.validated |= context.validated
-            if attempt == rules.attempts or not rules.should_retry(error, context):
+            if attempt == rules.attempts or not rules.should_retry(error, call):
                 raise
             delay = rules.delay_after(attempt)
-            if context.deadline is not None and time.monotonic() + delay >= context.deadline:
+            if call.deadline is not None and time.monotonic() + delay >= call.deadline:
                 raise
             if budget is not None and not budget.take_retry():
                 raise
             first.note("attempts", attempt + 1)
-            if context.listening:
-                context.emit(
+            if call.listening:
+                call.emit(
                     ToolAttemptEvent(attempt=attempt, error=type(error).__name__, delay=delay)
                 )
         finally:
@@ -163,13 +161,13 @@ async def _call_with_retries(
     raise AssertionError
 
 
-def _is_idempotent(context: ToolContext[Any]) -> bool:
+def _is_idempotent(call: Call) -> bool:
     """Return whether the annotations of a local tool allow a second call.
 
     Annotations from a server are hints only and do not count.
     """
-    tool = context.tool
-    if tool is None or tool.annotations is None or tool.origin.server is not None:
+    tool = call.tool
+    if tool.annotations is None or tool.origin.server is not None:
         return False
     return tool.annotations.idempotent or tool.annotations.read_only
 

@@ -6,12 +6,12 @@ import threading
 import typing
 import weakref
 from collections import OrderedDict
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.call import Call
 
 __all__ = ["EVERYWHERE", "CallScope", "CallScopes", "hold"]
 
@@ -29,14 +29,14 @@ class CallScope(typing.NamedTuple):
     """
 
     @classmethod
-    def of(cls, context: ToolContext[Any]) -> CallScope:
+    def of(cls, call: Call) -> CallScope:
         """Return the scope of a call."""
         run: str | None = None
-        for one in context.ancestors:
+        for one in call.ancestors:
             run = one.run_id or run
         if run is not None:
             return cls(("run", run), _nothing)
-        value: object = context.context
+        value: object = call.app_context
         if value is None or type(value) in {str, int}:
             return cls(("value", value), _nothing)
         return cls(("object", id(value)), hold(value))
@@ -70,9 +70,9 @@ class CallScopes(Generic[T]):
         self._values: OrderedDict[Hashable, tuple[CallScope, T]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, context: ToolContext[Any]) -> T:
+    def of(self, call: Call) -> T:
         """Return the value for the scope of a call."""
-        scope = CallScope.of(context)
+        scope = CallScope.of(call)
         with self._lock:
             entry = self._values.pop(scope.name, None)
             if entry is None or not entry[0].is_same(scope):

@@ -14,16 +14,16 @@ from agents_tools.errors import (
     UserTypeError,
     UserValueError,
 )
-from agents_tools.policies._json_object import NotAnObject, members_of, object_of
-from agents_tools.policies._policy import PolicyDecorator, with_parentheses
+from agents_tools.policies._policy import with_parentheses
 from agents_tools.schema.problems import arguments_error, unknown_key
-from agents_tools.tool.declaration import Policy
+from agents_tools.text.json_limits import parse_object
+from agents_tools.tool.policy import Policy
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from agents_tools.tool.call import Call
     from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call
 
 __all__ = ["ArgTransform", "hide", "transform"]
 
@@ -65,12 +65,11 @@ class ArgTransform:
 
 
 @with_parentheses
-def transform(**arguments: ArgTransform) -> PolicyDecorator:
+def transform(**arguments: ArgTransform) -> Policy:
     """Change the arguments of a tool: names, descriptions, defaults and hidden values.
 
-    Policies inside this one, such as approvals and guardrails, see the argument names of the tool;
-    policies outside see the arguments of the model. Hidden values are added last, so no other
-    policy sees them.
+    Approvals and guardrails see the argument names of the tool, at any position in the stack, and
+    never hidden values.
 
     Args:
         **arguments: The changes, by the name of the argument in the tool.
@@ -86,11 +85,11 @@ def transform(**arguments: ArgTransform) -> PolicyDecorator:
     for name, change in arguments.items():
         _check(name, change)
 
-    return _create("transform", arguments)
+    return _Transform("transform", arguments)
 
 
 @with_parentheses
-def hide(**values: object) -> PolicyDecorator:
+def hide(**values: object) -> Policy:
     """Set arguments to fixed values and hide them from the model.
 
     Args:
@@ -110,27 +109,8 @@ def hide(**values: object) -> PolicyDecorator:
                 f"hide({name}=...) is not serializable as JSON, got a {type(value).__name__}. Pass "
                 "such objects with `functools.partial` before the function becomes a tool."
             ) from error
-    return _create(
-        "hide", {name: ArgTransform(hide=True, default=value) for name, value in values.items()}
-    )
-
-
-def _create(name: str, arguments: Mapping[str, ArgTransform]) -> PolicyDecorator:
-    label = f"{name}({', '.join(arguments)})"
-
-    def apply(tool: Any) -> Any:
-        # One policy per tool, because it depends on the arguments of the tool.
-        work = _Transform(name, arguments, tool)
-        return tool.with_(
-            policy=Policy(
-                name=label,
-                wrap=work.around,
-                reshape=work.reshape,
-                prepare=work.prepare if work.changes_arguments else None,
-            )
-        )
-
-    return PolicyDecorator(label, apply)
+    changes = {name: ArgTransform(hide=True, default=value) for name, value in values.items()}
+    return _Transform("hide", changes)
 
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -173,19 +153,19 @@ def _json(name: str, value: Any) -> str:
         ) from error
 
 
-class _Transform:
-    """The changes to one tool.
+class _Transform(Policy):
+    """The changes to the arguments of a tool.
 
     Args:
         policy_name: The name of the policy, for errors.
         changes: The changes, by the name of the argument in the tool.
-        tool: The tool inside.
     """
 
-    def __init__(self, policy_name: str, changes: Mapping[str, ArgTransform], tool: Any) -> None:
+    def __init__(self, policy_name: str, changes: Mapping[str, ArgTransform]) -> None:
+        self.name = f"{policy_name}({', '.join(changes)})"
         self._policy_name = policy_name
         self._changes = changes
-        self._tool = tool
+        self._inside: Any = None
         self._inner_names = {
             change.name or name: name for name, change in changes.items() if not change.hidden
         }
@@ -195,17 +175,21 @@ class _Transform:
             if (change.hidden or change.name not in {None, name}) and name not in self._inner_names
         }
         self._hidden = {name: change.fill for name, change in changes.items() if change.hidden}
-        self.changes_arguments = len(self._hidden) < len(changes)
         self._defaults = {
-            name: _json(name, change.default)
+            name: _plain(name, change.default)
             for name, change in changes.items()
             if change.default is not NOT_SET
         }
 
+    def apply(self, tool: Any) -> Any:
+        own = _Transform(self._policy_name, self._changes)  # it knows the arguments of one tool
+        changed = tool.with_(policy=own)
+        own._inside = tool
+        return changed
+
     # --- the schema for the model
 
-    def reshape(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Return the schema with the changed arguments."""
+    def schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         properties: dict[str, Any] = schema.get("properties", {})
         required: list[str] = list(schema.get("required", ()))
         for name in self._changes:
@@ -249,118 +233,99 @@ class _Transform:
 
     # --- the arguments from the model
 
-    async def prepare(self, context: ToolContext[Any], args_json: str) -> str:
-        """Return the arguments of the tool for those of the model, without hidden ones."""
-        decision = context.decision
-        if decision is not None and decision.arguments is not None:
-            return args_json  # from a person, who saw the argument names of the tool
-        try:
-            sent = members_of(args_json)
-        except NotAnObject:
-            return args_json  # the tool reports the error
-        self._refuse_unknown(context, sent)
-        members = {self._inner_names.get(key, key): raw for key, raw in sent.items()}
-        for name, raw in self._defaults.items():
-            if not self._changes[name].hidden and members.get(name, "null") == "null":
-                members[name] = raw
+    async def map_arguments(self, call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+        self._refuse_unknown(call, arguments)
+        mapped = {self._inner_names.get(key, key): value for key, value in arguments.items()}
+        for name, default in self._defaults.items():
+            if not self._changes[name].hidden and mapped.get(name) is None:
+                mapped[name] = default
         missing = [
-            ArgumentProblem(path=(name,), expected="a value (required)", got="", kind="missing")
+            ArgumentProblem(
+                path=(change.name or name,), expected="a value (required)", got="", kind="missing"
+            )
             for name, change in self._changes.items()
-            if change.required and name not in members
+            if change.required and name not in mapped
         ]
         if missing:
-            raise self._with_outer_names(arguments_error(context.tool_name, missing), context)
-        return object_of(members)
+            raise arguments_error(call.tool_name, missing)
+        call.hidden = {**call.hidden, **await self._hidden_values(call)}
+        return mapped
 
-    def _known(self) -> list[str]:
-        return list(self.reshape(self._tool.params_json_schema).get("properties", ()))
+    def _outer_names(self) -> list[str]:
+        return list(self.schema(self._inside.params_json_schema).get("properties", ()))
 
-    def _refuse_unknown(self, context: ToolContext[Any], names: Iterable[str]) -> None:
-        problems = [unknown_key(name, self._known()) for name in names if name in self._removed]
-        if problems:
-            raise arguments_error(context.tool_name, problems)
+    def _refuse_unknown(self, call: Call, names: Iterable[str]) -> None:
+        unknown = [name for name in names if name in self._removed]
+        if unknown:
+            known = self._outer_names()
+            raise arguments_error(call.tool_name, [unknown_key(name, known) for name in unknown])
 
-    def around(self, inner: Call) -> Call:
-        async def call(context: ToolContext[Any], args_json: str) -> Any:
-            args_json = await self._add_hidden(context, args_json)
-            try:
-                return await inner(context, args_json)
-            except ModelBehaviorError as error:
-                if context.validated or not any(problem.path for problem in error.problems):
-                    raise
-                fault = self._configuration_error(error, args_json)
-                if fault is not None:
-                    raise self._log_for_developer(fault) from fault
-                raise self._with_outer_names(error, context) from error
+    async def _hidden_values(self, call: Call) -> dict[str, Any]:
+        """Return the values of hidden arguments; without a value, the default of the tool applies.
 
-        return call
-
-    async def _add_hidden(self, context: ToolContext[Any], args_json: str) -> str:
-        """Return the arguments with the values of hidden ones."""
-        if not self._hidden:
-            return args_json
-        try:
-            members = members_of(args_json)
-        except NotAnObject:
-            return args_json
-        if not self._hidden.keys().isdisjoint(members):
-            self._refuse_unknown(context, [name for name in members if name in self._hidden])
+        Raises:
+            ToolError: A function for a value returned one that has no JSON form.
+        """
+        values: dict[str, Any] = {}
         for name, fill in self._hidden.items():
             if fill is not None:
-                value = fill(context)
+                value = fill(call.context)
                 value = await value if hasattr(value, "__await__") else value
                 try:
-                    members[name] = _json(name, value)
+                    values[name] = _plain(name, value)
                 except UserValueError as error:
-                    raise self._log_for_developer(error) from error
+                    raise self._log_for_developer(call, error) from error
             elif name in self._defaults:
-                members[name] = self._defaults[name]
-            else:
-                members.pop(name, None)  # the default of the tool applies
-        return object_of(members)
+                values[name] = self._defaults[name]
+        return values
 
-    def _with_outer_names(self, error: ModelBehaviorError, context: ToolContext[Any]) -> Exception:
+    def map_error(self, call: Call, error: ModelBehaviorError) -> Exception:
+        if not any(problem.path for problem in error.problems):
+            return error
+        fault = self._configuration_error(call, error)
+        if fault is not None:
+            unusable = self._log_for_developer(call, fault)
+            unusable.__cause__ = fault
+            return unusable
+        return self._with_outer_names(error, call)
+
+    def _with_outer_names(self, error: ModelBehaviorError, call: Call) -> Exception:
         """Return an error that uses the argument names of the model."""
         names = {inside: outside for outside, inside in self._inner_names.items()}
         problems: list[ArgumentProblem] = []
         for problem in error.problems:
             first = problem.path[0] if problem.path else None
             if isinstance(first, str) and problem.kind == "unknown_key" and len(problem.path) == 1:
-                problems.append(unknown_key(first, self._known()))
+                problems.append(unknown_key(first, self._outer_names()))
             elif isinstance(first, str) and first in names:
                 problems.append(replace(problem, path=(names[first], *problem.path[1:])))
             else:
                 problems.append(problem)
-        return arguments_error(context.tool_name, problems)
+        return arguments_error(call.tool_name, problems)
 
-    def _configuration_error(
-        self, error: ModelBehaviorError, args_json: str
-    ) -> UserValueError | None:
+    def _configuration_error(self, call: Call, error: ModelBehaviorError) -> UserValueError | None:
         """Return an error for the developer if the tool does not accept a value of the policy."""
-        try:
-            members = members_of(args_json)
-        except NotAnObject:
-            return None  # the policy has not added any value
+        sent = parse_object(call.sent) or {}
         for problem in error.problems:
             name = problem.path[0] if problem.path else None
             change = self._changes.get(name) if isinstance(name, str) else None
             if change is None:
                 continue
-            default = self._defaults.get(str(name))
-            if change.hidden or (default is not None and members.get(str(name)) == default):
+            is_default = name in self._defaults and sent.get(change.name or str(name)) is None
+            if change.hidden or is_default:
                 return UserValueError(
-                    f"{self._policy_name}({name}=...) has a value that tool {self._tool.name!r} "
+                    f"{self._policy_name}({name}=...) has a value that tool {call.tool_name!r} "
                     f"does not accept: expected {problem.expected}."
                 )
         return None
 
-    def _log_for_developer(self, error: UserValueError) -> ToolError:
+    def _log_for_developer(self, call: Call, error: UserValueError) -> ToolError:
         """Log an error, and return one for the model, which cannot correct it."""
         import logging
 
         logging.getLogger("agents_tools").error("%s", error)
         return ToolError(
-            f"Tool {self._tool.name!r} is not configured correctly and cannot be called. "
+            f"Tool {call.tool_name!r} is not configured correctly and cannot be called. "
             "The arguments are not the cause."
         )
 

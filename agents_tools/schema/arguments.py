@@ -20,7 +20,13 @@ from agents_tools.schema.signature import LEFT_OUT
 from agents_tools.schema.types import object_schema_of, root_leaf_of
 from agents_tools.schema.validators import RESERVED_KEY, JsonSchemaValidator, PydanticValidator
 from agents_tools.text.escape import describe_value
-from agents_tools.text.json_limits import JsonFault, check_bounds, check_keys, harmless
+from agents_tools.text.json_limits import (
+    JsonFault,
+    check_bounds,
+    check_keys,
+    harmless,
+    parse_object,
+)
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,7 +34,7 @@ if typing.TYPE_CHECKING:
     from agents_tools.schema.types import TypeSchema
     from agents_tools.schema.validators import Fault, Validator
 
-__all__ = ["ArgumentReader", "Field"]
+__all__ = ["ArgumentReader", "Arguments", "Field"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +65,63 @@ class Field:
         return self.default is EMPTY and self.default_factory is None
 
 
+_UNREAD: Any = object()
+
+
+class Arguments:
+    """The arguments of one call: as the JSON text that was accepted, and as Python values.
+
+    Args:
+        text: The accepted text: values that had to be converted are converted in it.
+        reader: The reader that accepted the text; `None` if the tool reads its arguments itself.
+        values: The Python values that the reader made of it.
+        created: The keys of the arguments whose defaults a function created for this call.
+
+    Attributes:
+        text: The accepted text.
+        created: The keys of the arguments whose defaults a function created for this call.
+    """
+
+    __slots__ = ("_data", "_reader", "_values", "created", "text")
+
+    def __init__(
+        self,
+        text: str,
+        reader: ArgumentReader | None = None,
+        values: Any = None,
+        created: tuple[str, ...] = (),
+    ) -> None:
+        self.text = text
+        self.created = created
+        self._reader = reader
+        self._values = values
+        self._data: dict[str, Any] | None = None
+
+    def values(self) -> Any:
+        """Return Python values that no other attempt of the call has."""
+        values, self._values = self._values, _UNREAD
+        if values is _UNREAD and self._reader is not None:
+            return self._reader.read(self.text)
+        return values
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The canonical arguments: JSON values, with the defaults that the schema publishes.
+
+        Empty if the tool reads its arguments itself and the text is not a JSON object. Do not
+        modify them.
+        """
+        data = self._data
+        if data is None:
+            data = self._data = self._read_data()
+        return data
+
+    def _read_data(self) -> dict[str, Any]:
+        if self._reader is not None:
+            return self._reader.canonical_data(self.text)
+        return dict(parse_object(self.text) or {})
+
+
 class ArgumentReader:
     """Reads the arguments of one tool.
 
@@ -71,6 +134,7 @@ class ArgumentReader:
         json_schema: Returns the JSON Schema of the arguments.
         defaults: Functions that create the defaults of missing arguments, by parameter name.
         other_keys: The published key for each other key that is accepted.
+        factories: The published keys of the parameters whose default a function creates, by name.
     """
 
     def __init__(
@@ -81,12 +145,14 @@ class ArgumentReader:
         *,
         defaults: Mapping[str, Callable[[], Any]] | None = None,
         other_keys: Mapping[str, str] | None = None,
+        factories: Mapping[str, str] | None = None,
     ) -> None:
         self.tool = tool
         self._validator = validator
         self._lookup = SchemaLookup(json_schema)
         self._other_keys = other_keys or {}
-        self.read = self._build_read(dict(defaults or {}))
+        self._factories = factories or {}
+        self.parse = self._build_parse(dict(defaults or {}))
 
     @classmethod
     def of_fields(
@@ -137,6 +203,7 @@ class ArgumentReader:
             json_schema,
             defaults=defaults,
             other_keys={other: field.key for field in fields for other in field.other_keys},
+            factories={field.name: field.key for field in fields if field.default_factory},
         )
 
     @classmethod
@@ -177,12 +244,21 @@ class ArgumentReader:
         """The JSON Schema of the arguments, not copied; do not modify it."""
         return self._lookup.root
 
-    def _build_read(self, defaults: dict[str, Callable[[], Any]]) -> Callable[[str], Any]:
+    def read(self, text: str) -> Any:
+        """Return arguments as Python values.
+
+        Raises:
+            ModelBehaviorError: The text is not JSON, or does not match the schema.
+        """
+        return self.parse(text).values()
+
+    def _build_parse(self, defaults: dict[str, Callable[[], Any]]) -> Callable[[str], Arguments]:
         validate, accept = self._validator.validate_json, self._accept
         fills = list(defaults.items())
+        store = self._store_created if self._factories else None
 
-        def read(text: str) -> Any:
-            """Return the arguments as Python values.
+        def parse(text: str) -> Arguments:
+            """Validate arguments.
 
             Raises:
                 ModelBehaviorError: The text is not JSON, or does not match the schema.
@@ -195,36 +271,50 @@ class ArgumentReader:
                 if text.count(":") > keys:
                     check_keys(text, keys)
             except Exception as error:  # noqa: BLE001 - distinguished in `_accept`
-                value, _ = accept(text, error)
-            for name, create in fills:
-                if name not in value:
-                    value[name] = create()
-            return value
+                value, text = accept(text, error)
+            missing = [(name, create) for name, create in fills if name not in value]
+            for name, create in missing:
+                value[name] = create()
+            if missing and store is not None:
+                return store(text, value, [name for name, _ in missing])
+            return Arguments(text, self, value)
 
-        return read
+        return parse
 
-    def canonical(self, text: str) -> str:
-        """Return arguments as the JSON text that the schema describes.
+    def _store_created(self, text: str, value: dict[str, Any], names: list[str]) -> Arguments:
+        """Return arguments with the defaults that were created for this call and have a JSON form.
 
-        Values are converted as for `read`, and published keys replace the other ones.
+        Every attempt of the call then gets equal values, and approvals see them.
+        """
+        from pydantic_core import PydanticSerializationError, from_json, to_json
 
-        Raises:
-            ModelBehaviorError: The text is not JSON, or does not match the schema.
+        created: list[str] = []
+        for name in names:
+            key = self._factories.get(name)
+            if key is None:
+                continue
+            try:
+                text = to_json({**from_json(text), key: value[name]}).decode()
+                created.append(key)
+            except (PydanticSerializationError, TypeError, ValueError):
+                pass  # every attempt creates one of its own
+        return Arguments(text, self, value, tuple(created))
+
+    def canonical_data(self, text: str) -> dict[str, Any]:
+        """Return accepted arguments as JSON values, with the defaults that the schema publishes.
+
+        Args:
+            text: The text of accepted arguments.
         """
         from pydantic_core import from_json
 
-        try:
-            check_bounds(text)
-            self._validator.validate_json(text)
-            check_keys(text)
-        except Exception as error:  # noqa: BLE001 - distinguished in `_accept`
-            return _to_json(self._accept(text, error)[1])
-        if self._other_keys and not self._other_keys.keys().isdisjoint(data := from_json(text)):
-            return _to_json(self._renamed(data))
-        return text
+        data: Any = from_json(text)
+        if self._other_keys and not self._other_keys.keys().isdisjoint(data):
+            data = self._renamed(data)
+        return add_defaults(data, self._lookup)
 
-    def _accept(self, text: Any, error: Exception | None) -> tuple[Any, dict[str, Any]]:
-        """Return the Python values and the JSON values of arguments, converted where needed.
+    def _accept(self, text: Any, error: Exception | None) -> tuple[Any, str]:
+        """Return the Python values and the JSON text of arguments, converted where needed.
 
         Args:
             text: The arguments.
@@ -244,7 +334,7 @@ class ArgumentReader:
         faults: list[Fault] = []
         for _ in range(_MAX_ROUNDS):
             try:
-                return self._validator.validate_json(text), data
+                return self._validator.validate_json(text), text
             except invalid as failure:
                 faults = list(self._validator.faults(failure, data))
             if not coerce(data, [one.path for one in faults], self._lookup, self._validator):
@@ -327,6 +417,27 @@ def _copies(default: Any) -> Callable[[], Any]:
 
 def _is_mutable(default: Any) -> bool:
     return isinstance(default, (list, dict, set, bytearray))
+
+
+def add_defaults(data: dict[str, Any], lookup: SchemaLookup) -> dict[str, Any]:
+    """Return a copy of an object with the defaults of properties that it lacks, at any depth."""
+    return _with_defaults(data, (), lookup)
+
+
+def _with_defaults(value: Any, path: tuple[str | int, ...], lookup: SchemaLookup) -> Any:
+    if isinstance(value, list):
+        items = typing.cast("list[Any]", value)
+        return [_with_defaults(item, (*path, index), lookup) for index, item in enumerate(items)]
+    if not isinstance(value, dict):
+        return value
+    held = typing.cast("dict[str, Any]", value)
+    result = {key: _with_defaults(item, (*path, key), lookup) for key, item in held.items()}
+    schemas = lookup.at(path)
+    if len(schemas) == 1:  # of several alternatives, it is not known which one applies
+        for key, schema in schemas[0].get("properties", {}).items():
+            if key not in result and isinstance(schema, dict) and "default" in schema:
+                result[key] = _with_defaults(schema["default"], (*path, key), lookup)
+    return result
 
 
 def _other_keys(annotation: Any, json_schema: dict[str, Any]) -> dict[str, str]:

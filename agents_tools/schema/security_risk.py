@@ -6,7 +6,6 @@ import json
 from typing import Any, Literal, cast, get_args
 
 from agents_tools.errors import ModelBehaviorError, UserValueError
-from agents_tools.text.json_limits import check_bounds, check_keys
 
 __all__ = ["RISK", "SecurityRisk", "take_risk", "with_risk"]
 
@@ -43,37 +42,21 @@ def with_risk(schema: dict[str, Any], tool: str) -> dict[str, Any]:
     return {**schema, "properties": {RISK: dict(_PROPERTY), **properties}, "required": required}
 
 
-def take_risk(args_json: str, tool: str) -> tuple[str, SecurityRisk]:
-    """Separate the risk from the other arguments.
+def take_risk(arguments: dict[str, Any], tool: str) -> SecurityRisk:
+    """Remove the risk from arguments and return it; `UNKNOWN` if the model did not rate it.
 
     Args:
-        args_json: The arguments as JSON text.
+        arguments: The arguments as JSON values.
         tool: The name of the tool, for the error.
-
-    Returns:
-        The other arguments as JSON text, and the risk; `UNKNOWN` if the model did not rate it.
 
     Raises:
         ModelBehaviorError: The risk has an unknown value.
     """
-    try:
-        check_bounds(args_json)
-        check_keys(args_json)
-        data: Any = json.loads(args_json)
-    except ValueError:
-        return args_json, "UNKNOWN"  # the validator reports the error
-    if isinstance(data, str) and data.lstrip().startswith("{"):
-        return take_risk(data, tool)  # an object in a string, as some models send it
-    if not isinstance(data, dict) or RISK not in data:
-        return args_json, "UNKNOWN"
-    arguments = cast("dict[str, Any]", data)
-    risk = arguments.pop(RISK)
-    level = risk.upper() if isinstance(risk, str) else risk
-    if level is None:
-        level = "UNKNOWN"
+    risk: Any = arguments.pop(RISK, None)
+    level = "UNKNOWN" if risk is None else risk.upper() if isinstance(risk, str) else risk
     if level not in _LEVELS:
         raise ModelBehaviorError(
             f"Invalid arguments for tool {tool!r}:\n- {RISK}: expected one of "
             f"{', '.join(_LEVELS)}, got {json.dumps(risk)[:80]}"
         )
-    return json.dumps(arguments, ensure_ascii=False), cast("SecurityRisk", level)
+    return cast("SecurityRisk", level)

@@ -18,7 +18,7 @@ from agents_tools.server.approvals import Verdict, waiting_call
 from agents_tools.server.asgi import HttpError, shown
 from agents_tools.server.run_records import is_record, state_record
 from agents_tools.text.secrets import MASK
-from agents_tools.tool.context import enter_scope
+from agents_tools.tool.call import enter_scope
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence

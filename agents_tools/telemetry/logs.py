@@ -17,7 +17,7 @@ from agents_tools.events.kinds import (
 from agents_tools.events.listener import add_global_listener
 from agents_tools.text.escape import safe_text, shorten
 from agents_tools.text.secrets import mask
-from agents_tools.tool.context import current_context
+from agents_tools.tool.call import current_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,16 +89,16 @@ class _EventLogger:
     def _ended(self, event: ToolStreamEndEvent) -> None:
         fields = self._call(event)
         fields |= {"tool_status": event.status, "tool_duration": event.duration}
-        context = current_context()
+        record = current_call()
         text = f"Tool {event.tool_name!r} {event.status} after {event.duration:.3f} s"
-        if context is not None and context.path == event.path:
-            fields["run_id"] = context.run_id
-            outcome = context.outcome
+        if record is not None and record.path == event.path:
+            fields["run_id"] = record.run_id
+            outcome = record.outcome
             if outcome is not None and outcome.error is not None:
                 fields["tool_error"] = type(outcome.error).__name__
                 text += f": {fields['tool_error']}"
             if self._arguments:
-                fields["tool_arguments"] = shorten(mask(context.arguments_json), _MAX_CHARS)
+                fields["tool_arguments"] = shorten(mask(record.sent), _MAX_CHARS)
         self._log(self._level_of(event.status), text, fields)
 
     def _finished(self, event: RunFinishedEvent) -> None:

@@ -26,7 +26,7 @@ from agents_tools.events.trace_hooks import TraceHooks, set_tracing
 from agents_tools.telemetry._spans import OpenSpan, SpanTree
 from agents_tools.text.escape import shorten, type_name
 from agents_tools.text.secrets import mask
-from agents_tools.tool.context import current_context
+from agents_tools.tool.call import current_call
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from agents_tools.content.usage import Usage
     from agents_tools.events.base import Event
     from agents_tools.telemetry._spans import Kind
-    from agents_tools.tool.context import RunScope
+    from agents_tools.tool.call import RunScope
     from agents_tools.tool.run_context import RunContextWrapper
 
 __all__ = ["Instrumentation", "instrument"]
@@ -182,15 +182,15 @@ class Instrumentation(TraceHooks):
 
     def _start_call_span(self, event: ToolStreamStartEvent) -> None:
         name = event.tool_name or ""
-        context = current_context()
-        own = context is not None and context.path == event.path
+        record = current_call()
+        own = record is not None and record.path == event.path
         attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
         more: dict[str, Any] = {
             "gen_ai.tool.call.id": event.tool_call_id or "",
             "gen_ai.tool.type": "function",
         }
-        if context is not None and own and context.run_id is not None:
-            more["agents_tools.run.id"] = context.run_id
+        if record is not None and own and record.run_id is not None:
+            more["agents_tools.run.id"] = record.run_id
         if self._content:
             more["gen_ai.tool.call.arguments"] = _shown(event.input_args)
         self._start_span("call", event.path, f"execute_tool {name}", attributes, more, here=own)
@@ -199,8 +199,8 @@ class Instrumentation(TraceHooks):
         node = self._spans.find("call", event.path)
         if node is None:
             return
-        context = current_context()
-        outcome = None if context is None or context.path != event.path else context.outcome
+        record = current_call()
+        outcome = None if record is None or record.path != event.path else record.outcome
         node.span.set_attribute("agents_tools.call.status", event.status)
         error: Exception | None = None if outcome is None else outcome.error
         kind = type_name(type(error)) if event.status == "tool_error" and error else event.status
@@ -211,8 +211,8 @@ class Instrumentation(TraceHooks):
 
     def _start_run_span(self, event: RunStartedEvent) -> None:
         name = event.agent or ""
-        context = current_context()
-        here = event.path == (() if context is None else context.path)
+        record = current_call()
+        here = event.path == (() if record is None else record.path)
         attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name}
         more = {"agents_tools.run.id": event.run_id or ""}
         self._start_span("run", event.path, f"invoke_agent {name}", attributes, more, here=here)
@@ -241,7 +241,7 @@ class Instrumentation(TraceHooks):
             node.first = perf_counter()
             node.span.set_attribute(_FIRST_CHUNK, node.first - node.started)
 
-    def start_model_span(self, scope: RunScope[Any], agent: Any) -> None:
+    def start_model_span(self, scope: RunScope, agent: Any) -> None:
         """Start the span of a model request."""
         model, provider = _model_of(scope, agent)
         attributes = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": provider}
@@ -265,7 +265,7 @@ class Instrumentation(TraceHooks):
             "model", scope.path, name, attributes, more, here=True, span_kind=SpanKind.CLIENT
         )
 
-    def end_model_span(self, scope: RunScope[Any], response: ModelResponse) -> None:
+    def end_model_span(self, scope: RunScope, response: ModelResponse) -> None:
         """End the span of a model request."""
         node = self._spans.find("model", scope.path)
         if node is None:
@@ -344,14 +344,18 @@ class _TelemetryHooks(RunHooks[Any]):
     ) -> None:
         """Start a span."""
         del system_prompt, input_items
-        self._instrumentation.start_model_span(cast("RunScope[Any]", context), agent)
+        self._instrumentation.start_model_span(
+            cast("RunScope", cast("Any", context).call_record), agent
+        )
 
     async def on_llm_end(
         self, context: RunContextWrapper[Any], agent: Any, response: ModelResponse
     ) -> None:
         """End the span."""
         del agent
-        self._instrumentation.end_model_span(cast("RunScope[Any]", context), response)
+        self._instrumentation.end_model_span(
+            cast("RunScope", cast("Any", context).call_record), response
+        )
 
 
 class _EnteredSpan:
@@ -383,7 +387,7 @@ _SETTINGS = {
 _FIRST_CHUNK = "gen_ai.response.time_to_first_chunk"
 
 
-def _model_of(scope: RunScope[Any], agent: Any) -> tuple[str, str]:
+def _model_of(scope: RunScope, agent: Any) -> tuple[str, str]:
     """Return the names of the model of a run and of its provider."""
     chosen: Any = scope.run.config.model or agent.model
     if isinstance(chosen, str):

@@ -22,6 +22,7 @@ from agents_tools.content.outputs import ToolOutputImage, ToolResult
 from agents_tools.errors import ToolError
 from agents_tools.execution import BackendHealth, CallEnvelope, CallEvent, pin_of, run_on
 from agents_tools.execution.proxy import value_of
+from agents_tools.tool.call import Call
 from agents_tools.tool.context import ToolContext
 from agents_tools.tool.decorators import function_tool
 from agents_tools.tool.reporting import notify
@@ -490,7 +491,7 @@ async def _all(backend: ToolBackend, envelope: CallEnvelope) -> list[CallEvent]:
 
 
 def _value(events: list[CallEvent]) -> Any:
-    return value_of(events[-1].payload, ToolContext())
+    return value_of(events[-1].payload, Call())
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ if typing.TYPE_CHECKING:
     from agents_tools.content.outputs import ToolOutput
     from agents_tools.events.base import Event
     from agents_tools.events.kinds import CallStatus
-    from agents_tools.tool.declaration import CallOutcome
+    from agents_tools.tool.records import CallOutcome
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["ToolCall", "call_tool", "call_tool_sync"]

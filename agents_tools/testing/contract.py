@@ -18,7 +18,7 @@ from agents_tools.wire.project import PROVIDERS
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
-    from agents_tools.tool.declaration import CallOutcome
+    from agents_tools.tool.records import CallOutcome
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["ToolContractError", "assert_tool_contract"]

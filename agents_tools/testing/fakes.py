@@ -5,18 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from pydantic_core import from_json
-
 from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.text.json_limits import parse_object
 from agents_tools.tool.flatten import function_tools
+from agents_tools.tool.source import OutputDescription, ToolDescription, ToolSource
 from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
     from agents_tools.events.base import Event
-    from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call, CallOutcome, Declaration, ToolOrigin
+    from agents_tools.schema.arguments import Arguments
+    from agents_tools.tool.call import Call
+    from agents_tools.tool.records import CallOutcome, ToolOrigin
+
+    Answer = Callable[[Call, dict[str, Any]], Awaitable[Any]]
 
 __all__ = ["ArgumentsCheck", "FakeCall", "FakeTool", "fake_tool", "listed"]
 
@@ -45,11 +48,11 @@ class FakeTool(FunctionTool[..., Any]):
         calls: The calls in order.
     """
 
-    def __init__(self, tool: FunctionTool[..., Any], answer: Call) -> None:
+    def __init__(self, tool: FunctionTool[..., Any], answer: Answer) -> None:
         self.__dict__.update(tool.build().__dict__)
         self.calls: list[FakeCall] = []
-        self._invoker = None
-        self._declaration = _FakeDeclaration(self._declaration, answer, self.calls)
+        self._call = self._runner = self._stack = None
+        self._source = _FakeSource(self._source, answer, self.calls)
 
 
 class ArgumentsCheck(FakeTool):
@@ -61,7 +64,8 @@ class ArgumentsCheck(FakeTool):
 
     def __init__(self, tool: FunctionTool[..., Any]) -> None:
         super().__init__(tool, _nothing)
-        self._policies = tuple(one for one in self._policies if one.reshape is not None)
+        self._policies = self.stack.maps[::-1]
+        self._stack = None
 
     def accepts(self, args_json: str) -> bool:
         """Return whether the tool accepts arguments."""
@@ -75,8 +79,8 @@ class ArgumentsCheck(FakeTool):
         return run_sync(self.call, None, args_json)
 
 
-async def _nothing(context: ToolContext[Any], args_json: str) -> Any:
-    del context, args_json
+async def _nothing(call: Call, arguments: dict[str, Any]) -> Any:
+    del call, arguments
 
 
 def fake_tool(
@@ -110,11 +114,11 @@ def fake_tool(
     if (answer is _NOTHING) == (first is _NOTHING):
         raise UserValueError(f"fake_tool({tool.name!r}, ...): expected an answer or answers=[...].")
 
-    async def body(context: ToolContext[Any], args_json: str) -> Any:
+    async def body(call: Call, arguments: dict[str, Any]) -> Any:
         for event in says:
-            context.emit(event)
+            call.emit(event)
         given = answer if first is _NOTHING else _next(tool.name, queue)
-        return await _settled(given, args_json)
+        return await _settled(given, arguments)
 
     queue = _chain(first, script)
     return FakeTool(tool, body)
@@ -133,9 +137,9 @@ def _next(tool: str, queue: Iterator[Any]) -> Any:
     )
 
 
-async def _settled(given: Any, args_json: str) -> Any:
+async def _settled(given: Any, arguments: dict[str, Any]) -> Any:
     while callable(given) and not isinstance(given, type):
-        given = given(from_json(args_json))
+        given = given(arguments)
         if hasattr(given, "__await__"):
             given = await given
     kind: Any = given if isinstance(given, type) else type(given)
@@ -160,55 +164,29 @@ def listed(tools: Any) -> list[FunctionTool[..., Any]]:
     return found
 
 
-class _FakeDeclaration:
-    """The declaration of a tool, with another body."""
+class _FakeSource(ToolSource):
+    """The source of a tool, with another body."""
 
-    direct = None
-
-    def __init__(self, declaration: Declaration, answer: Call, calls: list[FakeCall]) -> None:
-        self._declaration = declaration
+    def __init__(self, source: ToolSource, answer: Answer, calls: list[FakeCall]) -> None:
+        self.name = source.name
+        self._real = source
         self._answer = answer
         self._calls = calls
-        self.name = declaration.name
-        self.description = declaration.description
-        self.json_schema = declaration.json_schema
-        self.output_json_schema = declaration.output_json_schema
 
     @property
     def origin(self) -> ToolOrigin:
-        return self._declaration.origin
+        return self._real.origin
 
-    async def body(self, context: ToolContext[Any], args_json: str) -> Any:
-        self.check(args_json)
-        context.validated = True
-        arguments = _object(args_json)
-        self._calls.append(FakeCall(arguments, context.tool_call_id, context.context))
-        return await self._answer(context, _text(arguments))
+    def describe(self) -> ToolDescription:
+        return self._real.describe()
 
-    def check(self, args_json: str) -> None:
-        self._declaration.check(args_json)
+    def describe_output(self) -> OutputDescription:
+        return OutputDescription(self._real.describe_output().json_schema)
 
-    def serializer(self) -> Any:
-        return None
+    def parse(self, args_json: str) -> Arguments:
+        return self._real.parse(args_json)
 
-    def method_of(self) -> None:
-        """Change nothing: there is no function that could be a method."""
-
-    def bind(self, instance: object) -> _FakeDeclaration:
-        del instance
-        return self
-
-
-def _object(args_json: str) -> dict[str, Any]:
-    """Parse validated arguments: an object, an object in a string, or an empty text."""
-    text = args_json.strip()
-    value: Any = from_json(text) if text else None
-    if isinstance(value, str):
-        value = from_json(value)
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def _text(arguments: Mapping[str, Any]) -> str:
-    from pydantic_core import to_json
-
-    return to_json(arguments).decode()
+    async def run(self, call: Call) -> Any:
+        arguments = dict(parse_object(call.text) or {})
+        self._calls.append(FakeCall(arguments, call.tool_call_id, call.app_context))
+        return await self._answer(call, arguments)

@@ -13,10 +13,10 @@ from pydantic_core import from_json
 
 from agents_tools.content.outputs import block_from_dict, to_output
 from agents_tools.errors import AgentsToolsError, ToolError, UserError, UserValueError
-from agents_tools.events.codec import event_from_dict
+from agents_tools.events.registry import event_from_dict
 from agents_tools.testing.fakes import FakeTool, listed
 from agents_tools.text.secrets import mask
-from agents_tools.tool.declaration import Policy
+from agents_tools.tool.policy import Policy
 
 if TYPE_CHECKING:
     import os
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from agents_tools.content.outputs import ToolOutput
     from agents_tools.events.base import Event
-    from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call
+    from agents_tools.tool.call import Call
+    from agents_tools.tool.policy import Run
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["RecordedCall", "ToolRecorder"]
@@ -81,33 +81,9 @@ class ToolRecorder:
         Args:
             tools: A tool, or several.
         """
-        return [tool.with_(policy=self._policy(tool)) for tool in listed(tools)]
+        return [tool.with_(policy=_Recording(self, tool.name)) for tool in listed(tools)]
 
-    def _policy(self, tool: FunctionTool[..., Any]) -> Policy:
-        def wrap(inner: Call) -> Call:
-            async def call(context: ToolContext[Any], args_json: str) -> Any:
-                events: list[Event] = []
-                own = context.path
-
-                def record_event(event: Event) -> None:
-                    if event.path == own:  # nested calls emit theirs again when replayed
-                        events.append(event)
-
-                context.sinks = (*context.sinks, record_event)
-                try:
-                    value = await inner(context, args_json)
-                except Exception as raised:  # a cancelled call has no result to replay
-                    error = (type(raised).__name__, mask(str(raised)))
-                    self._add(tool.name, args_json, None, error, events)
-                    raise
-                self._add(tool.name, args_json, _output_json(value), None, events)
-                return value
-
-            return call
-
-        return Policy(name="recorded", wrap=wrap)
-
-    def _add(
+    def add(
         self,
         tool: str,
         args_json: str,
@@ -115,6 +91,15 @@ class ToolRecorder:
         error: tuple[str, str] | None,
         events: Iterable[Event],
     ) -> None:
+        """Add the recording of a call.
+
+        Args:
+            tool: The name of the tool.
+            args_json: The arguments as JSON text.
+            output: The output for the model, as JSON.
+            error: The type and the message of the exception.
+            events: The events of the call.
+        """
         self.calls.append(
             RecordedCall(
                 tool=tool,
@@ -195,20 +180,46 @@ class ToolRecorder:
             if call.tool == tool.name:
                 known[_key(call.arguments)].append(call)
 
-        async def body(context: ToolContext[Any], args_json: str) -> Any:
-            key = _key(_json_of(mask(args_json)))
+        async def body(record: Call, arguments: dict[str, Any]) -> Any:
+            key = _key(_json_of(mask(json.dumps(arguments))))
             calls = known.get(key)
             if not calls:
                 raise UserValueError(_never_made(tool.name, key, list(known)))
             call = calls.pop(0) if len(calls) > 1 else calls[0]
             for event in call.events:
-                context.emit(event_from_dict(event))
+                record.emit(event_from_dict(event))
             if call.error is not None:
                 kind, message = call.error
                 raise _recorded_error(kind, message)
             return _output_of(call.output)
 
         return FakeTool(tool, body)
+
+
+class _Recording(Policy):
+    name = "recorded"
+
+    def __init__(self, recorder: ToolRecorder, tool: str) -> None:
+        self._recorder = recorder
+        self._tool = tool
+
+    async def around(self, call: Call, call_next: Run) -> Any:
+        events: list[Event] = []
+        own = call.path
+
+        def record_event(event: Event) -> None:
+            if event.path == own:  # nested calls emit theirs again when replayed
+                events.append(event)
+
+        call.sinks = (*call.sinks, record_event)
+        try:
+            value = await call_next(call)
+        except Exception as raised:  # a cancelled call has no result to replay
+            error = (type(raised).__name__, mask(str(raised)))
+            self._recorder.add(self._tool, call.text, None, error, events)
+            raise
+        self._recorder.add(self._tool, call.text, _output_json(value), None, events)
+        return value
 
 
 def _recorded(call: dict[str, Any]) -> RecordedCall:

@@ -13,6 +13,7 @@ __all__ = [
     "check_keys",
     "configure_json_limits",
     "harmless",
+    "parse_object",
 ]
 
 
@@ -206,3 +207,31 @@ def _raise_duplicate(keys: list[str]) -> NoReturn:
             raise JsonFault("duplicate_key", f'the key "{key[:60]}" occurs twice in one object')
         seen.add(key)
     raise AssertionError
+
+
+def parse_object(text: object) -> dict[str, Any] | None:
+    """Return a JSON object as JSON values; `None` if the text is not one that tools accept.
+
+    Empty text and `null` are read as an empty object, and a string that contains an object is read
+    as that object.
+
+    Args:
+        text: The text.
+    """
+    from pydantic_core import from_json
+
+    if not isinstance(text, str):
+        return None
+    if not text.strip():
+        return {}
+    try:
+        check_bounds(text)
+        value: Any = from_json(text)
+        check_keys(text)
+    except (TypeError, ValueError):  # half of a surrogate pair raises TypeError
+        return None
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        return parse_object(value)
+    if value is None:
+        return {}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None

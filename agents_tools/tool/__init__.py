@@ -11,12 +11,6 @@ if TYPE_CHECKING:
         ToolContext as ToolContext,
         current_context as current_context,
     )
-    from agents_tools.tool.declaration import (
-        CallOutcome as CallOutcome,
-        Decision as Decision,
-        ToolAnnotations as ToolAnnotations,
-        ToolOrigin as ToolOrigin,
-    )
     from agents_tools.tool.decorators import (
         function_tool as function_tool,
         streaming_tool as streaming_tool,
@@ -31,6 +25,12 @@ if TYPE_CHECKING:
         ToolOptions as ToolOptions,
     )
     from agents_tools.tool.question import Question as Question
+    from agents_tools.tool.records import (
+        CallOutcome as CallOutcome,
+        Decision as Decision,
+        ToolAnnotations as ToolAnnotations,
+        ToolOrigin as ToolOrigin,
+    )
     from agents_tools.tool.reporting import (
         artifact as artifact,
         notify as notify,
@@ -54,6 +54,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "reporting": ("artifact", "notify", "progress", "track"),
         "decorators": ("function_tool", "streaming_tool"),
         "options": ("StreamingToolOptions", "ToolOptions"),
-        "declaration": ("CallOutcome", "Decision", "ToolAnnotations", "ToolOrigin"),
+        "records": ("CallOutcome", "Decision", "ToolAnnotations", "ToolOrigin"),
     },
 )

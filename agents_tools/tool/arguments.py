@@ -8,7 +8,7 @@ from typing import Any
 
 from agents_tools.errors import UserTypeError, UserValueError
 
-__all__ = ["arguments_to_json", "encode_arguments", "parse_arguments"]
+__all__ = ["arguments_to_json", "encode_arguments"]
 
 
 def arguments_to_json(name: str, arguments: Any, keywords: Mapping[str, Any]) -> str:
@@ -59,17 +59,3 @@ def encode_arguments(arguments: Mapping[str, Any], source: str, remedy: str) -> 
         raise UserValueError(
             f"The arguments {source} cannot be converted to JSON ({error}). {remedy}"
         ) from error
-
-
-def parse_arguments(args_json: str) -> Mapping[str, Any]:
-    """Return the arguments of a call as JSON values; empty if the text is not a JSON object."""
-    from pydantic_core import from_json
-
-    from agents_tools.text.json_limits import check_bounds
-
-    try:
-        check_bounds(args_json)
-        value = from_json(args_json)
-    except (TypeError, ValueError):  # half of a surrogate pair raises TypeError
-        return {}
-    return typing.cast("dict[str, Any]", value) if isinstance(value, dict) else {}

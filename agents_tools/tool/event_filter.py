@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import typing
 from typing import TYPE_CHECKING, Any
 
+from agents_tools.events.field_types import payload_fields
 from agents_tools.text.secrets import mask_json, mask_registered
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ def mask_event(event: Event) -> Event:
     if event.origin is not None:
         return event
     changes: dict[str, Any] = {}
-    for field in typing.cast("Any", event).__event_slots__:
-        value = getattr(event, field.name) if field.field_type is not None else None
+    for field in payload_fields(event.__class__):
+        value = getattr(event, field.name)
         if isinstance(value, str):
             changes[field.name] = mask_registered(value)
         elif isinstance(value, (dict, list)):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from agents_tools.errors import (
     AgentsToolsError,
     Interruption,
-    ModelBehaviorError,
     ToolCancelledError,
     ToolDeniedError,
     ToolError,
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agents_tools.events.kinds import CallStatus
-    from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import FailureErrorFunction
+    from agents_tools.tool.call import Call
+    from agents_tools.tool.records import FailureErrorFunction
 
 __all__ = [
     "DEFAULT",
@@ -82,7 +81,7 @@ def set_default_tool_error_function(function: FailureErrorFunction | None) -> No
 
 
 async def failure_text(
-    function: Any, context: ToolContext[Any], error: Exception, *, name: str, is_closing: bool
+    function: Any, context: Any, error: Exception, *, name: str, is_closing: bool
 ) -> Any:
     """Return the text for the model that a failure function returns.
 
@@ -119,7 +118,7 @@ def _close_unawaited(awaitable: Any) -> None:
         close()
 
 
-def to_exception(raised: BaseException, context: ToolContext[Any]) -> Exception:
+def to_exception(raised: BaseException, call: Call, *, is_cancelled: bool) -> Exception:
     """Return the exception that a failed call reports, for whatever the tool raised.
 
     Three kinds are raised on, because they concern the caller and not the tool: an
@@ -129,7 +128,8 @@ def to_exception(raised: BaseException, context: ToolContext[Any]) -> Exception:
 
     Args:
         raised: The exception as it was caught.
-        context: The context of the call; it is marked as cancelled by a cancellation.
+        call: The call; a cancellation marks it as cancelled.
+        is_cancelled: Whether the caller of the tool was cancelled.
     """
     import asyncio
 
@@ -141,9 +141,8 @@ def to_exception(raised: BaseException, context: ToolContext[Any]) -> Exception:
     if type_name(type(raised)) == "agents_tools.concurrency.threads.ThreadException":
         error = typing.cast("Any", raised).error
     if isinstance(error, asyncio.CancelledError):
-        context.cancel()
-        task = asyncio.current_task()
-        if error is raised and (task is None or task.cancelling()):
+        call.cancel()
+        if error is raised and is_cancelled:
             raise raised
         return _wrap(error, "the tool cancelled itself")
     if isinstance(error, KeyboardInterrupt) and error is raised and _is_from_signal(error):
@@ -200,9 +199,9 @@ _STATUS: list[tuple[type[Exception], CallStatus]] = [
 ]
 
 
-def status_of(error: Exception, context: ToolContext[Any]) -> CallStatus:
+def status_of(error: Exception, call: Call) -> CallStatus:
     """Return the status of a call that failed with an exception."""
-    if isinstance(error, ModelBehaviorError) and not context.validated:
+    if not call.comes_from_function(error):
         return "invalid_args"
     for kind, status in _STATUS:
         if isinstance(error, kind):

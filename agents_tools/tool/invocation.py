@@ -1,293 +1,310 @@
-"""Calls of a tool: from JSON arguments through policies and events to an outcome."""
+"""The one invocation of a tool: from JSON arguments through policies and events to an outcome.
+
+`prepare`, `check` and `execute` are the phases of a call, in this order; `invoke` is all of them.
+An agent loop runs them one by one, because a person can decide between `check` and `execute`.
+"""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
-from agents_tools.errors import Interruption, UserTypeError
-from agents_tools.text.secrets import guard_logs, has_secrets
-from agents_tools.tool.context import ToolContext, enter_scope, leave_scope
-from agents_tools.tool.failure import DEFAULT, failure_text, status_of, to_exception
-from agents_tools.tool.result import add_metadata, apply_reply_policies, convert_value, is_plain
+from agents_tools.concurrency.driver import Driver
+from agents_tools.errors import Interruption, ModelBehaviorError
+from agents_tools.events.kinds import ToolStreamEndEvent, ToolStreamStartEvent
+from agents_tools.text.json_limits import parse_object
+from agents_tools.text.secrets import guard_logs
+from agents_tools.tool import context as _  # noqa: F401 - it sets `Call.context_type`
+from agents_tools.tool.arguments import encode_arguments
+from agents_tools.tool.call import Call, current_call, enter_scope, leave_scope
+from agents_tools.tool.enabled import is_enabled
+from agents_tools.tool.failure import (
+    default_tool_error_function,
+    failure_text,
+    status_of,
+    to_exception,
+)
+from agents_tools.tool.records import CallOutcome
+from agents_tools.tool.result import add_metadata, convert_value, filter_output
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Mapping, Sequence
 
     from agents_tools.events.kinds import CallStatus
-    from agents_tools.tool.declaration import Call, CallOutcome, Declaration, Policy
+    from agents_tools.tool.policy import Policy
 
-__all__ = ["InvocableTool", "authorize", "prepare_arguments"]
+__all__ = [
+    "approve",
+    "check",
+    "execute",
+    "guard",
+    "invoke",
+    "prepare",
+    "replace_arguments",
+    "validate",
+]
 
-MAX_OUTPUT = 256 * 1024
-"""The default maximum size of an output, in characters; omitted text becomes an artifact."""
 
+async def invoke(tool: Any, given: Any, args_json: str, *, convert: bool = True) -> CallOutcome:
+    """Call a tool, and return the outcome.
 
-class InvocableTool:
-    """The part of `FunctionTool` that runs calls.
-
-    A subclass sets the attributes below, from a declaration.
+    Args:
+        tool: The tool.
+        given: A `ToolContext`, a `RunContextWrapper`, a fresh `Call`, or `None`.
+        args_json: The arguments as JSON text.
+        convert: Whether the outcome gets an output for the model.
     """
-
-    _name: str
-    _declaration: Declaration
-    _policies: tuple[Policy, ...] = ()
-    _failure_function: Any = DEFAULT
-    _bracketing: bool = True
-    _binding: str = ""  # "self" and "class" for unbound methods, "static" for bound and static ones
-    _max_output: int = MAX_OUTPUT
-    _invoker: Any = None
-
-    @property
-    def needs_admission(self) -> bool:
-        """Whether policies act on a call before it runs."""
-        raise NotImplementedError
-
-    async def prepare(self, context: ToolContext[Any], args_json: str) -> str:
-        """Return the arguments that the policies make of those of a call."""
-        raise NotImplementedError
-
-    async def admit(self, context: ToolContext[Any], args_json: str) -> None:
-        """Ask the policies whether a call may run."""
-        raise NotImplementedError
-
-    def _build_invoker(self) -> Callable[[Any, str], Coroutine[Any, Any, Any]]:
-        """Build the `on_invoke_tool` of this tool.
-
-        Most calls have no subscriber and no policy that acts before or after them. They take a
-        fast path without start and end events, which is why the checks are decided here and
-        written out twice. All other calls go through `_run_call`, and all failures through
-        `_failure`.
-        """
-        run, name, limit, enter = self._run, self._name, self._max_output, ToolContext.enter
-        direct = None if self._policies else self._declaration.direct
-        needs_run_call = self.needs_admission or any(policy.reply for policy in self._policies)
-
-        async def on_invoke_tool(ctx: Any, args_json: str) -> Any:
-            context = enter(ctx, name, args_json)
-            if context.sinks or needs_run_call:
-                return self._result_or_raise(await self._run_call(context, args_json))
-            context.tool = self
-            token = enter_scope(context)
-            try:
-                value = await run(context, args_json)
-                if (
-                    type(value) is str
-                    and len(value) <= limit
-                    and is_plain(value)
-                    and not has_secrets()
-                ):
-                    return value
-                return self._success(context, value).output
-            except BaseException as error:  # noqa: BLE001 - every failure becomes an outcome
-                return self._result_or_raise(await self._failure(context, error))
-            finally:
-                leave_scope(token)
-
-        if direct is None:
-            return on_invoke_tool
-        read, func = direct
-
-        async def on_invoke_plain(ctx: Any, args_json: str) -> Any:
-            context = enter(ctx, name, args_json)
-            if context.sinks:
-                return self._result_or_raise(await self._run_call(context, args_json))
-            token = enter_scope(context)
-            arguments = None
-            try:
-                arguments = read(args_json)
-                value = await func(**arguments)
-                if (
-                    type(value) is str
-                    and len(value) <= limit
-                    and is_plain(value)
-                    and not has_secrets()
-                ):
-                    return value
-                return self._success(context, value).output
-            except BaseException as error:  # noqa: BLE001 - every failure becomes an outcome
-                context.validated = arguments is not None
-                return self._result_or_raise(await self._failure(context, error))
-            finally:
-                leave_scope(token)
-
-        return on_invoke_plain
-
-    @property
-    def _run(self) -> Call:
-        if self._binding in {"self", "class"}:
-            raise UserTypeError(
-                f"Tool {self._name!r} is a method that is not bound to an instance. "
-                "Use `instance.tool` instead of `Class.tool`."
-            )
-        run = self._declaration.body
-        for policy in self._policies:
-            run = policy.wrap(run)
-        return run
-
-    async def _run_call(
-        self, context: ToolContext[Any], args_json: str, *, convert: bool = True
-    ) -> CallOutcome:
-        """Run a call between its start and its end event, and return its outcome.
-
-        The policies are asked first, unless the loop that makes the call has done so already.
-
-        Args:
-            context: The context of the call.
-            args_json: The arguments as JSON text.
-            convert: Whether the outcome gets an output for the model.
-        """
-        if self.needs_admission and not context.admitted:
-            args_json = await self.prepare(context, args_json)
-            await self.admit(context, args_json)
-        context.tool = self
-        for policy in reversed(self._policies):
-            if policy.veil is not None:
-                context.veils = (policy.veil(context), *context.veils)
-        started = time.perf_counter()
-        status: CallStatus = "cancelled"
-        outcome: CallOutcome | None = None
-        token = enter_scope(context)
-        try:
-            if self._bracketing and context.listening:
-                from agents_tools.events.kinds import ToolStreamEndEvent, ToolStreamStartEvent
-
-                context.begin(
-                    ToolStreamStartEvent(input_args=dict(context.arguments)),
-                    lambda ended: ToolStreamEndEvent(
-                        status=ended, duration=time.perf_counter() - started
-                    ),
-                )
-            try:
-                if context.refusal is not None:
-                    raise context.refusal  # noqa: TRY301 - reported as a failure of the call
-                value = await self._run(context, args_json)
-                outcome = self._success(context, value, convert=convert)
-            except BaseException as error:  # noqa: BLE001 - every failure becomes an outcome
-                outcome = await self._failure(context, error)
-            if context.notes is not None:
-                outcome = add_metadata(outcome, context.notes)
-            status = outcome.status
-            return outcome
-        finally:
-            # Subscribers of the end event read `context.outcome`. It and the variable are cleared,
-            # because the traceback of an error keeps this frame, which must not keep the error.
-            context.outcome, outcome = outcome, None
-            context.end(status)
-            context.outcome = None
-            leave_scope(token)
-
-    def _result_or_raise(self, outcome: CallOutcome) -> Any:
-        if outcome.error is None or self._failure_function is not None:
-            return outcome.output
-        error = outcome.error
-        del outcome
-        try:
-            raise error
-        finally:
-            del error  # the traceback keeps this frame, and the frame would keep the error
-
-    def _success(
-        self, context: ToolContext[Any], value: Any, *, convert: bool = True
-    ) -> CallOutcome:
-        """Return the outcome of a call that returned a value.
-
-        Args:
-            context: The context of the call.
-            value: The value.
-            convert: Whether the outcome gets an output for the model.
-        """
-        if convert:
-            return convert_value(
-                context,
-                value,
-                self._declaration,
-                self._policies,
-                name=self._name,
-                max_output=self._max_output,
-            )
-        from agents_tools.tool.declaration import CallOutcome
-
-        return CallOutcome(status="ok", value=value, output="")
-
-    async def _failure(self, context: ToolContext[Any], raised: BaseException) -> CallOutcome:
-        """Return the outcome of a call that raised an exception.
-
-        Exceptions that do not concern the tool, such as a cancellation from outside, are raised.
-        """
-        from agents_tools.tool.declaration import CallOutcome
-
-        # Dropping the frame of the caller, which holds the outcome, breaks a reference cycle that
-        # only the garbage collector could free. The traceback then starts with the tool's frames.
-        traceback = raised.__traceback__
-        raised.__traceback__ = traceback and traceback.tb_next
-        error = to_exception(raised, context)
-        status = status_of(error, context)
-        if self._failure_function is None:
-            return CallOutcome(status=status, value=None, output="", error=error)
-        text = await failure_text(
-            self._failure_function,
-            context,
-            error,
-            name=self._name,
-            is_closing=isinstance(raised, GeneratorExit),
-        )
-        try:
-            text = apply_reply_policies(self._policies, context, text)
-        except Exception:  # noqa: BLE001 - the policy may have had to hide parts of the text
-            _log().exception("A policy of tool %r failed to process an error message.", self._name)
-            text = f"Tool {self._name!r} failed."
-        return CallOutcome(status=status, value=None, output=text, error=error)
+    call = Call.enter(given, tool.name, args_json)
+    await prepare(call, tool, args_json)
+    if call.failure is None and call.tool.stack.has_checks:
+        await check(call)
+    outcome = await execute(call, convert=convert)
+    if outcome.error is not None and call.tool is not tool and call.tool.failure_function is None:
+        # The called tool reports errors by raising them, but the caller did not call it itself.
+        text = default_tool_error_function(call.context, outcome.error)
+        return replace(outcome, output=text)
+    return outcome
 
 
-async def prepare_arguments(
-    policies: tuple[Policy, ...],
-    declaration: Declaration,
-    context: ToolContext[Any],
-    args_json: str,
-) -> str:
-    """Return the arguments of a call after every policy that changes them.
+async def prepare(call: Call, tool: Any, args_json: str) -> None:
+    """Find the tool that a call is for, and repair, convert and validate its arguments.
 
-    An error is stored as the refusal of the context, and raised when the call is run.
+    An error becomes the failure of the call, which `execute` reports.
+
+    Args:
+        call: The call.
+        tool: The tool that was called.
+        args_json: The arguments as JSON text.
     """
-    reshaped = any(policy.reshape for policy in policies)
-    context.arguments_json = args_json
+    applied: list[Policy] = []
     try:
-        for policy in reversed(policies):
-            if policy.mend is not None:
-                args_json = context.arguments_json = policy.mend(context, args_json)
-        if not reshaped:
-            declaration.check(args_json)  # a person is not asked about a call that would fail
-        for policy in reversed(policies):
-            if policy.prepare is not None:
-                args_json = context.arguments_json = await policy.prepare(context, args_json)
+        tool, args_json = await _route(call, tool, args_json)
+        call.tool, call.tool_name, call.sent = tool, tool.name, args_json
+        stack = tool.stack
+        if stack.prepares:
+            for policy in stack.repairs:
+                args_json = call.sent = policy.repair_text(call, args_json)
+            if stack.maps:
+                args_json = await _map_arguments(call, args_json, applied)
+        call.parsed = tool.source.parse(args_json)
+    except ModelBehaviorError as error:
+        call.failure = _map_error(call, error, applied)
+        if isinstance(call.failure, ModelBehaviorError):
+            call.argument_error = call.failure
     except Exception as error:  # noqa: BLE001 - reported as a failure of the call
-        context.refusal = error
-    return args_json
+        call.failure = error
 
 
-async def authorize(
-    policies: tuple[Policy, ...], context: ToolContext[Any], args_json: str
-) -> None:
-    """Ask every policy whether a call may run.
+async def _route(call: Call, tool: Any, args_json: str) -> tuple[Any, str]:
+    """Return the tool that a call is for, and its arguments; a disabled tool is never called."""
+    target, arguments = tool.source.route(tool, args_json)
+    if target is tool or await is_enabled(target, call.context, call.agent):
+        return target, arguments
+    return tool, args_json  # which answers that there is no such tool
 
-    An error is stored as the refusal of the context, and raised when the call is run.
+
+async def _map_arguments(call: Call, args_json: str, applied: list[Policy]) -> str:
+    """Return the arguments of the tool for those that the model sent.
+
+    Args:
+        call: The call.
+        args_json: The arguments that the model sent.
+        applied: Receives the policies that have converted the arguments.
+    """
+    sent = parse_object(args_json)
+    if sent is None:
+        return args_json  # the source reports the error
+    mapped = dict(sent)
+    for policy in call.tool.stack.maps:
+        mapped = await policy.map_arguments(call, mapped)
+        applied.append(policy)
+    return args_json if mapped == sent and not call.hidden else _to_json(call, mapped)
+
+
+def _to_json(call: Call, arguments: Mapping[str, Any]) -> str:
+    values = {**arguments, **call.hidden}
+    remedy = "Return JSON values from its policies."
+    return encode_arguments(values, f"of tool {call.tool_name!r}", remedy)
+
+
+def _map_error(call: Call, error: ModelBehaviorError, applied: list[Policy]) -> Exception:
+    """Return an error about the arguments with the names that the model saw."""
+    mapped: Exception = error
+    for policy in reversed(applied):
+        if isinstance(mapped, ModelBehaviorError):
+            mapped = policy.map_error(call, mapped)
+    return mapped
+
+
+def validate(call: Call, arguments: Mapping[str, Any]) -> None:
+    """Replace the canonical arguments of a call by others; hidden ones stay.
+
+    Args:
+        call: The call.
+        arguments: The arguments as JSON values, with the names of the tool.
+
+    Raises:
+        ModelBehaviorError: They are invalid.
+    """
+    call.parsed = call.tool.source.parse(_to_json(call, arguments))
+
+
+def replace_arguments(call: Call, args_json: str) -> None:
+    """Replace the canonical arguments of a call by those that a person edited.
+
+    Args:
+        call: The call.
+        args_json: The arguments as JSON text, with the names of the tool.
+
+    Raises:
+        ModelBehaviorError: They are invalid.
+    """
+    edited = parse_object(args_json)
+    if edited is None:
+        call.tool.source.parse(args_json)  # raises the error
+        edited = {}
+    validate(call, edited)
+
+
+async def check(call: Call) -> None:
+    """Ask the policies whether a call may run: first those that decide themselves.
+
+    An error becomes the failure of the call, which `execute` reports.
 
     Raises:
         Interruption: A person has to decide first.
     """
-    context.admitted = True
-    if context.refusal is not None:
-        return
+    await guard(call)
+    await approve(call)
+
+
+async def guard(call: Call) -> None:
+    """Ask the policies that decide themselves whether a call may run, such as guardrails.
+
+    An error becomes the failure of the call, which `execute` reports.
+    """
+    if call.failure is None:
+        await _ask(call, call.tool.stack.guards)
+
+
+async def approve(call: Call) -> None:
+    """Ask the policies that ask a person whether a call may run.
+
+    An error becomes the failure of the call, which `execute` reports.
+
+    Raises:
+        Interruption: A person has to decide first.
+    """
+    if call.failure is None:
+        await _ask(call, call.tool.stack.approvals)
+
+
+async def _ask(call: Call, policies: Sequence[Policy]) -> None:
     try:
-        for policy in reversed(policies):
-            if policy.admit is not None:
-                await policy.admit(context, args_json)
+        for policy in policies:
+            arguments = await policy.before(call)
+            if arguments is not None:
+                validate(call, arguments)
     except Interruption:
-        context.admitted = False
         raise
+    except ModelBehaviorError as error:
+        call.failure = call.argument_error = error
     except Exception as error:  # noqa: BLE001 - reported as a failure of the call
-        context.refusal = error
+        call.failure = error
+
+
+async def execute(call: Call, *, convert: bool = True) -> CallOutcome:
+    """Run a call between its start and its end event, and return its outcome.
+
+    The function of the tool runs in the task of the caller, in a copy of the context; see `Driver`.
+
+    Args:
+        call: The call, after `prepare` and `check`.
+        convert: Whether the outcome gets an output for the model.
+
+    Raises:
+        asyncio.CancelledError: The caller was cancelled.
+        Interruption: A run inside the call waits for a person.
+        KeyboardInterrupt: The user pressed Ctrl-C.
+    """
+    tool = call.tool
+    for policy in tool.stack.event_filters:
+        call.filters = (partial(policy.filter_event, call), *call.filters)
+    status: CallStatus = "cancelled"
+    outcome: CallOutcome | None = None
+    token = enter_scope(call)
+    driver: Driver[Any] | None = None
+    try:
+        if tool.has_bracketing and call.sinks:
+            _begin(call)
+        try:
+            if call.failure is not None:
+                raise call.failure  # noqa: TRY301 - reported like a failure of the function
+            driver = Driver(tool.runner(call), tool.name, partial(_is_inside, call))
+            value = await driver
+            if convert:
+                outcome = convert_value(call, value)
+            else:
+                outcome = CallOutcome(status="ok", value=value, output="")
+        except BaseException as error:  # noqa: BLE001 - every failure becomes an outcome
+            is_cancelled = driver is not None and driver.is_cancelled
+            outcome = await _failure(call, error, is_cancelled=is_cancelled)
+        if call.notes is not None:
+            outcome = add_metadata(outcome, call.notes)
+        status = outcome.status
+        return outcome
+    finally:
+        # Subscribers of the end event read `call.outcome`. It and the variable are cleared,
+        # because the traceback of an error keeps this frame, which must not keep the error.
+        call.outcome, outcome = outcome, None
+        call.end(status)
+        call.outcome = call.failure = call.argument_error = None
+        leave_scope(token)
+
+
+def _begin(call: Call) -> None:
+    started = time.perf_counter()
+    call.begin(
+        ToolStreamStartEvent(input_args=parse_object(call.sent) or {}),
+        lambda ended: ToolStreamEndEvent(status=ended, duration=time.perf_counter() - started),
+    )
+
+
+def _is_inside(call: Call) -> bool:
+    """Return whether the current code was started by the function of a call."""
+    current = current_call()
+    return current is not None and call in current.ancestors
+
+
+async def _failure(call: Call, raised: BaseException, *, is_cancelled: bool) -> CallOutcome:
+    """Return the outcome of a call that raised an exception.
+
+    Exceptions that do not concern the tool, such as a cancellation from outside, are raised.
+    """
+    # Dropping the frame of the caller, which holds the outcome, breaks a reference cycle that
+    # only the garbage collector could free. The traceback then starts with the tool's frames.
+    traceback = raised.__traceback__
+    raised.__traceback__ = traceback and traceback.tb_next
+    error = to_exception(raised, call, is_cancelled=is_cancelled)
+    status = status_of(error, call)
+    tool = call.tool
+    if tool.failure_function is None:
+        return CallOutcome(status=status, value=None, output="", error=error)
+    text = await failure_text(
+        tool.failure_function,
+        call.context,
+        error,
+        name=tool.name,
+        is_closing=isinstance(raised, GeneratorExit),
+    )
+    try:
+        text = filter_output(call, text)
+    except Exception:  # noqa: BLE001 - the policy may have had to hide parts of the text
+        _log().exception("A policy of tool %r failed to process an error message.", tool.name)
+        text = f"Tool {tool.name!r} failed."
+    return CallOutcome(status=status, value=None, output=cast("str", text), error=error)
 
 
 def _log() -> Any:

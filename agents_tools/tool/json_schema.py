@@ -9,45 +9,34 @@ from typing import TYPE_CHECKING, Any
 from agents_tools.errors import UserTypeError, UserValueError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from agents_tools.schema.arguments import ArgumentReader
 
-__all__ = ["check_params_schema", "copy_json", "schema_reader"]
+__all__ = ["check_params_schema", "copy_json", "reader_of"]
 
 
-def schema_reader(
-    name: str, schema: Any, *, enforce: bool
-) -> tuple[dict[str, Any], Callable[[str], str] | None]:
-    """Return the JSON Schema of a tool, and the function that normalizes arguments by it.
+def reader_of(name: str, schema: Any) -> ArgumentReader:
+    """Return the reader for the arguments that a schema describes.
 
     Args:
         name: The name of the tool, for error messages.
         schema: A pydantic model, a dataclass, a TypedDict, or a raw JSON Schema.
-        enforce: Whether arguments are validated.
-
-    Returns:
-        The schema, and a function from the JSON text of arguments to their normalized JSON text;
-        `None` in place of the function if `enforce` is false.
 
     Raises:
-        UserError: The type has no JSON Schema.
+        UserError: The type has no JSON Schema, or the schema is invalid.
     """
     from agents_tools.schema.arguments import ArgumentReader
     from agents_tools.schema.types import NoSchemaError
 
     if isinstance(schema, Mapping):
-        json_schema = typing.cast("dict[str, Any]", copy_json(schema))
-        if not enforce:
-            return json_schema, None
-        return json_schema, ArgumentReader.of_schema(name, json_schema).canonical
+        return ArgumentReader.of_schema(name, typing.cast("dict[str, Any]", copy_json(schema)))
     try:
-        reader = ArgumentReader.of_type(name, schema)
+        return ArgumentReader.of_type(name, schema)
     except NoSchemaError as error:
         raise UserTypeError(
             f"The schema of tool {name!r} cannot be converted to JSON Schema ({error}): got "
             f"{schema!r:.80}. "
             + (error.remedy or "Pass a pydantic model, a dataclass, a TypedDict or a JSON Schema.")
         ) from error
-    return reader.json_schema, reader.canonical if enforce else None
 
 
 def check_params_schema(name: str, schema: Any) -> dict[str, Any]:

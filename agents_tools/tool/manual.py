@@ -1,71 +1,162 @@
-"""Declarations of tools that are made from a JSON Schema instead of a Python function."""
+"""Sources of tools that are made from a JSON Schema instead of a Python function."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agents_tools.tool.json_schema import check_params_schema, schema_reader
+from agents_tools.errors import ModelBehaviorError
+from agents_tools.tool.json_schema import check_params_schema, reader_of
 from agents_tools.tool.naming import check_tool_name
+from agents_tools.tool.records import ToolOrigin
+from agents_tools.tool.source import OutputDescription, ToolDescription, ToolSource
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import RawDeclaration
+    from agents_tools.schema.arguments import ArgumentReader, Arguments
+    from agents_tools.tool.call import Call
 
-__all__ = ["manual_declaration", "schema_declaration"]
-
-
-def manual_declaration(
-    name: str,
-    description: str,
-    params_json_schema: Mapping[str, Any],
-    output_json_schema: Mapping[str, Any] | None,
-    on_invoke_tool: Callable[[Any, str], Awaitable[Any]],
-) -> RawDeclaration:
-    """Return the declaration of a tool whose function validates its arguments itself."""
-    from agents_tools.tool.declaration import RawDeclaration, ToolOrigin
-
-    return RawDeclaration(
-        name=check_tool_name(name),
-        description=description,
-        json_schema=check_params_schema(name, params_json_schema),
-        output_json_schema=None if output_json_schema is None else dict(output_json_schema),
-        body=on_invoke_tool,
-        origin=ToolOrigin(kind="manual"),
-    )
+__all__ = ["ManualSource", "SchemaSource", "schema_tool_source"]
 
 
-def schema_declaration(
+class SchemaSource(ToolSource):
+    """A tool whose arguments are validated against a schema, and whose calls a function runs.
+
+    Args:
+        name: The name of the tool.
+        description: The description for the model.
+        reader: Validates the arguments.
+        perform: Runs a call with valid arguments (`call.parsed`), and returns the value.
+        json_schema: The JSON Schema of the arguments; by default that of the reader.
+        output_json_schema: The JSON Schema of the results.
+        origin: The origin of the tool.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        reader: ArgumentReader,
+        perform: Callable[[Call], Awaitable[Any]],
+        *,
+        json_schema: Mapping[str, Any] | None = None,
+        output_json_schema: Mapping[str, Any] | None = None,
+        origin: ToolOrigin | None = None,
+    ) -> None:
+        self.name = check_tool_name(name)
+        schema = reader.json_schema if json_schema is None else json_schema
+        self._description = ToolDescription(description, check_params_schema(name, schema))
+        self._output = _output_of(output_json_schema)
+        self._origin = origin or ToolOrigin(kind="schema")
+        self._reader = reader
+        self._perform = perform
+
+    @property
+    def origin(self) -> ToolOrigin:
+        """The origin of the tool."""
+        return self._origin
+
+    def describe(self) -> ToolDescription:
+        """Return the description and the JSON Schema of the arguments."""
+        return self._description
+
+    def describe_output(self) -> OutputDescription:
+        """Return the JSON Schema of the results."""
+        return self._output
+
+    def parse(self, args_json: str) -> Arguments:
+        """Validate arguments.
+
+        Raises:
+            ModelBehaviorError: The arguments are invalid.
+        """
+        return self._reader.parse(args_json)
+
+    async def run(self, call: Call) -> Any:
+        """Run a call."""
+        return await self._perform(call)
+
+
+class ManualSource(ToolSource):
+    """A tool whose function reads its arguments itself.
+
+    Args:
+        name: The name of the tool.
+        description: The description for the model.
+        params_json_schema: The JSON Schema of the arguments.
+        on_invoke_tool: The function, with the context and the arguments as JSON text.
+        output_json_schema: The JSON Schema of the results.
+        origin: The origin of the tool.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        params_json_schema: Mapping[str, Any],
+        on_invoke_tool: Callable[[Any, str], Awaitable[Any]],
+        *,
+        output_json_schema: Mapping[str, Any] | None = None,
+        origin: ToolOrigin | None = None,
+    ) -> None:
+        self.name = check_tool_name(name)
+        schema = check_params_schema(name, params_json_schema)
+        self._description = ToolDescription(description, schema)
+        self._output = _output_of(output_json_schema)
+        self._origin = origin or ToolOrigin(kind="manual")
+        self._on_invoke_tool = on_invoke_tool
+
+    @property
+    def origin(self) -> ToolOrigin:
+        """The origin of the tool."""
+        return self._origin
+
+    def describe(self) -> ToolDescription:
+        """Return the description and the JSON Schema of the arguments."""
+        return self._description
+
+    def describe_output(self) -> OutputDescription:
+        """Return the JSON Schema of the results."""
+        return self._output
+
+    def parse(self, args_json: str) -> Arguments:
+        """Return the arguments as the model sent them, byte for byte."""
+        from agents_tools.schema.arguments import Arguments
+
+        return Arguments(args_json)
+
+    async def run(self, call: Call) -> Any:
+        """Run a call. A `ModelBehaviorError` of the function means that the arguments are invalid.
+
+        Raises:
+            Exception: The exception that the function raised.
+        """
+        try:
+            return await self._on_invoke_tool(call.context, call.text)
+        except ModelBehaviorError as error:
+            call.reject_arguments(error)
+            raise
+
+
+def schema_tool_source(
     name: str,
     description: str,
     schema: type | Mapping[str, Any],
-    output_json_schema: Mapping[str, Any] | None,
     on_invoke_tool: Callable[[Any, str], Awaitable[Any]],
-    *,
-    enforce: bool,
-) -> RawDeclaration:
-    """Return the declaration of a tool whose arguments are validated before its function runs.
+    output_json_schema: Mapping[str, Any] | None,
+) -> SchemaSource:
+    """Return the source of a tool whose function gets valid arguments as JSON text.
 
     Raises:
         UserError: The schema cannot be described or enforced.
     """
-    from agents_tools.tool.declaration import RawDeclaration, ToolOrigin
 
-    json_schema, normalize = schema_reader(check_tool_name(name), schema, enforce=enforce)
+    async def perform(call: Call) -> Any:
+        return await on_invoke_tool(call.context, call.text)
 
-    async def body(context: ToolContext[Any], args_json: str) -> Any:
-        if normalize is not None:
-            args_json = normalize(args_json)
-        context.validated = True
-        return await on_invoke_tool(context, args_json)
+    reader = reader_of(check_tool_name(name), schema)
+    return SchemaSource(name, description, reader, perform, output_json_schema=output_json_schema)
 
-    return RawDeclaration(
-        name=name,
-        description=description,
-        json_schema=check_params_schema(name, json_schema),
-        output_json_schema=None if output_json_schema is None else dict(output_json_schema),
-        body=body,
-        origin=ToolOrigin(kind="schema"),
-        reader=normalize,
-    )
+
+def _output_of(schema: Mapping[str, Any] | None) -> OutputDescription:
+    return OutputDescription(None if schema is None else dict(schema))

@@ -10,7 +10,7 @@ from agents_tools.tool.failure import DEFAULT
 
 if TYPE_CHECKING:
     from agents_tools.schema.docstring import DocstringStyle
-    from agents_tools.tool.declaration import FailureErrorFunction, IsEnabled, ToolAnnotations
+    from agents_tools.tool.records import FailureErrorFunction, IsEnabled, ToolAnnotations
 
 __all__ = ["StreamingToolOptions", "ToolOptions", "check_option_names", "check_options"]
 
@@ -48,7 +48,7 @@ def _is_boolean(value: object) -> bool:
 
 
 def _is_annotations(value: object) -> bool:
-    from agents_tools.tool.declaration import ToolAnnotations
+    from agents_tools.tool.records import ToolAnnotations
 
     return value is None or isinstance(value, ToolAnnotations)
 

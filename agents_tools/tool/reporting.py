@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 from typing import TYPE_CHECKING, TypeVar
 
-from agents_tools.tool.context import current_context
+from agents_tools.tool.call import current_call
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,14 +24,14 @@ def notify(
 
     Outside a tool, this function and the others of this module do nothing.
     """
-    if (context := current_context()) is not None:
-        context.notify(data, is_delta=is_delta, tag=tag, level=level)
+    if (call := current_call()) is not None:
+        call.notify(data, is_delta=is_delta, tag=tag, level=level)
 
 
 def progress(current: float, total: float | None = None, message: str | None = None) -> None:
     """Report the progress of the running tool; see `ToolContext.progress`."""
-    if (context := current_context()) is not None:
-        context.progress(current, total, message)
+    if (call := current_call()) is not None:
+        call.progress(current, total, message)
 
 
 def artifact(
@@ -42,8 +42,8 @@ def artifact(
     mime_type: str | None = None,
 ) -> None:
     """Emit an artifact of the running tool; see `ToolContext.artifact`."""
-    if (context := current_context()) is not None:
-        context.artifact(name, data, uri=uri, mime_type=mime_type)
+    if (call := current_call()) is not None:
+        call.artifact(name, data, uri=uri, mime_type=mime_type)
 
 
 def track(

@@ -5,71 +5,54 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.text.secrets import mask_registered
+from agents_tools.tool.records import CallOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agents_tools.content.outputs import ToolOutput
     from agents_tools.events.kinds import CallStatus
-    from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import CallOutcome, Declaration, Policy
+    from agents_tools.tool.call import Call
 
-__all__ = ["add_metadata", "apply_reply_policies", "convert_value", "is_plain"]
+__all__ = ["add_metadata", "convert_value", "filter_output", "is_plain"]
 
 
-def convert_value(
-    context: ToolContext[Any],
-    value: Any,
-    declaration: Declaration,
-    policies: tuple[Policy, ...],
-    *,
-    name: str,
-    max_output: int,
-) -> CallOutcome:
+def convert_value(call: Call, value: Any) -> CallOutcome:
     """Return the outcome of a call that returned a value, with the output for the model.
 
-    The output is escaped, secrets in it are masked, policies change it, and it is truncated. The
-    omitted text is emitted as an artifact.
-
     Args:
-        context: The context of the call.
-        value: The value that the tool returned.
-        declaration: The declaration of the tool, whose serializer writes the value.
-        policies: The policies of the tool, innermost first.
-        name: The name of the tool.
-        max_output: How many characters of the output the model gets.
+        call: The call.
+        value: The value.
     """
+    tool = call.tool
+    max_output: int = tool.max_output
     from agents_tools.content.outputs import as_tool_result, to_output, truncate_output
     from agents_tools.text.escape import escape_for_model
-    from agents_tools.tool.declaration import CallOutcome
 
     if isinstance(value, str):
         text = value if is_plain(value) else escape_for_model(value)
-        output: ToolOutput = apply_reply_policies(policies, context, mask_registered(text))
+        output: ToolOutput = filter_output(call, mask_registered(text))
         if type(value) is str and len(output) <= max_output and isinstance(output, str):
             return CallOutcome(status="ok", value=value, output=output)
         result = None
     else:
         result = as_tool_result(value)
         content = value if result is None else result
-        output = to_output(content, declaration.serializer())
-        output = apply_reply_policies(policies, context, _escape_output(output))
+        output = to_output(content, tool.source.describe_output().serializer)
+        output = filter_output(call, _escape_output(output))
     shortened, omitted = truncate_output(output, max_output)
     if omitted is not None:
-        context.artifact(f"{name}-output", omitted, mime_type="text/plain")
+        call.artifact(f"{tool.name}-output", omitted, mime_type="text/plain")
     if result is None:
         return CallOutcome(status="ok", value=value, output=shortened)
     status: CallStatus = "tool_error" if result.is_error else "ok"
     return CallOutcome(status=status, value=value, output=shortened, metadata=result.metadata)
 
 
-def apply_reply_policies(
-    policies: tuple[Policy, ...], context: ToolContext[Any], output: ToolOutput
-) -> ToolOutput:
+def filter_output(call: Call, output: ToolOutput) -> ToolOutput:
     """Return the output for the model after every policy that changes it."""
-    for policy in policies:
-        if policy.reply is not None:
-            output = policy.reply(context, output)
+    for policy in call.tool.stack.outputs:
+        output = policy.filter_output(call, output)
     return output
 
 

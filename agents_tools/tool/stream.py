@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from agents_tools.errors import ToolCancelledError, UserError
-from agents_tools.tool.context import ToolContext
+from agents_tools.tool.call import Call
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeVar
 
-    from agents_tools.tool.declaration import CallOutcome
+    from agents_tools.tool.records import CallOutcome
 
     R_co = TypeVar("R_co", default=Any, covariant=True)
 else:  # defaults of type variables are for type checkers; they come with a heavier import
@@ -58,14 +58,14 @@ class ToolStream(Generic[R_co]):
                 f"This stream of tool {self._tool.name!r} was already used. Create another one."
             )
         self._channel = Channel()
-        context = ToolContext.fresh_for(self._context)
-        context.watch(self._channel)
-        self._task = asyncio.create_task(self._call(context))
+        call = Call.fresh_for(self._context)
+        call.watch(self._channel)
+        self._task = asyncio.create_task(self._run(call))
         return self
 
-    async def _call(self, context: ToolContext[Any]) -> None:
+    async def _run(self, call: Call) -> None:
         try:
-            self._outcome = await self._tool.call(context, self._args_json)
+            self._outcome = await self._tool.call(call, self._args_json)
         finally:
             self._channel.close()
 
@@ -77,8 +77,8 @@ class ToolStream(Generic[R_co]):
         self._channel.close()
         if self._left:
             self._task.cancel()
-        await finish(self._task, name=self._tool.name)
-        if not self._task.cancelled() and (error := self._task.exception()) is not None:
+        has_ended = await finish(self._task, name=self._tool.name)
+        if has_ended and not self._task.cancelled() and (error := self._task.exception()):
             raise error
 
     def __aiter__(self) -> AsyncIterator[Any]:

@@ -4,35 +4,36 @@ from __future__ import annotations
 
 import types
 import typing
+from collections.abc import Mapping
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, overload
 
 from agents_tools.errors import UserTypeError
 from agents_tools.tool.arguments import arguments_to_json
-from agents_tools.tool.context import ToolContext
 from agents_tools.tool.failure import DEFAULT, default_tool_error_function
-from agents_tools.tool.invocation import InvocableTool, authorize, prepare_arguments
-from agents_tools.tool.json_schema import copy_json
-from agents_tools.tool.manual import manual_declaration, schema_declaration
+from agents_tools.tool.json_schema import copy_json, reader_of
+from agents_tools.tool.manual import ManualSource, schema_tool_source
 from agents_tools.tool.naming import check_tool_name
 from agents_tools.tool.options import check_options
+from agents_tools.tool.policy import PolicyStack
+from agents_tools.tool.records import ToolOrigin
 from agents_tools.tool.stream import ToolStream
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine
     from typing import Self
 
     from typing_extensions import ParamSpec, TypeVar
 
-    from agents_tools.tool.declaration import (
+    from agents_tools.tool.call import Call
+    from agents_tools.tool.policy import Policy
+    from agents_tools.tool.records import (
         CallOutcome,
-        Declaration,
         FailureErrorFunction,
         IsEnabled,
-        Policy,
         ToolAnnotations,
-        ToolOrigin,
     )
+    from agents_tools.tool.source import ToolSource
 
     P = ParamSpec("P", default=...)
     R_co = TypeVar("R_co", default=Any, covariant=True)
@@ -46,6 +47,9 @@ else:  # defaults of type variables are for type checkers; they come with a heav
 
 __all__ = ["FunctionTool"]
 
+MAX_OUTPUT = 256 * 1024
+"""The default maximum size of an output, in characters; omitted text becomes an artifact."""
+
 _KEEP: Any = object()
 
 _NAMES = ("__module__", "__name__", "__qualname__", "__doc__")
@@ -58,7 +62,7 @@ _ATTRIBUTES = {
 }
 
 
-class FunctionTool(InvocableTool, Generic[P, R_co]):
+class FunctionTool(Generic[P, R_co]):
     """A tool that a model can call. Tools are immutable; `with_` returns a modified copy.
 
     `function_tool` and `streaming_tool` create a tool from a function. The constructor creates one
@@ -97,8 +101,12 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
         self._init(
-            manual_declaration(
-                name, description, params_json_schema, output_json_schema, on_invoke_tool
+            ManualSource(
+                name,
+                description,
+                params_json_schema,
+                on_invoke_tool,
+                output_json_schema=output_json_schema,
             ),
             strict_json_schema=strict_json_schema,
             is_enabled=is_enabled,
@@ -144,16 +152,25 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
         Raises:
             UserError: The schema cannot be converted to JSON Schema, or not be validated against.
         """
-        declaration = schema_declaration(
-            name,
-            description,
-            schema,
-            output_json_schema,
-            on_invoke_tool,
-            enforce=validate_arguments,
-        )
-        return cls.declared(
-            declaration,
+        source: ToolSource
+        if validate_arguments:
+            source = schema_tool_source(
+                name, description, schema, on_invoke_tool, output_json_schema
+            )
+        else:
+            json_schema = (
+                schema if isinstance(schema, Mapping) else reader_of(name, schema).json_schema
+            )
+            source = ManualSource(
+                name,
+                description,
+                json_schema,
+                on_invoke_tool,
+                output_json_schema=output_json_schema,
+                origin=ToolOrigin(kind="schema"),
+            )
+        return cls.of_source(
+            source,
             strict_json_schema=strict_json_schema,
             is_enabled=is_enabled,
             annotations=annotations,
@@ -162,9 +179,9 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
         )
 
     @classmethod
-    def declared(
+    def of_source(
         cls,
-        declaration: Declaration,
+        source: ToolSource,
         *,
         strict_json_schema: bool = True,
         is_enabled: IsEnabled = True,
@@ -175,10 +192,10 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
         wrapped: Callable[..., Any] | None = None,
         binding: str = "",
     ) -> Self:
-        """Create a tool from a declaration. Every other way of creating a tool calls this one."""
+        """Create a tool from its source. All other ways of creating a tool call this one."""
         tool = cls.__new__(cls)
         tool._init(
-            declaration,
+            source,
             strict_json_schema=strict_json_schema,
             is_enabled=is_enabled,
             annotations=annotations,
@@ -188,14 +205,14 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
         tool._bracketing = enable_bracketing
         tool._binding = binding
         if binding == "class":
-            declaration.method_of()
+            source.as_method()
         if wrapped is not None:
             update_wrapper(tool, wrapped, _NAMES, updated=())
         return tool
 
     def _init(
         self,
-        declaration: Declaration,
+        source: ToolSource,
         *,
         strict_json_schema: bool,
         is_enabled: IsEnabled,
@@ -204,15 +221,15 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
         failure_error_function: FailureErrorFunction | None,
     ) -> None:
         check_options(
-            declaration.name,
+            source.name,
             strict_json_schema=strict_json_schema,
             is_enabled=is_enabled,
             annotations=annotations,
             metadata=metadata,
             failure_error_function=failure_error_function,
         )
-        self._declaration = declaration
-        self._name = self.__name__ = self.__qualname__ = declaration.name
+        self._source = source
+        self._name = self.__name__ = self.__qualname__ = source.name
         self._strict = strict_json_schema
         self._enabled = is_enabled
         self._annotations = annotations
@@ -223,6 +240,15 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
     __wrapped__: Callable[..., Any]
     __name__: str
     __qualname__: str
+    _source: ToolSource
+    _policies: tuple[Policy, ...] = ()
+    _failure_function: Any = DEFAULT
+    _bracketing: bool = True
+    _binding: str = ""  # "self" and "class" for unbound methods, "static" for bound and static ones
+    _max_output: int = MAX_OUTPUT
+    _call: Any = None
+    _stack: PolicyStack | None = None
+    _runner: Any = None
     _description: str | None = None
     _schema: dict[str, Any] | None = None
     _bound_to: object | None = None
@@ -237,18 +263,19 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
     def description(self) -> str:
         """The description for the model."""
         override = self._description
-        return self._declaration.description if override is None else override
+        return self._source.describe().description if override is None else override
 
     @property
     def json_schema(self) -> Mapping[str, Any]:
         """The JSON Schema of the arguments, not copied; do not modify it."""
         if self._schema is None:
-            schema = self._declaration.json_schema
-            for policy in self._policies:
-                if policy.reshape is not None:
-                    schema = policy.reshape(copy_json(schema))
-            if self._name != self._declaration.name and schema.get("title") == (
-                f"{self._declaration.name}_args"
+            schema = self._source.describe().json_schema
+            if self._policies:
+                schema = copy_json(schema)
+                for policy in self._policies:
+                    schema = policy.schema(schema)
+            if self._name != self._source.name and schema.get("title") == (
+                f"{self._source.name}_args"
             ):
                 schema = {**schema, "title": f"{self._name}_args"}
             self._schema = schema
@@ -277,7 +304,8 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
     @property
     def output_json_schema(self) -> dict[str, Any] | None:
         """The JSON Schema of the results, or `None`; each access returns a deep copy."""
-        return typing.cast("dict[str, Any] | None", copy_json(self._declaration.output_json_schema))
+        schema = self._source.describe_output().json_schema
+        return typing.cast("dict[str, Any] | None", copy_json(schema))
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -290,18 +318,57 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
         """Where the tool comes from."""
         origin = self._origin
         if origin is None:
-            origin = self._origin = self._declaration.origin
+            origin = self._origin = self._source.origin
         return origin
 
     @property
-    def declaration(self) -> Declaration:
-        """The declaration that the tool was created from; its body runs without the policies."""
-        return self._declaration
+    def source(self) -> ToolSource:
+        """The source of the tool, which reads its arguments and runs its calls."""
+        return self._source
 
     @property
     def policies(self) -> tuple[Policy, ...]:
         """The policies of the tool, innermost first."""
         return self._policies
+
+    @property
+    def stack(self) -> PolicyStack:
+        """The policies of the tool, sorted by the moments of a call."""
+        if self._stack is None:
+            self._stack = PolicyStack(self._policies)
+        return self._stack
+
+    @property
+    def runner(self) -> Callable[[Call], Coroutine[Any, Any, Any]]:
+        """The function that runs a call with the policies around it, and returns the value."""
+        if self._runner is None:
+            if self._binding in {"self", "class"}:
+                raise UserTypeError(
+                    f"Tool {self._name!r} is a method that is not bound to an instance. "
+                    "Use `instance.tool` instead of `Class.tool`."
+                )
+            self._runner = self.stack.wrap(self._source.run)
+        return self._runner
+
+    @property
+    def has_bracketing(self) -> bool:
+        """Whether calls emit a start and an end event."""
+        return self._bracketing
+
+    @property
+    def max_output(self) -> int:
+        """The maximum size of an output for the model, in characters."""
+        return self._max_output
+
+    @property
+    def failure_function(self) -> Any:
+        """The failure function as it was passed: `DEFAULT` for the default one."""
+        return self._failure_function
+
+    @property
+    def can_need_approval(self) -> bool:
+        """Whether a person may have to approve calls."""
+        return bool(self.stack.approvals)
 
     @property
     def on_invoke_tool(self) -> Callable[[Any, str], Coroutine[Any, Any, Any]]:
@@ -311,10 +378,18 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
         returns the output for the model: text or content blocks. If a call fails, it returns the
         text of the failure function, or raises the error if the failure function is `None`.
         """
-        invoker = self._invoker
-        if invoker is None:
-            invoker = self._invoker = self._build_invoker()
-        return invoker
+        return self._invoke_for_model
+
+    async def _invoke_for_model(self, ctx: Any, args_json: str) -> Any:
+        outcome = await (self._call or self._load_invocation())(ctx, args_json)
+        if outcome.error is None or self._failure_function is not None:
+            return outcome.output
+        error = outcome.error
+        del outcome
+        try:
+            raise error
+        finally:
+            del error  # the traceback keeps this frame, and the frame would keep the error
 
     @property
     def failure_error_function(self) -> Any:
@@ -326,40 +401,24 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
         )
 
     @property
-    def needs_admission(self) -> bool:
-        """Whether policies act on a call before it runs."""
-        return any(policy.prepare or policy.admit or policy.mend for policy in self._policies)
-
-    @property
     def bound_to(self) -> object | None:
         """The instance or class that the tool is bound to; `None` if it is not a bound method."""
         return self._bound_to
 
-    async def prepare(self, context: ToolContext[Any], args_json: str) -> str:
-        """Return the arguments of a call after the policies that change them.
-
-        If a policy refuses the call, `call` returns the refusal as a failure.
+    def parse(self, args_json: str) -> Mapping[str, Any]:
+        """Validate arguments without calling the tool; policies are left out.
 
         Args:
-            context: The new context of the call.
-            args_json: The arguments as JSON text.
-        """
-        context.tool = self
-        return await prepare_arguments(self._policies, self._declaration, context, args_json)
+            args_json: The arguments as JSON text, with the names of the tool itself.
 
-    async def admit(self, context: ToolContext[Any], args_json: str) -> None:
-        """Ask the policies whether a call may run.
-
-        If a policy refuses the call, `call` returns the refusal as a failure.
-
-        Args:
-            context: The context that was passed to `prepare`.
-            args_json: The arguments that `prepare` returned.
+        Returns:
+            The canonical arguments: converted JSON values, with the defaults that have a JSON form.
 
         Raises:
-            Interruption: A person has to approve the call first.
+            ModelBehaviorError: The arguments are invalid.
         """
-        await authorize(self._policies, context, args_json)
+        parsed: Any = copy_json(self._source.parse(args_json).data)
+        return typing.cast("dict[str, Any]", parsed)
 
     def build(self) -> Self:
         """Build the schema and the validator now instead of at first use.
@@ -367,7 +426,8 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
         Raises:
             UserError: The declaration is invalid.
         """
-        _ = self.description, self.json_schema, self._declaration.body
+        self._source.build()
+        _ = self.description, self.json_schema
         return self
 
     def with_(
@@ -384,7 +444,7 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
         max_output: int | None = None,
         policy: Policy | None = None,
         policies: tuple[Policy, ...] | None = None,
-        declaration: Declaration | None = None,
+        source: ToolSource | None = None,
     ) -> Self:
         """Return a copy of the tool with the passed values; the tool itself is not changed.
 
@@ -401,13 +461,13 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
             max_output: The maximum size of an output for the model, in characters.
             policy: A policy to add around the existing ones.
             policies: Policies that replace the existing ones, innermost first.
-            declaration: A declaration that replaces the existing one.
+            source: A source that replaces the existing one.
         """
         copy = self.__class__.__new__(self.__class__)
         copy.__dict__.update(self.__dict__)
-        copy._invoker = copy._schema = None
-        if declaration is not None:
-            copy._declaration = declaration
+        copy._call = copy._runner = copy._stack = copy._schema = None
+        if source is not None:
+            copy._source = source
         if policies is not None:
             copy._policies = policies
         if name is not None:
@@ -448,7 +508,7 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
         """
         from agents_tools.content.json_value import to_json
 
-        return to_json(value, self._declaration.serializer())
+        return to_json(value, self._source.describe_output().serializer)
 
     async def call(self, ctx: object, args_json: str) -> CallOutcome:
         """Call the tool and return the outcome; for agent loops, servers and policies.
@@ -461,7 +521,16 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
             The outcome. It holds the exception if the tool raised one; only a cancellation from
             outside and Ctrl-C are raised.
         """
-        return await self._run_call(ToolContext.enter(ctx, self._name, args_json), args_json)
+        return await (self._call or self._load_invocation())(ctx, args_json)
+
+    def _load_invocation(self) -> Any:
+        """Return the function that calls this tool; its module is loaded at the first call."""
+        from functools import partial
+
+        from agents_tools.tool.invocation import invoke
+
+        self._call = partial(invoke, self)
+        return self._call
 
     @overload
     async def invoke(
@@ -504,9 +573,7 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
             Exception: The exception that the tool raised.
         """
         text = arguments_to_json(self._name, arguments, kwargs)
-        outcome = await self._run_call(
-            ToolContext.enter(context, self._name, text), text, convert=False
-        )
+        outcome = await (self._call or self._load_invocation())(context, text, convert=False)
         if outcome.error is None:
             return outcome.value
         error = outcome.error
@@ -603,7 +670,7 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
         if not self._binding and getattr(function, "__qualname__", "") == qualified:
             self._binding = "self"
             self._schema = None  # a policy can have read it
-            self._declaration.method_of()
+            self._source.as_method()
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -617,7 +684,7 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
         if target is None or self._binding in {"", "static"}:
             return self
         bound = self.with_()
-        bound._declaration = self._declaration.bind(target)
+        bound._source = self._source.bind(target)
         bound._binding = "static"
         bound._bound_to = target
         bound.__wrapped__ = types.MethodType(self.__wrapped__, target)
@@ -644,5 +711,5 @@ class FunctionTool(InvocableTool, Generic[P, R_co]):
 
     def __repr__(self) -> str:
         """Return the name and the policies, without building the schema."""
-        policies = "".join(f" + {policy.name}" for policy in self._policies)
+        policies = "".join(f" + {policy}" for policy in self._policies)
         return f"<{type(self).__name__} {self._name!r}{policies}>"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.errors import UserError
 from agents_tools.text.escape import escape_for_model
+from agents_tools.tool.enabled import is_enabled
 from agents_tools.tool.tool import FunctionTool
 from agents_tools.toolset.search import SearchIndex
 from agents_tools.wire.project import project
@@ -15,10 +16,10 @@ from agents_tools.wire.project import project
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Policy
+    from agents_tools.tool.call import Call
+    from agents_tools.tool.policy import Policy
 
-__all__ = ["AnyTool", "ToolCatalog", "describe_matches", "is_enabled", "shown_names"]
+__all__ = ["AnyTool", "ToolCatalog", "describe_matches", "shown_names"]
 
 AnyTool = FunctionTool[..., Any]
 
@@ -53,16 +54,16 @@ class ToolCatalog:
     @property
     def repair_policies(self) -> list[Policy]:
         """The policies that repair invalid JSON, if all tools have one."""
-        own = [[one for one in tool.policies if one.mend is not None] for tool in self.tools]
-        return own[0] if own and all(own) else []
+        own = [tool.stack.repairs for tool in self.tools]
+        return list(own[0]) if own and all(own) else []
 
-    async def find(self, query: str, limit: int, context: ToolContext[Any]) -> list[AnyTool]:
+    async def find(self, query: str, limit: int, call: Call) -> list[AnyTool]:
         """Return the enabled tools that match best, the best one first.
 
         Args:
             query: The words to search for.
             limit: The maximum number of tools.
-            context: The context of the search.
+            call: The call of the search tool.
         """
         index = self._index
         if index is None:
@@ -75,7 +76,7 @@ class ToolCatalog:
         found: list[AnyTool] = []
         for place in index.find(query, limit + len(self.conditional)):
             tool = self.tools[place]
-            if await is_enabled(tool, context, context.agent):
+            if await is_enabled(tool, call.context, call.agent):
                 found.append(tool)
                 if len(found) == limit:
                     break
@@ -95,24 +96,6 @@ def _document(tool: AnyTool) -> tuple[str, str, Iterable[str]]:
         return tool.name, "", ()
     names = list(cast("dict[str, Any]", properties)) if isinstance(properties, dict) else []
     return tool.name, tool.description[:_MAX_INDEXED], names
-
-
-async def is_enabled(tool: Any, context: Any, agent: Any) -> bool:
-    """Return whether a tool is offered.
-
-    Args:
-        tool: The tool.
-        context: The context of the run.
-        agent: The agent that would offer the tool; without one, a condition counts as true.
-    """
-    enabled: Any = getattr(tool, "is_enabled", True)
-    if callable(enabled):
-        if agent is None:
-            return True
-        enabled = cast("Any", enabled)(context, agent)
-        if hasattr(enabled, "__await__"):
-            enabled = await enabled
-    return bool(enabled)
 
 
 # --- the result of a search

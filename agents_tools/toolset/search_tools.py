@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, cast
 
 from agents_tools.content.items import ToolCallItem, ToolCallOutputItem
-from agents_tools.errors import Interruption, ToolDeniedError, ToolError
+from agents_tools.errors import ToolError
 from agents_tools.text.json_limits import check_bounds, check_keys
-from agents_tools.tool.declaration import ToolAnnotations
-from agents_tools.tool.failure import default_tool_error_function
+from agents_tools.tool.call import Call
+from agents_tools.tool.enabled import is_enabled
+from agents_tools.tool.json_schema import reader_of
+from agents_tools.tool.manual import SchemaSource
+from agents_tools.tool.records import ToolAnnotations
 from agents_tools.tool.tool import FunctionTool
-from agents_tools.toolset.catalog import describe_matches, is_enabled, shown_names
+from agents_tools.toolset.catalog import describe_matches, shown_names
 from agents_tools.toolset.search import words_of
 
 if TYPE_CHECKING:
@@ -22,8 +24,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from agents_tools.content.items import Item
-    from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import CallOutcome
+    from agents_tools.schema.arguments import Arguments
     from agents_tools.toolset.catalog import AnyTool, ToolCatalog
 
 __all__ = ["CallTool", "ProxyTool", "SearchTool", "revealed"]
@@ -96,27 +97,31 @@ class SearchTool(ProxyTool):
             reveals: The maximum number of found tools that are added to the offered tools.
         """
 
-        async def search(context: ToolContext[Any], args_json: str) -> str:
-            query = str(json.loads(args_json)["query"])
+        async def search(call: Call) -> str:
+            query = str(cast("Arguments", call.parsed).data["query"])
             if not words_of(query):
                 raise ToolError(
                     "The query has no words to search for. Describe the task of the tool in a few "
                     "words, such as: create an issue."
                 )
-            own = cast("SearchTool", context.tool)  # a copy can have another name
-            before = own.found_before(context) if reveals else {}
-            found = await caller.catalog.find(query, most, context)
+            own = cast("SearchTool", call.tool)  # a copy can have another name
+            before = own.found_before(call) if reveals else {}
+            found = await caller.catalog.find(query, most, call)
             shown = [*{**before, **dict.fromkeys(one.name for one in found)}][:reveals]
             return describe_matches(
                 found, len(caller.catalog.tools), shown=shown, caller=caller.name
             )
 
         more = " What is found joins them." if reveals else ""
-        tool = cls.from_schema(
-            name=name,
-            schema=_schemas()[0],
-            on_invoke_tool=search,
-            description=f"Find tools for a task: there are more than you are shown.{more}",
+        source = SchemaSource(
+            name,
+            f"Find tools for a task: there are more than you are shown.{more}",
+            reader_of(name, _schemas()[0]),
+            search,
+        )
+        tool = cls.of_source(
+            source,
+            strict_json_schema=False,
             annotations=ToolAnnotations(readOnlyHint=True, idempotentHint=True),
         )
         tool.catalog, tool.caller = caller.catalog, caller
@@ -131,7 +136,7 @@ class SearchTool(ProxyTool):
         """
         caller = self.caller.onto(catalog)
         other = SearchTool.over(caller, self.name, self.most, self.reveals)
-        copy = self.with_(declaration=other.declaration)
+        copy = self.with_(source=other.source)
         copy.catalog, copy.caller = catalog, caller
         return copy
 
@@ -156,16 +161,16 @@ class SearchTool(ProxyTool):
             return [item.name]
         return []
 
-    def found_before(self, context: ToolContext[Any]) -> dict[str, None]:
+    def found_before(self, call: Call) -> dict[str, None]:
         """Return the names of the tools that the conversation has found or called.
 
         Args:
-            context: The context of the call.
+            call: The call.
 
         Raises:
             ToolError: The call is not part of a run.
         """
-        run: Any = None if context.scope is None else context.scope.run
+        run: Any = None if call.scope is None else call.scope.run
         if run is None:
             raise ToolError(
                 f"Tool {self.name!r} reveals tools to an agent, but was called without one. Use "
@@ -212,22 +217,7 @@ class CallTool(ProxyTool):
             catalog: The tools that it can call.
             name: The name of the call tool.
         """
-
-        async def unknown(context: ToolContext[Any], args_json: str) -> str:
-            wanted = str(json.loads(args_json)["name"])
-            hint = ""
-            for one in _similar_tools(wanted, catalog):
-                if await is_enabled(one, context, context.agent):
-                    hint = f" Did you mean {one.name!r}?"
-                    break
-            raise ToolError(f"Tool {wanted!r:.100} does not exist.{hint} Search for a tool first.")
-
-        tool = cls.from_schema(
-            name=name,
-            schema=_schemas()[1],
-            on_invoke_tool=unknown,
-            description="Call a tool that was found, by its name.",
-        )
+        tool = cls.of_source(_CallSource(name, catalog), strict_json_schema=False)
         tool.catalog = catalog
         return tool
 
@@ -237,7 +227,7 @@ class CallTool(ProxyTool):
         Args:
             catalog: The other tools.
         """
-        copy = self.with_(declaration=CallTool.over(catalog, self.name).declaration)
+        copy = self.with_(source=_CallSource(self.name, catalog))
         copy.catalog = catalog
         return copy
 
@@ -265,85 +255,49 @@ class CallTool(ProxyTool):
         return found
 
     @property
-    def needs_admission(self) -> bool:
-        """Always true, because the called tool can have policies that need admission."""
-        return True
+    def can_need_approval(self) -> bool:
+        """Whether a person may have to approve calls, of this tool or of one that it calls."""
+        return super().can_need_approval or any(
+            tool.can_need_approval for tool in self.catalog.tools
+        )
 
-    async def prepare(self, context: ToolContext[Any], args_json: str) -> str:
-        """Return the arguments with those of the called tool prepared by its policies."""
-        route = self.routed(args_json)
-        if route is None:
-            wanted = _wanted(args_json)
-            if wanted is not None:  # the tool does not exist, so its arguments do not matter
-                args_json = json.dumps({"name": wanted[0]})
-            elif (repaired := self._repair_arguments(context, args_json)) != args_json:
-                return await self.prepare(context, repaired)
-            repaired = await super().prepare(context, args_json)
-            again = repaired != args_json and self.routed(repaired) is not None
-            return await self.prepare(context, repaired) if again else repaired
-        tool, arguments = route
-        context.tool_name = tool.name
-        prepared = await tool.prepare(context, arguments)
-        if prepared == arguments:
-            return args_json
-        return json.dumps({"name": tool.name, "arguments": prepared})
 
-    def _repair_arguments(self, context: ToolContext[Any], args_json: str) -> str:
+class _CallSource(SchemaSource):
+    """Routes calls to the tools of a catalog, and answers the calls of unknown tools."""
+
+    def __init__(self, name: str, catalog: ToolCatalog) -> None:
+        description = "Call a tool that was found, by its name."
+        super().__init__(name, description, reader_of(name, _schemas()[1]), self._answer)
+        self._catalog = catalog
+
+    def route(self, tool: Any, args_json: str) -> tuple[Any, str]:
+        """Return the called tool with its arguments, or this one if there is no such tool."""
+        wanted = _wanted(args_json)
+        if wanted is None:
+            repaired = self._repaired(tool, args_json)
+            wanted = _wanted(repaired)
+            if wanted is None:
+                return tool, args_json
+        target = tool.reached(wanted[0])
+        if target is None:  # its arguments do not matter
+            return tool, json.dumps({"name": wanted[0]})
+        return target, wanted[1]
+
+    def _repaired(self, tool: Any, args_json: str) -> str:
         """Return arguments repaired by the policies that all tools have."""
-        for policy in self.catalog.repair_policies:
-            if policy.mend is not None:
-                args_json = policy.mend(context, args_json)
+        call = Call.fresh(tool_name=tool.name)
+        for policy in (*tool.stack.repairs, *self._catalog.repair_policies):
+            args_json = policy.repair_text(call, args_json)
         return args_json
 
-    async def admit(self, context: ToolContext[Any], args_json: str) -> None:
-        """Check whether the called tool admits the call.
-
-        Raises:
-            Interruption: The run must wait for a person.
-        """
-        route = self.routed(args_json)
-        if route is None:
-            await super().admit(context, args_json)
-            return
-        try:
-            await route[0].admit(context, route[1])
-        except Interruption:
-            if context.scope is None or context.scope.run is None:
-                raise
-            # Within a run, the arguments were invalid JSON before a policy repaired them. A person
-            # would decide about this tool, and the decision could apply to all tools it calls.
-            context.refusal = ToolDeniedError(
-                f"Tool {route[0].name!r} needs the approval of a person, which requires arguments "
-                "that are valid JSON. Send the call again with valid JSON."
-            )
-            context.admitted = True
-
-    def routed(self, args_json: str) -> tuple[AnyTool, str] | None:
-        """Return the called tool and its arguments; `None` if there is no such tool.
-
-        Args:
-            args_json: The arguments of the call.
-        """
-        wanted = _wanted(args_json)
-        tool = None if wanted is None else self.reached(wanted[0])
-        return None if wanted is None or tool is None else (tool, wanted[1])
-
-    async def _run_call(
-        self, context: ToolContext[Any], args_json: str, *, convert: bool = True
-    ) -> CallOutcome:
-        """Run the called tool, after preparation and admission if the run has not done them."""
-        if not context.admitted:
-            args_json = await self.prepare(context, args_json)
-            await self.admit(context, args_json)
-        route = self.routed(args_json)
-        if route is None or not await is_enabled(route[0], context, context.agent):
-            return await super()._run_call(context, args_json, convert=convert)
-        tool, arguments = route
-        context.tool_name, context.arguments_json = tool.name, arguments
-        outcome = await tool._run_call(context, arguments, convert=convert)  # noqa: SLF001 - another tool
-        if outcome.error is None or tool.failure_error_function is not None:
-            return outcome
-        return replace(outcome, output=default_tool_error_function(context, outcome.error))
+    async def _answer(self, call: Call) -> str:
+        wanted = str(cast("Arguments", call.parsed).data["name"])
+        hint = ""
+        for one in _similar_tools(wanted, self._catalog):
+            if await is_enabled(one, call.context, call.agent):
+                hint = f" Did you mean {one.name!r}?"
+                break
+        raise ToolError(f"Tool {wanted!r:.100} does not exist.{hint} Search for a tool first.")
 
 
 def _wanted(args_json: str) -> tuple[str, str] | None:

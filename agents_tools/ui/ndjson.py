@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from agents_tools.errors import UserValueError
-from agents_tools.events.codec import event_from_dict
+from agents_tools.events.registry import event_from_dict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

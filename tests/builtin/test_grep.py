@@ -631,7 +631,7 @@ async def test_a_call_that_was_cancelled_before_its_start_does_not_search(
     def late() -> str:
         context = current_context()
         assert context is not None
-        context.cancel()
+        context.call_record.cancel()
         executor.interrupt()
         return executor(GrepAction(pattern="foo")).text
 

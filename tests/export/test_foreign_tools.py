@@ -24,7 +24,7 @@ from agents_tools import (
 )
 from agents_tools.content import Usage
 from agents_tools.export._export_tool import call_tool, stream_call
-from agents_tools.tool.context import RunScope, enter_scope, leave_scope
+from agents_tools.tool.call import RunScope, enter_scope, leave_scope
 from tests.frameworks.functions import PIXEL, to_url
 
 URL = "https://example.com/a"
@@ -131,7 +131,7 @@ async def test_content_blocks_are_converted_for_pydantic_ai() -> None:
 async def test_a_call_that_needs_approval_is_denied_inside_a_framework_run() -> None:
     """The outer run of this library could wait, but the framework between the two cannot."""
     guarded = policies.needs_approval()(show)
-    scope: RunScope[Any] = RunScope(
+    scope: RunScope = RunScope(
         agent=None,
         run_id="r1",
         usage=Usage(),

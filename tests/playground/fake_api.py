@@ -306,7 +306,7 @@ def _picture(run: Run, given: Json) -> None:
 
 def _as_agent(run: Run, text: str) -> None:
     run.say("message_event", content=text, role="user")
-    raw = "raw_response_stream_event"
+    raw = "raw_response_event"
     run.say(raw, data={"type": "response.output_item.added", "item": {"type": "message"}})
     for word in ("Let me ", "look that ", "up."):
         run.say(raw, data={"type": "response.output_text.delta", "delta": word})
@@ -329,7 +329,7 @@ def _as_agent(run: Run, text: str) -> None:
 
 
 def _stumble(run: Run, text: str) -> None:
-    raw = "raw_response_stream_event"
+    raw = "raw_response_event"
     begun = {"type": "function_call", "call_id": "a", "name": "f"}
     for data in (
         {"type": "response.output_text.delta", "delta": "wrong"},

@@ -82,7 +82,7 @@ def phases_of(name: str) -> list[str]:
             ("events", policy.veil),
         ]
         found += [step for step, acts in steps if acts]
-    if tool._declaration is not plain._declaration:
+    if tool._source is not plain._source:
         found.append("body")
     rest = (tool.name, tool.metadata, tool._max_output)
     return found if rest == (plain.name, plain.metadata, plain._max_output) else [*found, "tool"]

@@ -30,7 +30,7 @@ from agents_tools import (
     listen,
     streaming_tool,
 )
-from agents_tools.events import COUNT, TEXT, field
+from agents_tools.events.base import event_class
 from agents_tools.policies import needs_approval, redact, retry, timeout
 from agents_tools.policies._redact import WINDOW, _RedactionRules, _TextBuffer
 from agents_tools.testing import ScriptedModel, tool_call
@@ -244,13 +244,14 @@ async def test_a_failing_redact_function_withholds_the_whole_text(
     assert "A policy of tool 'look' failed" in caplog.text
 
 
+@event_class
 class Paid(Event):
     """A custom event of an application."""
 
     type = "test_paid"
 
-    card: int = field(COUNT)
-    place: str = field(TEXT, default="")
+    card: int
+    place: str = ""
 
 
 async def test_an_event_that_cannot_be_redacted_is_dropped() -> None:

@@ -421,7 +421,7 @@ SCENARIOS: dict[str, Scenario] = {
             text=(LONG,),
         ),
         Scenario(
-            name="gap",
+            name="slow_reader",
             make=lambda: _agent(LONG, piece=1),
             text=(LONG,),
         ),

@@ -30,7 +30,8 @@ from agents_tools import (
 )
 from agents_tools.agents import call_delta, call_started, text_delta
 from agents_tools.errors import ModelError
-from agents_tools.events import GapEvent
+from agents_tools.events import GapEvent, ToolStreamEndEvent
+from agents_tools.events.coalesce import drop_display_events
 from agents_tools.testing import ScriptedModel, check_ag_ui, tool_call
 from agents_tools.text.escape import safe_text
 from agents_tools.ui import ag_ui
@@ -45,7 +46,7 @@ from tests.ui.scenarios import (
 
 Frame = dict[str, Any]
 VERSIONS = ("1.0", "0.x")
-SMALL = [name for name in SCENARIOS if name not in {"deltas", "gap"}]
+SMALL = [name for name in SCENARIOS if name not in {"deltas", "slow_reader"}]
 HELLO: Frame = {"id": "u1", "role": "user", "content": "Go."}
 
 
@@ -296,14 +297,21 @@ async def test_an_agent_inside_an_agent() -> None:
 
 async def test_a_result_carries_the_outcome_of_the_call() -> None:
     """The protocol has no field for errors and durations, so they are in the metadata."""
-    frames = frames_of(await events_of(SCENARIOS["tool_error"]))
+    events = await events_of(SCENARIOS["tool_error"])
+    frames = frames_of(events)
     results = [frame for frame in frames if frame["type"] == "TOOL_CALL_RESULT"]
     told = {frame["toolCallId"]: frame["metadata"]["agents_tools"] for frame in results}
     assert [(key, told[key]["status"], told[key]["isError"]) for key in sorted(told)] == [
         ("call_1", "tool_error", True),
         ("call_2", "invalid_args", True),
     ]
-    assert all(isinstance(one["duration"], int) and one["seq"] > 0 for one in told.values())
+    [ended] = [
+        event.duration
+        for event in events
+        if isinstance(event, ToolStreamEndEvent) and event.path == ("call_1",)
+    ]
+    assert told["call_1"]["duration"] == round(ended, 6)  # in seconds, as everywhere
+    assert all(one["seq"] > 0 for one in told.values())
     assert told["call_1"]["path"] == ["call_1"]
 
 
@@ -335,14 +343,23 @@ async def test_a_partial_answer_is_retracted() -> None:
 
 async def test_after_a_gap_the_whole_text_is_sent() -> None:
     """The item replaces the deltas that a slow consumer lost."""
-    events = await events_of(SCENARIOS["gap"])
+    events, _ = drop_display_events(await events_of(SCENARIOS["deltas"]), 1_000)
     assert any(isinstance(event, GapEvent) for event in events)
     frames = frames_of(events)
-    assert assistant_texts(conversation_of(frames)) == SCENARIOS["gap"].text
+    assert assistant_texts(conversation_of(frames)) == SCENARIOS["deltas"].text
     told = sum(one["type"] == "TEXT_MESSAGE_CONTENT" for one in frames)
     [gap] = [one["value"]["dropped"] for one in frames if one.get("name") == "agents_tools.gap"]
     assert told < DELTAS
     assert told + gap >= DELTAS
+
+
+async def test_a_slow_reader_gets_the_whole_text_in_larger_parts() -> None:
+    """The deltas of a model are merged before any is dropped."""
+    frames = frames_of(await events_of(SCENARIOS["slow_reader"]))
+    texts = [one["delta"] for one in frames if one["type"] == "TEXT_MESSAGE_CONTENT"]
+    assert ("".join(texts),) == SCENARIOS["slow_reader"].text
+    assert len(texts) < DELTAS
+    assert not [one for one in frames if one.get("name") == "agents_tools.gap"]
 
 
 async def test_every_delta_comes_when_nothing_is_lost() -> None:

@@ -30,10 +30,12 @@ from agents_tools import (
 from agents_tools.content import ToolCallItem, ToolCallOutputItem, Usage
 from agents_tools.events import (
     Origin,
+    RunFinishedEvent,
     RunItemStreamEvent,
     ToolProgressEvent,
     ToolStreamEndEvent,
 )
+from agents_tools.policies import needs_approval
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.ui import console
 from agents_tools.ui.console.rich_view import RichRun
@@ -162,6 +164,31 @@ async def test_a_cancelled_run_is_shown_as_cancelled() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
     assert file.getvalue().splitlines()[-1].startswith("Chief: cancelled after")
+
+
+async def test_a_call_that_waits_for_approval_is_cancelled_with_its_run() -> None:
+    """Nobody can answer the approval of a run that is over, except if it was interrupted for it."""
+
+    @needs_approval()
+    @function_tool
+    async def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    agent = Agent(name="Chief", tools=[pay], model=ScriptedModel([tool_call("pay"), ""]))
+    interrupted = [event async for event in Runner.run_streamed(agent, "go").stream_events()]
+    cancelled = [
+        event.replace(status="cancelled") if isinstance(event, RunFinishedEvent) else event
+        for event in interrupted
+    ]
+    shown: list[str] = []
+    for events in (interrupted, cancelled):
+        file = io.StringIO()
+        await console.render(events, view="live", file=file)
+        shown += [line for line in file.getvalue().splitlines() if "pay" in line]
+    assert "waits for approval" in shown[0]
+    assert "waits for approval" not in shown[1]
+    assert "cancelled after" in shown[1]
 
 
 @pytest.fixture

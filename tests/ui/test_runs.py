@@ -45,7 +45,7 @@ from agents_tools.testing import ScriptedModel, tool_call
 from tests.ui.scenarios import SCENARIOS, Scenario, events_of
 
 PATIENCE = 45.0
-UNLIKE = {"deltas", "gap"}
+UNLIKE = {"deltas", "slow_reader"}
 """Of these, a reader that is slow gets less than what was said."""
 
 

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.errors import UserTypeError, UserValueError
-from agents_tools.tool.declaration import RawDeclaration, ToolOrigin
 from agents_tools.tool.json_schema import copy_json
+from agents_tools.tool.manual import ManualSource
+from agents_tools.tool.records import ToolOrigin
 from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
@@ -68,17 +69,14 @@ def create_local_tool(
         description: The description of the tool; no model receives it.
         body: The function that receives the context and the arguments as JSON text.
     """
-    return FunctionTool.declared(
-        RawDeclaration(
-            name=name,
-            description=description,
-            json_schema={"type": "object", "properties": {}},
-            output_json_schema=None,
-            body=body,
-            origin=ToolOrigin(kind="hosted"),
-        ),
-        strict_json_schema=False,
+    source = ManualSource(
+        name,
+        description,
+        {"type": "object", "properties": {}},
+        body,
+        origin=ToolOrigin(kind="hosted"),
     )
+    return FunctionTool.of_source(source, strict_json_schema=False)
 
 
 def json_options(**values: Any) -> dict[str, Any]:

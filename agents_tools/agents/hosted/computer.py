@@ -155,7 +155,7 @@ class ComputerTool(HostedTool):
         """The function tool that performs the actions."""
         return self._local
 
-    async def _perform(self, context: ToolContext[Any], args_json: str) -> ToolOutputImage:
+    async def _perform(self, _: ToolContext[Any], args_json: str) -> ToolOutputImage:
         arguments = read_object(args_json)
         checks = [
             SafetyCheck(
@@ -172,7 +172,6 @@ class ComputerTool(HostedTool):
         steps = [step for action in actions if (step := self._step(action)) is not None]
         if checks:
             await self._confirm(checks)
-        context.validated = True
         for step in steps:
             await run_callback(step)
         return _screenshot(await run_callback(self.computer.screenshot))

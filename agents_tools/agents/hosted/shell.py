@@ -102,5 +102,4 @@ class LocalShellTool(HostedTool):
             call_id=context.tool_call_id,
             context=context,
         )
-        context.validated = True
         return await run_callback(self.executor, request)

@@ -14,7 +14,7 @@ from agents_tools.classes.definition import (
     ToolExecutor,
     working_dir_of,
 )
-from agents_tools.tool.declaration import ToolAnnotations
+from agents_tools.tool.records import ToolAnnotations
 
 if TYPE_CHECKING:
     import os

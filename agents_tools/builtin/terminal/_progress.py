@@ -28,7 +28,7 @@ class LiveOutput:
     """
 
     def __init__(self, context: ToolContext[Any] | None) -> None:
-        self._context = context if context is not None and context.listening else None
+        self._context = context if context is not None and context.call_record.listening else None
         self._cleaner = AnsiCleaner()
         self._waiting = ""
         self._emitted = 0

@@ -10,7 +10,7 @@ from agents_tools.classes.definition import (
     ToolDefinition,
     working_dir_of,
 )
-from agents_tools.tool.declaration import ToolAnnotations
+from agents_tools.tool.records import ToolAnnotations
 
 if TYPE_CHECKING:
     import os

@@ -62,7 +62,7 @@ from agents_tools.classes.event_types.observations import (
     ToolObservation,
 )
 from agents_tools.errors import UserTypeError, UserValueError
-from agents_tools.events.codec import register_decoder
+from agents_tools.events.base import register_decoder
 from agents_tools.events.kinds import ActionEvent, ObservationEvent
 
 if TYPE_CHECKING:

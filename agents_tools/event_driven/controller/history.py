@@ -25,9 +25,23 @@ from agents_tools.errors import UserError
 from agents_tools.events.envelope import EventSource
 from agents_tools.events.kinds import (
     ActionEvent,
+    AgentStateChangedEvent,
+    AgentUpdatedStreamEvent,
+    ErrorEvent,
+    GapEvent,
     MessageEvent,
+    NotifyStreamEvent,
+    NullEvent,
     ObservationEvent,
+    RawResponseStreamEvent,
+    RunFinishedEvent,
     RunItemStreamEvent,
+    RunStartedEvent,
+    ToolArtifactEvent,
+    ToolAttemptEvent,
+    ToolProgressEvent,
+    ToolStreamEndEvent,
+    ToolStreamStartEvent,
 )
 
 if TYPE_CHECKING:
@@ -35,7 +49,7 @@ if TYPE_CHECKING:
 
     from agents_tools.content.outputs import ToolOutput
     from agents_tools.events.base import Event
-    from agents_tools.events.kinds import CallStatus
+    from agents_tools.events.kinds import AnyEvent, CallStatus
 
 __all__ = ["items_of"]
 
@@ -158,19 +172,25 @@ def _readable(
 def _items(
     event: Event, calls: dict[str, ToolCallItem], authors: dict[int, EventSource | None]
 ) -> Iterator[Item]:
-    match event:
+    match known := cast("AnyEvent", event):
         case MessageEvent():
-            role = "user" if event.role == "user" else "system"
-            yield from input_items([{"role": role, "content": event.content}])
+            role = "user" if known.role == "user" else "system"
+            yield from input_items([{"role": role, "content": known.content}])
         case RunItemStreamEvent():
-            item = item_from_dict(event.item)
+            item = item_from_dict(known.item)
             if not isinstance(item, ToolApprovalItem):
                 yield item
         case ActionEvent():
             yield from _of_action(cast("ActionEvent[Any]", event))
         case ObservationEvent():
             yield from _of_observation(cast("ObservationEvent[Any]", event), calls, authors)
-        case _:
+        case ToolStreamStartEvent() | ToolStreamEndEvent() | ToolAttemptEvent() | GapEvent():
+            pass
+        case NotifyStreamEvent() | ToolProgressEvent() | ToolArtifactEvent():
+            pass
+        case RunStartedEvent() | RunFinishedEvent() | RawResponseStreamEvent() | ErrorEvent():
+            pass
+        case AgentUpdatedStreamEvent() | AgentStateChangedEvent() | NullEvent():
             pass
 
 

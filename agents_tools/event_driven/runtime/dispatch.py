@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from agents_tools.classes.action import Observation
     from agents_tools.event_driven.runtime.tools import AnyTool
-    from agents_tools.tool.declaration import CallOutcome
+    from agents_tools.tool.records import CallOutcome
 
 __all__ = ["HANDLERS", "ActionHandler", "RuntimeCall", "content_of", "in_time", "of_mcp"]
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from agents_tools.classes.action import Action
     from agents_tools.classes.registry import ToolRegistry
     from agents_tools.events.base import Event
-    from agents_tools.tool.declaration import CallOutcome
+    from agents_tools.tool.records import CallOutcome
 
     _RunningAction: TypeAlias = tuple[ActionEvent[Any], asyncio.Task[Observation], ToolContext[Any]]
 
@@ -308,7 +308,6 @@ class ToolRuntime:
             call = self._call_for(event)
         except AgentsToolsError as error:
             return AgentErrorObservation(str(error), "invalid_action")
-        context.tool_name = call.tool.name
         try:
             outcome = await call.tool.call(context, to_json(dict(call.arguments)).decode())
         except Interruption:
@@ -414,7 +413,7 @@ class ToolRuntime:
         tasks: list[asyncio.Task[Any]] = []
         for action_id in ids:
             _, task, context = self._running[action_id]
-            context.cancel()
+            context.call_record.cancel()
             task.cancel()
             tasks.append(task)
         return tasks

@@ -20,17 +20,19 @@ from agents_tools.errors import AgentsToolsError, ToolError
 from agents_tools.mcp._coerce import an_object
 from agents_tools.schema.arguments import ArgumentReader
 from agents_tools.text.escape import safe_text, shorten
-from agents_tools.tool.declaration import ToolAnnotations, ToolOrigin
 from agents_tools.tool.failure import default_tool_error_function
+from agents_tools.tool.records import ToolAnnotations, ToolOrigin
+from agents_tools.tool.source import OutputDescription, ToolDescription, ToolSource
 from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from agents_tools.schema.arguments import Arguments
+    from agents_tools.tool.call import Call
     from agents_tools.tool.context import ToolContext
-    from agents_tools.tool.declaration import Call, Declaration
 
-__all__ = ["MCPToolError", "create_declaration", "function_tool_of", "result_of"]
+__all__ = ["MCPToolError", "create_source", "function_tool_of", "result_of"]
 
 logger = logging.getLogger("agents_tools.mcp")
 
@@ -61,22 +63,22 @@ def function_tool_of(
     perform: Callable[[ToolContext[Any], dict[str, Any]], Awaitable[dict[str, Any]]],
     validate_arguments: bool = True,
 ) -> AnyTool:
-    """Create a function tool from a listed tool; see `create_declaration` for the arguments."""
-    declaration, options = create_declaration(
+    """Create a function tool from a listed tool; see `create_source` for the arguments."""
+    source, options = create_source(
         wire, name=name, server=server, perform=perform, validate_arguments=validate_arguments
     )
-    return FunctionTool.declared(declaration, **options)
+    return FunctionTool.of_source(source, **options)
 
 
-def create_declaration(
+def create_source(
     wire: Mapping[str, Any],
     *,
     name: str,
     server: str,
     perform: Callable[[ToolContext[Any], dict[str, Any]], Awaitable[dict[str, Any]]],
     validate_arguments: bool = True,
-) -> tuple[Declaration, dict[str, Any]]:
-    """Return the declaration of a listed tool, and the options for `FunctionTool`.
+) -> tuple[ToolSource, dict[str, Any]]:
+    """Return the source of a listed tool, and the options for `FunctionTool`.
 
     Args:
         wire: The tool as the server lists it.
@@ -92,14 +94,14 @@ def create_declaration(
     title = wire.get("title") or an_object(hints).get("title")
     # These fields are stored as options of the MCP export, so that the tool can be served again.
     extra = {key: wire[key] for key in ("title", "icons", "_meta", "execution") if key in wire}
-    declaration = _ServerToolDeclaration(
+    source = _ServerToolSource(
         wire,
         name=name,
         origin=ToolOrigin(kind="mcp", server=server, wire_name=wire["name"]),
         perform=perform,
         validate=validate_arguments,
     )
-    return declaration, {
+    return source, {
         "strict_json_schema": False,
         "annotations": _annotations(hints, title),
         "metadata": {"mcp": extra} if extra else None,
@@ -126,10 +128,8 @@ def _failure_text(ctx: Any, error: Exception) -> str:
     )
 
 
-class _ServerToolDeclaration:
-    """The declaration of a tool that runs on a server."""
-
-    direct: None = None
+class _ServerToolSource(ToolSource):
+    """A tool that runs on a server."""
 
     def __init__(
         self,
@@ -141,38 +141,49 @@ class _ServerToolDeclaration:
         validate: bool,
     ) -> None:
         self.name = name
-        self.origin = origin
-        self.description: str = wire.get("description") or ""
-        self.json_schema: dict[str, Any] = wire["inputSchema"]
-        self.output_json_schema: dict[str, Any] | None = wire.get("outputSchema")
+        self._origin = origin
+        schema: dict[str, Any] = wire["inputSchema"]
+        self._description = ToolDescription(wire.get("description") or "", schema)
+        self._output = OutputDescription(wire.get("outputSchema"))
         self._perform = perform
-        self._validated_schema = self.json_schema if validate else {"type": "object"}
+        self._validated_schema = schema if validate else {"type": "object"}
         self._reader: ArgumentReader | None = None
-        if validate and not _is_schema(self.json_schema):
+        if validate and not _is_schema(schema):
             # Raises an error with the invalid part.
-            self._reader = ArgumentReader.of_schema(name, self.json_schema)
+            self._reader = ArgumentReader.of_schema(name, schema)
         self._output_validator: Any = None
 
-    def read(self, args_json: str) -> dict[str, Any]:
-        """Return the arguments as they are sent to the server.
+    @property
+    def origin(self) -> ToolOrigin:
+        """The server, and the name of the tool there."""
+        return self._origin
+
+    def describe(self) -> ToolDescription:
+        """Return the description and the JSON Schema of the server."""
+        return self._description
+
+    def describe_output(self) -> OutputDescription:
+        """Return the output schema of the server."""
+        return self._output
+
+    def parse(self, args_json: str) -> Arguments:
+        """Validate arguments against the input schema.
 
         Raises:
-            ModelBehaviorError: The arguments do not match the input schema.
+            ModelBehaviorError: The arguments do not match it.
         """
         reader = self._reader
         if reader is None:
             reader = self._reader = ArgumentReader.of_schema(self.name, self._validated_schema)
-        return reader.read(args_json)
+        return reader.parse(args_json)
 
-    @property
-    def body(self) -> Call:
-        """The function that validates the arguments, calls the server and reads the result."""
-        return self._run
+    async def run(self, call: Call) -> ToolResult:
+        """Call the tool on the server, and read its result.
 
-    async def _run(self, context: ToolContext[Any], args_json: str) -> ToolResult:
-        arguments = self.read(args_json)
-        context.validated = True
-        raw = await self._perform(context, arguments)
+        Raises:
+            MCPToolError: The server reported a failure.
+        """
+        raw = await self._perform(call.context, cast("Arguments", call.parsed).values())
         result = result_of(raw, validate=self._validate_output)
         if result.is_error:
             raise MCPToolError(_text_of(result), result=result)
@@ -180,13 +191,13 @@ class _ServerToolDeclaration:
 
     def _validate_output(self, structured: Any) -> list[str]:
         """Return the errors of a structured result against the output schema."""
-        if self.output_json_schema is None:
+        if self._output.json_schema is None:
             return []
         if self._output_validator is None:
             from jsonschema_rs import validator_for
 
             try:
-                self._output_validator = validator_for(self.output_json_schema, offline=True)
+                self._output_validator = validator_for(self._output.json_schema, offline=True)
             except Exception as error:  # noqa: BLE001 - an invalid schema is not enforced
                 logger.warning("The outputSchema of tool %r is not valid: %s", self.name, error)
                 self._output_validator = False
@@ -205,22 +216,6 @@ class _ServerToolDeclaration:
                 "; ".join(errors),
             )
         return errors
-
-    def check(self, args_json: str) -> None:
-        """Validate arguments without calling the server."""
-        self.read(args_json)
-
-    def serializer(self) -> Any:
-        """Return `None`: results are already JSON."""
-        return None
-
-    def method_of(self) -> None:
-        """Return `None`: there is no Python method."""
-
-    def bind(self, instance: object) -> _ServerToolDeclaration:
-        """Return this declaration: there is no Python function to bind."""
-        del instance
-        return self
 
 
 def _is_schema(schema: dict[str, Any]) -> bool:

@@ -103,7 +103,7 @@ async def _run_for(request: PendingRequest | None, create: Callable[[], Any]) ->
 async def _elicit(
     server: str, params: Mapping[str, Any], context: ToolContext[Any] | None, ask: Ask | None
 ) -> dict[str, Any]:
-    asker = (None if context is None else context.find_asker()) or ask
+    asker = (None if context is None else context.call_record.find_asker()) or ask
     if asker is None:
         return _DECLINED
     message = shorten(safe_text(str(params.get("message") or "")), 2_000)
@@ -179,7 +179,7 @@ def _is_safe_url(url: str) -> bool:
 async def _sample(
     params: Mapping[str, Any], context: ToolContext[Any] | None, sample: Sample | None
 ) -> dict[str, Any]:
-    scope = None if context is None else context.scope
+    scope = None if context is None else context.call_record.scope
     sampler = (None if scope is None else scope.sampler) or sample
     if sampler is None or sampler is True:
         return {"error": "servers have no access to a model (set RunConfig.sample, or sample=)"}

@@ -102,7 +102,7 @@ def _check_supported(
 
 def forward_progress(context: ToolContext[Any], params: Mapping[str, Any]) -> None:
     """Emit the params of a progress notification as a progress event of the call."""
-    if not context.listening:
+    if not context.call_record.listening:
         return
     event = an_object(an_object(params.get("_meta")).get(EVENT_KEY))
     if event.get("type") in PROGRESS_EVENTS and _emit_event(context, event):
@@ -118,7 +118,7 @@ def forward_progress(context: ToolContext[Any], params: Mapping[str, Any]) -> No
 
 def _emit_event(context: ToolContext[Any], data: Mapping[str, Any]) -> bool:
     """Emit an event that a server of this library sent; return whether it is a valid event."""
-    from agents_tools.events.codec import event_from_dict
+    from agents_tools.events.registry import event_from_dict
 
     try:
         event = event_from_dict(dict(data))

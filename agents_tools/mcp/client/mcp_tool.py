@@ -19,7 +19,7 @@ from agents_tools.errors import (
 )
 from agents_tools.mcp._coerce import text_or_none
 from agents_tools.mcp._sanitize import UnusableTool, clean_text, clean_tool, public_names
-from agents_tools.mcp.client.adapter import create_declaration
+from agents_tools.mcp.client.adapter import create_source
 from agents_tools.mcp.client.connection import Connection
 from agents_tools.mcp.client.cross_loop import run_on_loop
 from agents_tools.mcp.client.input_required import forward_progress, perform_call
@@ -69,13 +69,13 @@ class MCPTool(FunctionTool[..., Any]):
         async def perform(context: ToolContext[Any], arguments: dict[str, Any]) -> dict[str, Any]:
             return await remote.call(context, wire_name, arguments)
 
-        declaration, options = create_declaration(
+        source, options = create_source(
             wire,
             name=public_names(remote.server, [tool_name], prefix=None)[tool_name],
             server=remote.server,
             perform=perform,
         )
-        self._init(declaration, is_enabled=True, **options)
+        self._init(source, is_enabled=True, **options)
         self._remote = remote
 
     @property

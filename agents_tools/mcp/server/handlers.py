@@ -27,7 +27,7 @@ from agents_tools.events.channel import Channel
 from agents_tools.mcp._progress_meta import PROGRESS_EVENTS
 from agents_tools.text.escape import type_name
 from agents_tools.text.secrets import mask_registered_json
-from agents_tools.tool.context import ToolContext, enter_scope, leave_scope
+from agents_tools.tool.call import Call, enter_scope, leave_scope
 from agents_tools.tool.failure import default_tool_error_function
 from agents_tools.tool.flatten import function_tools
 from agents_tools.tool.tool import FunctionTool
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from agents_tools.events.base import Event
     from agents_tools.mcp.remote.protocol import CallOrder
     from agents_tools.mcp.remote.worker import Send, ToolWorker
-    from agents_tools.tool.declaration import CallOutcome
     from agents_tools.tool.question import Question
+    from agents_tools.tool.records import CallOutcome
 
     Report = Callable[[float, float | None, str | None, dict[str, Any] | None], Awaitable[None]]
     """Sends a progress notification: progress, total, message, and the event as JSON."""
@@ -217,15 +217,15 @@ class ToolHandlers:
             RequestError: There is no such tool.
         """
         tool = await self._enabled_tool(name)
-        context: ToolContext[Any] = ToolContext(await self._context_of(request))
-        context.asker = ask
+        call = Call.fresh(await self._context_of(request))
+        call.asker = ask
         text = json.dumps(dict(arguments or {}))
         token = enter_scope(None)  # the caller can be a client inside another call of this process
         try:
             if report is None:
-                outcome = await tool.call(context, text)
+                outcome = await tool.call(call, text)
             else:
-                outcome = await _call_with_progress(tool, context, text, report)
+                outcome = await _call_with_progress(tool, call, text, report)
         finally:
             leave_scope(token)
         return self._result(tool, outcome, request.protocol_version)
@@ -327,12 +327,10 @@ class _NamedTool:
     tool_name: str
 
 
-async def _call_with_progress(
-    tool: AnyTool, context: ToolContext[Any], text: str, report: Report
-) -> CallOutcome:
+async def _call_with_progress(tool: AnyTool, call: Call, text: str, report: Report) -> CallOutcome:
     """Call a tool, and send all its progress events before returning its result."""
     channel = Channel()
-    context.watch(channel)
+    call.watch(channel)
 
     async def send() -> None:
         progress = _ProgressReporter()
@@ -344,7 +342,7 @@ async def _call_with_progress(
     async with asyncio.TaskGroup() as group:
         group.create_task(send())
         try:
-            return await tool.call(context, text)
+            return await tool.call(call, text)
         finally:
             channel.close()
 

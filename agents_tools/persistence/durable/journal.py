@@ -34,7 +34,7 @@ from agents_tools.errors import (
 )
 from agents_tools.persistence.durable.store import DurableStep, StoredRun
 from agents_tools.text.secrets import has_secrets, mask_encoded, mask_json
-from agents_tools.tool.declaration import CallOutcome
+from agents_tools.tool.records import CallOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence

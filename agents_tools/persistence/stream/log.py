@@ -8,8 +8,9 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 from weakref import WeakSet
 
+from agents_tools.events.coalesce import coalesce, drop_display_events
+from agents_tools.events.kinds import GapEvent
 from agents_tools.persistence import PendingFuture
-from agents_tools.persistence.stream.coalesce import coalesce, with_gaps, without_droppable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -235,7 +236,34 @@ def _merge(
     if chosen:
         chosen.update((event.id, event) for event in stored)
         events = [chosen[key] for key in sorted(chosen)]
-    return with_gaps(events, at, end) if gaps and where is None else events
+    return _fill_gaps(events, at, end) if gaps and where is None else events
+
+
+def _fill_gaps(events: list[Event], first: int, end: int) -> list[Event]:
+    """Return the events with a gap event for each range of missing ids.
+
+    Args:
+        events: The events with ids from `first` to `end`.
+        first: The first id.
+        end: The id after the last one.
+    """
+    if len(events) == end - first:
+        return events
+    complete: list[Event] = []
+    for event in events:
+        if event.id > first:
+            complete.append(_gap(first, event.id, event))
+        complete.append(event)
+        first = event.id + 1
+    if end > first:
+        complete.append(_gap(first, end, events[-1] if events else None))
+    return complete
+
+
+def _gap(first: int, end: int, near: Event | None) -> GapEvent:
+    """Return the event that replaces the missing events with ids from `first` to `end`."""
+    timestamp = 0.0 if near is None else near.timestamp
+    return GapEvent(end - first).replace(id=end - 1, timestamp=timestamp)
 
 
 class Cursor:
@@ -331,7 +359,7 @@ class Cursor:
         if self.where is not None:
             events = self._matching(events)
         elif len(events) != self.at - first:
-            events = with_gaps(events, first, self.at)
+            events = _fill_gaps(events, first, self.at)
         return coalesce(events) if self.policy == "coalesce" and len(events) > 1 else events
 
     def _matching(self, events: list[Event]) -> list[Event]:
@@ -344,7 +372,7 @@ class Cursor:
         waiting = self.log.recent(self.at) or events  # the window can move meanwhile
         old = [event for event in waiting if event.id < newest] or events
         self.at = old[-1].id + 1
-        return without_droppable(self._matching(old))
+        return drop_display_events(self._matching(old), 0)[0]
 
     def _take_older(self) -> PendingFuture[list[Event]]:
         done: PendingFuture[list[Event]] = PendingFuture()
@@ -353,7 +381,7 @@ class Cursor:
             try:
                 events, self.at = read.result()
                 if self.policy == "drop_oldest":
-                    events = without_droppable(events)
+                    events, _ = drop_display_events(events, 0)
                 done.resolve(coalesce(events) if self.policy == "coalesce" else events)
             except Exception as error:  # noqa: BLE001 - raised to the waiting reader
                 done.fail(error)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from agents_tools.errors import UserValueError
 from agents_tools.events.base import Event, RichEvent
+from agents_tools.events.coalesce import is_raw_delta
 from agents_tools.events.envelope import INVALID_ID
+from agents_tools.events.field_types import payload_fields
 from agents_tools.events.kinds import (
     NotifyStreamEvent,
     RawResponseStreamEvent,
@@ -17,7 +19,6 @@ from agents_tools.events.kinds import (
     ToolProgressEvent,
     ToolStreamEndEvent,
 )
-from agents_tools.persistence.stream.coalesce import is_raw_delta
 from agents_tools.persistence.stream.secret_matcher import SecretMatcher
 from agents_tools.text.secrets import (
     LONGEST,
@@ -249,11 +250,11 @@ def _mask_event(event: Any, matcher: SecretMatcher) -> Event:
 
 
 def _changes(event: Event, matcher: SecretMatcher) -> Iterator[tuple[str, Any]]:
-    for one, field_type in event.__class__.__event_payload__:
-        value = getattr(event, one.name)
+    for name, field_type, _ in payload_fields(event.__class__):
+        value = getattr(event, name)
         masked = _mask_value(value, matcher, _MAX_DEPTH)
         if masked is not value and field_type.accepts(masked):
-            yield one.name, masked
+            yield name, masked
 
 
 def _mask_value(value: Any, matcher: SecretMatcher, depth: int) -> Any:

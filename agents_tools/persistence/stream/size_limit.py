@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from agents_tools.events.base import Event, RichEvent
+from agents_tools.events.field_types import payload_fields
 from agents_tools.events.kinds import GapEvent, NotifyStreamEvent, ToolArtifactEvent
 
 if TYPE_CHECKING:
@@ -37,15 +38,12 @@ def limit_size(event: Event) -> Event:
     Long texts are cut and end with a note of the removed length. A value with very many small parts
     is replaced by a note. If its field does not accept a note, a `GapEvent` replaces the event.
     """
-    if event.__class__ is NotifyStreamEvent:
-        if len(cast("NotifyStreamEvent", event).data) <= LARGEST:
-            return event
-    elif _remaining_size(event.__event_values__(event), LARGEST, 0) >= 0:
+    if event.__class__ is NotifyStreamEvent and len(cast("Any", event).data) <= LARGEST:
         return event
-    changes = {
-        one.name: _cut(getattr(event, one.name), field_type.accepts)
-        for one, field_type in event.__class__.__event_payload__
-    }
+    fields = payload_fields(event.__class__)
+    if _remaining_size([getattr(event, one.name) for one in fields], LARGEST, 0) >= 0:
+        return event
+    changes = {one.name: _cut(getattr(event, one.name), one.type.accepts) for one in fields}
     if any(change is _NOT_POSSIBLE for change in changes.values()):
         gap = GapEvent(1)
         return gap.replace(seq=event.seq, timestamp=event.timestamp, origin=event.origin)

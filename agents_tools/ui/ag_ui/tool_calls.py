@@ -43,7 +43,7 @@ class AgUiCall:
         has_start: Whether TOOL_CALL_START was sent. Otherwise, the client sees only an activity.
         open: Whether more arguments can follow.
         status: The final status; `None` while the call runs.
-        duration: The duration in milliseconds.
+        duration: The duration in seconds.
         activity: The fields of its activity: progress, artifacts and similar.
         activity_at: The timestamp of the last activity frame in milliseconds; `None` before that.
         has_result: Whether TOOL_CALL_RESULT was sent.
@@ -75,7 +75,7 @@ class AgUiCall:
         self.has_start = False
         self.open = False
         self.status: str | None = None
-        self.duration: int | None = None
+        self.duration: float | None = None
         self.activity: dict[str, Any] = {}
         self.activity_at: int | None = None
         self.has_result = False
@@ -213,7 +213,7 @@ class AgUiCalls:
     def end(self, call: AgUiCall, status: str, duration: float) -> None:
         """Set the status of a call, and send its activity if the client has seen it."""
         call.status = status
-        call.duration = round(duration * 1000)
+        call.duration = round(duration, 6)
         if call.activity_at is not None:
             self._send_activity(call)
 

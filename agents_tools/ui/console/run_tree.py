@@ -15,11 +15,21 @@ from agents_tools.content.items import (
 )
 from agents_tools.content.usage import Usage
 from agents_tools.events.kinds import (
+    ActionEvent,
+    AgentStateChangedEvent,
+    AgentUpdatedStreamEvent,
+    ErrorEvent,
+    GapEvent,
+    MessageEvent,
     NotifyStreamEvent,
+    NullEvent,
+    ObservationEvent,
     RawResponseStreamEvent,
     RunFinishedEvent,
     RunItemStreamEvent,
     RunStartedEvent,
+    ToolArtifactEvent,
+    ToolAttemptEvent,
     ToolProgressEvent,
     ToolStreamEndEvent,
     ToolStreamStartEvent,
@@ -33,6 +43,7 @@ if TYPE_CHECKING:
     from agents_tools.content.items import RunItem
     from agents_tools.content.outputs import ToolOutput
     from agents_tools.events.base import Event
+    from agents_tools.events.kinds import AnyEvent
 
 __all__ = [
     "Node",
@@ -218,26 +229,30 @@ class RunTree:
     def update(self, event: Event) -> Node:
         """Apply an event and return the node that it changes."""
         node = self.at(event.path, event.tool_name)
-        match event:
+        match known := cast("AnyEvent", event):
             case RunStartedEvent():
-                node.agent = safe_text(event.agent or "")
+                node.agent = safe_text(known.agent or "")
                 node.name = node.name or node.agent
                 node.status = "running"
             case RunFinishedEvent():
-                self._finish_run(node, event)
+                self._finish_run(node, known)
             case ToolStreamStartEvent():
                 node.status = "running"
                 node.started = time.monotonic()
-                node.arguments = node.arguments or json.dumps(dict(event.input_args))
+                node.arguments = node.arguments or json.dumps(dict(known.input_args))
             case ToolStreamEndEvent():
-                self._end(node, event.status, event.duration)
+                self._end(node, known.status, known.duration)
             case ToolProgressEvent():
-                node.progress = event
+                node.progress = known
             case RawResponseStreamEvent():
-                return self._apply_raw(node, event.data)
+                return self._apply_raw(node, known.data)
             case RunItemStreamEvent():
-                return self._apply_item(node, event.name, item_of(cast("Event", event)))
-            case _:
+                return self._apply_item(node, known.name, item_of(event))
+            case NotifyStreamEvent() | ToolArtifactEvent() | ToolAttemptEvent() | GapEvent():
+                pass
+            case MessageEvent() | ActionEvent() | ObservationEvent() | ErrorEvent():
+                pass
+            case AgentUpdatedStreamEvent() | AgentStateChangedEvent() | NullEvent():
                 pass
         return node
 
@@ -250,10 +265,14 @@ class RunTree:
                 node.notices.append((level, line))
 
     def close(self, status: str, duration: float) -> None:
-        """End all open nodes, because no more events come."""
+        """End all open nodes, because no more events come.
+
+        Calls that wait for approval stay so if the run was interrupted for them: it can continue.
+        """
         self._drop_written(self.root)
+        ended = {"running"} if status == "interrupted" else {"running", "waiting"}
         for node in list(self.by_path.values()):
-            if node.status == "running" and node is not self.root:
+            if node.status in ended and node is not self.root:
                 self._end(node, "cancelled" if status == "cancelled" else "lost", node.took)
         self.root.status = status
         self.root.duration = duration

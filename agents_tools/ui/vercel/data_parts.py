@@ -93,7 +93,7 @@ class DataCall:
             text=self.text[-_SNAPSHOT_TEXT:] or None,
             artifacts=list(self.artifacts) or None,
             attempt=self.attempt,
-            durationMs=None if self.duration is None else round(self.duration * 1000),
+            duration=None if self.duration is None else round(self.duration, 6),
             output=self.output,
         )
         return {"type": "data-agents-tool", "id": self.id, "data": data}

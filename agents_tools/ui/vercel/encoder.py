@@ -7,8 +7,15 @@ from uuid import uuid4
 
 from agents_tools.errors import UserValueError
 from agents_tools.events.kinds import (
+    ActionEvent,
+    AgentStateChangedEvent,
+    AgentUpdatedStreamEvent,
+    ErrorEvent,
     GapEvent,
+    MessageEvent,
     NotifyStreamEvent,
+    NullEvent,
+    ObservationEvent,
     RawResponseStreamEvent,
     RunFinishedEvent,
     RunItemStreamEvent,
@@ -36,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agents_tools.events.base import Event
+    from agents_tools.events.kinds import AnyEvent
     from agents_tools.ui.vercel.data_parts import DataCall
     from agents_tools.ui.vercel.text import Chunk
 
@@ -48,7 +56,6 @@ VERSIONS: Final = (5, 6, 7)
 """All supported major versions."""
 
 _MAX_OUTPUT: Final = 500
-_DISPLAY: Final = (ToolProgressEvent, NotifyStreamEvent, ToolAttemptEvent, ToolArtifactEvent)
 
 
 class VercelEncoder:
@@ -153,26 +160,30 @@ class VercelEncoder:
     # --- dispatch
 
     def _dispatch(self, event: Event) -> list[Chunk]:
-        match event:
+        match known := cast("AnyEvent", event):
             case RunStartedEvent():
-                return self._run_started(event)
+                return self._run_started(known)
             case RunFinishedEvent():
-                return self._run_finished(event)
+                return self._run_finished(known)
             case RawResponseStreamEvent():
-                return self._raw(event)
+                return self._raw(known)
             case RunItemStreamEvent():
                 return self._item(cast("RunItemStreamEvent[Any]", event))
             case ToolStreamStartEvent():
-                return self._call_started(event)
+                return self._call_started(known)
             case ToolStreamEndEvent():
-                return self._call_ended(event)
+                return self._call_ended(known)
             case GapEvent():
                 self._answer.skip()
-                return []
-            case _ if isinstance(event, _DISPLAY):
-                return self._display(event)
-            case _:
-                return []
+            case ToolProgressEvent() | NotifyStreamEvent():
+                return self._display(known)
+            case ToolAttemptEvent() | ToolArtifactEvent():
+                return self._display(known)
+            case MessageEvent() | ActionEvent() | ObservationEvent() | ErrorEvent():
+                pass
+            case AgentUpdatedStreamEvent() | AgentStateChangedEvent() | NullEvent():
+                pass
+        return []
 
     def _can_follow_end(self, event: Event) -> bool:
         """Return whether an event can follow the end of a run.

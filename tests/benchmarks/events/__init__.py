@@ -7,6 +7,7 @@ many events, and gives the seconds that took. What a subject does not have is no
 from __future__ import annotations
 
 EVENT_TITLES = {
+    "emit": "create an event of each kind and send it to a channel, per event (limit: dicts in a deque)",
     "publish": "publish without subscribers, per event (limit: a list and a lock)",
     "heard": "publish to one callback in a thread, per event (limit: a queue and a thread)",
     "follow": "publish to one subscriber on the loop, per event (limit: asyncio.Queue)",

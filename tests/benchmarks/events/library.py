@@ -8,7 +8,29 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from agents_tools.events import Event, MessageEvent, NotifyStreamEvent, Origin
+from agents_tools.events import (
+    ActionEvent,
+    AgentStateChangedEvent,
+    AgentUpdatedStreamEvent,
+    ErrorEvent,
+    Event,
+    GapEvent,
+    MessageEvent,
+    NotifyStreamEvent,
+    NullEvent,
+    ObservationEvent,
+    Origin,
+    RawResponseStreamEvent,
+    RunFinishedEvent,
+    RunItemStreamEvent,
+    RunStartedEvent,
+    ToolArtifactEvent,
+    ToolAttemptEvent,
+    ToolProgressEvent,
+    ToolStreamEndEvent,
+    ToolStreamStartEvent,
+)
+from agents_tools.events.channel import Channel
 from agents_tools.persistence import SQLiteEventStore
 from agents_tools.persistence.stream import EventStream
 from tests.benchmarks.events.limit import (
@@ -25,9 +47,42 @@ from tests.benchmarks.events.limit import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SHOWN = NotifyStreamEvent(TEXT).stamped(Origin("crawl", "call_1", ("call_1",)), 1)
-DELTA = NotifyStreamEvent(TEXT, is_delta=True).stamped(Origin("crawl", "call_1", ("call_1",)), 1)
+CALL = Origin("crawl", "call_1", ("call_1",))
+KINDS: list[tuple[Callable[..., Event], tuple[Any, ...]]] = [
+    (NotifyStreamEvent, (TEXT,)),
+    (ToolProgressEvent, (1, 10, TEXT)),
+    (ToolArtifactEvent, ("report", TEXT)),
+    (ToolStreamStartEvent, ({"url": TEXT},)),
+    (ToolStreamEndEvent, ("ok", 0.5)),
+    (ToolAttemptEvent, (1, TEXT, 0.5)),
+    (GapEvent, (3,)),
+    (RunItemStreamEvent, ("tool_called", {"name": TEXT})),
+    (RawResponseStreamEvent, ({"delta": TEXT},)),
+    (AgentUpdatedStreamEvent, ("reader",)),
+    (RunStartedEvent, ("run_1", "reader")),
+    (RunFinishedEvent, ("ok", TEXT)),
+    (MessageEvent, (TEXT,)),
+    (ActionEvent, ("Read", {"path": TEXT})),
+    (ObservationEvent, ("Read", {"content": TEXT})),
+    (AgentStateChangedEvent, ("running",)),
+    (ErrorEvent, (TEXT,)),
+    (NullEvent, ()),
+]
+"""Every kind of event with its arguments."""
+SHOWN = NotifyStreamEvent(TEXT).stamped(CALL, 1)
+DELTA = NotifyStreamEvent(TEXT, is_delta=True).stamped(CALL, 1)
 SAID = MessageEvent(TEXT, role="assistant").stamped(Origin(), 1)
+
+
+async def emit(size: int) -> float:
+    """Create events of all kinds, stamp them and push them to a channel."""
+    rounds = -(-size // len(KINDS))
+    channel = Channel(rounds * len(KINDS))
+    start = perf_counter()
+    for number in range(rounds):
+        for kind, arguments in KINDS:
+            channel.push(kind(*arguments).stamped(CALL, number))
+    return (perf_counter() - start) * size / (rounds * len(KINDS))
 
 
 async def publish(size: int) -> float:

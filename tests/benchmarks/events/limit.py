@@ -6,6 +6,7 @@ import asyncio
 import functools
 import json
 import tempfile
+from collections import deque
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
@@ -39,6 +40,16 @@ def at_least(count: int) -> Callable[[Work], Work]:
         return enlarged
 
     return enlarge
+
+
+async def emit(size: int) -> float:
+    """Put a dictionary with the time into a queue."""
+    queue: deque[dict[str, Any]] = deque()
+    path = ("call_1",)
+    start = perf_counter()
+    for number in range(size):
+        queue.append({"type": "a", "seq": number, "timestamp": time(), "path": path, "data": TEXT})
+    return perf_counter() - start
 
 
 async def publish(size: int) -> float:

@@ -126,7 +126,7 @@ const HANDLERS = {
   message_event(tree, node, event) {
     if (event.role === "user") add(node, { type: "input", text: textOf(event.content) });
   },
-  raw_response_stream_event: (tree, node, event) => STREAMED[event.data?.type]?.(tree, node, event.data),
+  raw_response_event: (tree, node, event) => STREAMED[event.data?.type]?.(tree, node, event.data),
   run_item_stream_event: (tree, node, event, at) => ITEMS[event.name]?.(tree, node, event.item, at),
   tool_stream_start_event(tree, node, event, at) {
     Object.assign(node, { status: "running", start: at, end: null, args: event.input_args });
