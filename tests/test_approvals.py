@@ -624,7 +624,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
             "The state of the run cannot be read: expected version 1 of 'agents_tools.run_state', got version 2 of 'agents_tools.run_state'."
         ),
     ),
-    "a field of another type": ({"agent": 7}, snapshot("state.agent: expected a str, got a int.")),
+    "a field of another type": ({"agent": 7}, snapshot("state.agent: expected a str, got an int.")),
     "history": (
         {"history": [{"type": "x"}]},
         snapshot(
@@ -638,7 +638,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "decision": ({"pending": "decision"}, snapshot("state.approved: expected a bool, got a str.")),
     "decision arguments": (
         {"pending": "arguments"},
-        snapshot("state.arguments: expected a str, got a int."),
+        snapshot("state.arguments: expected a str, got an int."),
     ),
     "usage": (
         {"usage": {"tokens": 1}},
@@ -648,7 +648,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
     ),
     "nested": (
         {"nested": {"a": 1}},
-        snapshot("state.a: expected a dict, got a int."),
+        snapshot("state.a: expected a dict, got an int."),
     ),
     "deep": ("[" * 200_000, ""),
     "binary": (b"\xff\xfe", ""),

@@ -20,6 +20,7 @@ from agents_tools.errors import (
 )
 from agents_tools.policies._policy import with_parentheses
 from agents_tools.policies._scope import EVERYWHERE, CallScope, hold
+from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.json_schema import copy_json
 from agents_tools.tool.policy import Policy
 
@@ -111,8 +112,8 @@ class _Cache(Policy):
         except TypeError:
             raise UserTypeError(
                 f"The key function of cache() on tool {call.tool_name!r} returned a value that "
-                "is not hashable: expected for example a string, a number or a tuple, got a "
-                f"{type(key).__name__}."
+                "is not hashable: expected for example a string, a number or a tuple, got "
+                f"{type_with_article(key)}."
             ) from None
         return None if key is None else ("key", key)
 
