@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -151,13 +151,23 @@ async def daemonize(folder: str) -> str:
 
 @function_tool
 async def read_context(context: ToolContext[Any], what: str) -> Any:
-    if what == "context":
-        return context.context.database
+    given: Any = context.context
+    uses: dict[str, Callable[[], object]] = {
+        ".database": lambda: given.database,
+        "['database']": lambda: given["database"],
+        " or": lambda: given or "anonymous",
+        " in": lambda: "database" in given,
+        " in a loop": lambda: list(given),
+        ".database =": lambda: setattr(given, "database", 1),
+        "[] =": lambda: given.__setitem__("database", 1),
+        "(...)": given,
+    }
+    if what in uses:
+        return uses[what]()
     return {
         "key": context.idempotency_key,
         "attempt": context.attempt,
         "has_deadline": context.deadline is not None,
-        "falsy": not context.context,
     }
 
 

@@ -121,15 +121,35 @@ async def test_a_stream_of_an_isolated_tool_can_be_read(shared: ProcessBackend) 
 async def test_a_tool_has_its_call_but_not_the_context_object(
     shared: ProcessBackend,
 ) -> None:
-    """The context object is not sent to the worker; the error on access names the remedy."""
+    """The context object is not sent to the worker."""
     tool = run_on(shared)(tools.read_context)
     context = ToolContext({"database": 1}, tool_call_id="c", run_id="r")
     key = context.idempotency_key
     seen = (await tool.call(context, '{"what": "all"}')).value
-    assert seen == {"key": key, "attempt": 1, "has_deadline": False, "falsy": True}
-    outcome = await tool.call(ToolContext({"database": 1}), '{"what": "context"}')
+    assert seen == {"key": key, "attempt": 1, "has_deadline": False}
+
+
+@pytest.mark.parametrize(
+    ("use", "named"),
+    [
+        (".database", "ctx.context.database is"),
+        ("['database']", "ctx.context['database'] is"),
+        (" or", "ctx.context is"),
+        (" in", "ctx.context is"),
+        (" in a loop", "ctx.context is"),
+        (".database =", "ctx.context.database is"),
+        ("[] =", "ctx.context['database'] is"),
+        ("(...)", "ctx.context(...) is"),
+    ],
+)
+async def test_each_use_of_the_context_object_in_a_worker_is_an_error(
+    shared: ProcessBackend, use: str, named: str
+) -> None:
+    """The error names the remedy; `ctx.context or default` must not use the default silently."""
+    tool = run_on(shared)(tools.read_context)
+    outcome = await tool.call(ToolContext({"database": 1}), json.dumps({"what": use}))
     assert outcome.status == "tool_error"
-    assert "ctx.context.database" in str(outcome.output)
+    assert named in str(outcome.output)
     assert "Pass the values that the tool needs as arguments" in str(outcome.output)
 
 

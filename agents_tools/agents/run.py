@@ -49,6 +49,7 @@ from agents_tools.events.kinds import (
     RunStartedEvent,
 )
 from agents_tools.events.listener import current_listeners
+from agents_tools.text.nouns import type_with_article
 from agents_tools.text.secrets import guard_logs
 from agents_tools.tool.call import Call, RunScope, current_call
 
@@ -546,7 +547,7 @@ class Run:
             if not isinstance(item, (MessageOutputItem, ReasoningItem, ToolCallItem)):
                 raise UserTypeError(
                     f"{type(self._model).__name__} returned a wrong item: expected messages, "
-                    f"reasoning and tool calls, got a {type(item).__name__}."
+                    f"reasoning and tool calls, got {type_with_article(item)}."
                 )
         calls: list[PendingToolCall] = []
         self.calls.begin_response()

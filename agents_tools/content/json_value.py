@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 from agents_tools.content.tables import is_missing, is_table, read_table
 from agents_tools.errors import UserTypeError
 from agents_tools.text.escape import describe_value, shorten, type_name
+from agents_tools.text.nouns import with_article
 from agents_tools.text.secrets import mask
 
 if TYPE_CHECKING:
@@ -354,8 +355,7 @@ def _path_step(step: object) -> str:
 def _with_article(kind: Any) -> str:
     if issubclass(kind, type):
         return "a class"
-    name = type_name(kind)
-    return f"an {name}" if name[:1] in "aeiouAEIOU" else f"a {name}"
+    return with_article(type_name(kind))
 
 
 _REMEDIES: tuple[tuple[Any, str], ...] = (

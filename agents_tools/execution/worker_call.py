@@ -44,10 +44,10 @@ _LONGEST_MESSAGE: Final = 10_000
 
 
 class _UnavailableContext:
-    """Raises an error if a tool uses the application's own object, which is not sent to workers."""
+    """Raises an error if a tool uses the application's own object, which is not sent to workers.
 
-    def __bool__(self) -> bool:
-        return False
+    Truth is an error as well: `ctx.context or default` would silently use the default.
+    """
 
     def __repr__(self) -> str:
         return "<ctx.context is not available in a worker>"
@@ -55,11 +55,39 @@ class _UnavailableContext:
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
-        raise UserError(
-            f"ctx.context.{name} is not available: the tool runs in a worker, and the "
-            "application's own object is not sent there. Pass the values that the tool needs as "
-            "arguments, or create them in the worker."
-        )
+        raise _unavailable(f".{name}")
+
+    def __setattr__(self, name: str, _: object) -> NoReturn:
+        raise _unavailable(f".{name}")
+
+    def __getitem__(self, key: object) -> NoReturn:
+        raise _unavailable(f"[{key!r:.50}]")
+
+    def __setitem__(self, key: object, _: object) -> NoReturn:
+        raise _unavailable(f"[{key!r:.50}]")
+
+    def __bool__(self) -> NoReturn:
+        raise _unavailable("")
+
+    def __len__(self) -> NoReturn:
+        raise _unavailable("")
+
+    def __iter__(self) -> NoReturn:
+        raise _unavailable("")
+
+    def __contains__(self, _: object) -> NoReturn:
+        raise _unavailable("")
+
+    def __call__(self, *_: object, **__: object) -> NoReturn:
+        raise _unavailable("(...)")
+
+
+def _unavailable(use: str) -> UserError:
+    return UserError(
+        f"ctx.context{use} is not available: the tool runs in a worker, and the application's own "
+        "object is not sent there. Pass the values that the tool needs as arguments, or create "
+        "them in the worker."
+    )
 
 
 NOT_HERE: Final = _UnavailableContext()

@@ -10,6 +10,7 @@ from typing import Any
 from agents_tools.concurrency.supervisor import supervise
 from agents_tools.errors import ToolTimeoutError, UserTypeError, UserValueError
 from agents_tools.policies._policy import with_parentheses
+from agents_tools.text.escape import describe_value
 from agents_tools.tool.policy import Policy
 
 if typing.TYPE_CHECKING:
@@ -73,7 +74,7 @@ def _check(option: str, value: Any) -> None:
     if not is_number or not 0 < value <= _MAX_SECONDS or math.isnan(value):
         raise UserValueError(
             f"{option} is not valid: expected a positive number of seconds up to "
-            f"{_MAX_SECONDS:.0e}, got {value!r:.60}."
+            f"{_MAX_SECONDS:.0e}, got {describe_value(value)}."
         )
 
 

@@ -42,6 +42,7 @@ from agents_tools.schema.references import (
     merge_descriptions,
     schema_errors,
 )
+from agents_tools.text.nouns import type_with_article
 
 __all__ = [
     "ANTHROPIC_STRICT",
@@ -150,8 +151,8 @@ def to_strict(schema: Mapping[str, Any], dialect: StrictDialect) -> tuple[JsonSc
     """Return a schema in a dialect, and whether optional properties became nullable."""
     if not isinstance(schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UserTypeError(
-            f"The JSON Schema of an object is expected as a dictionary, got a "
-            f"{type(schema).__name__}. Pass a dictionary such as "
+            f"The JSON Schema of an object is expected as a dictionary, got "
+            f"{type_with_article(schema)}. Pass a dictionary such as "
             '{"type": "object", "properties": {...}}.'
         )
     conversion = _StrictConverter(References(schema), dialect)

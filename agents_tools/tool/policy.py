@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar
 
 from agents_tools.errors import UserTypeError
+from agents_tools.text.nouns import type_with_article
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -72,8 +73,8 @@ class Policy:
             tool = convert()
         if not hasattr(tool, "on_invoke_tool"):
             raise UserTypeError(
-                f"The policy {self} cannot be applied: expected a tool, got a "
-                f"{type(tool).__name__}. Put the policy above `@function_tool`, not below."
+                f"The policy {self} cannot be applied: expected a tool, got "
+                f"{type_with_article(tool)}. Put the policy above `@function_tool`, not below."
             )
         return self.apply(tool)
 
