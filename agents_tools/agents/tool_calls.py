@@ -487,7 +487,7 @@ class TurnCalls:
         arguments = call.target.arguments
         if call.target is call.item:  # otherwise the provider never saw the schema of the tool
             arguments = self._decode_arguments(call.item, tool)
-        record = Call.enter(fresh, tool.name, arguments)
+        record = Call.begun(fresh, tool.name, arguments)
         await prepare(record, self._with_limit(tool), arguments)
         return record
 

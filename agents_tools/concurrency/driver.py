@@ -26,10 +26,18 @@ class Owner(Protocol):
     Attributes:
         tool_name: The name of the tool, for the log.
         is_caller_cancelled: Set when code outside the coroutine has cancelled the caller.
+        delivered: How many events of the coroutine its receivers got so far.
     """
 
     tool_name: str
     is_caller_cancelled: bool
+
+    @property
+    def delivered(self) -> int: ...
+
+    def enter(self) -> None:
+        """Mark the context variables of the coroutine."""
+        ...
 
     def is_running_here(self) -> bool:
         """Return whether the current code runs in the coroutine, or was started there."""
@@ -45,6 +53,8 @@ async def drive(coroutine: Coroutine[Any, Any, T], owner: Owner) -> T:
     variables of the code that cancels the task:
 
     * The coroutine cancels its task by a call of its own. Only the coroutine gets the cancellation.
+      If it has emitted an event in the same step, the receiver of the event may have done it, so
+      the cancellation counts as one of the caller.
     * A timeout, task group or cancel scope inside the coroutine cancels the task. The caller was
       not cancelled, so the cleanup in the coroutine can take any time.
     * Other code cancels the task: the caller was cancelled. The coroutine has `GRACE` seconds for
@@ -64,6 +74,7 @@ async def drive(coroutine: Coroutine[Any, Any, T], owner: Owner) -> T:
         BaseException: The exception that the coroutine raised.
     """
     variables = copy_context()
+    variables.run(owner.enter)
     task: Any = asyncio.current_task() or _NO_TASK
     before = task.cancelling()
     try:
@@ -104,6 +115,7 @@ class _Driver(Generic[T]):
         self._owner = owner
         self._variables = variables
         self._before = before
+        self._delivered = 0  # the number of events before the step
         self._pending: Any = None
         self._is_adopted = False
         self._is_sorted = False  # the cancellation that is thrown next has been sorted already
@@ -122,8 +134,8 @@ class _Driver(Generic[T]):
     def _add_own(self, count: int) -> None:
         if count <= 0:
             return
-        if _is_interrupted():
-            self._begin_grace()
+        if _is_interrupted() or self._owner.delivered > self._delivered:
+            self._begin_grace()  # a receiver of an event can have done it, on behalf of the caller
             self._is_sorted = True
         else:
             self._own += count
@@ -154,7 +166,7 @@ class _Driver(Generic[T]):
                 if self._has_expired and not (pending is not None and pending.done()):
                     self._give_up(pending)
                     raise asyncio.CancelledError  # noqa: TRY301 - as `await` would
-                count = task.cancelling()
+                count, self._delivered = task.cancelling(), self._owner.delivered
                 try:
                     pending = run(advance, value)
                 finally:

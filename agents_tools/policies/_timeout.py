@@ -149,7 +149,10 @@ class _Limit:
             task.cancel()
             supervise(task, name=call.tool_name)
             raise ToolTimeoutError(self._message())
-        return self._result(*task.result())
+        try:
+            return self._result(*task.result())
+        finally:
+            del task  # breaks the reference cycle error -> frame -> task -> error
 
     def _result(self, value: Any, raised: BaseException | None) -> Any:
         if isinstance(raised, ToolTimeoutError) and self._has_passed():

@@ -256,6 +256,7 @@ class ArgumentReader:
         validate, accept = self._validator.validate_json, self._accept
         fills, complete = list(defaults.items()), self._complete
         self._fills = fills
+        is_incomplete = bool(fills or self._other_keys)
 
         def parse(text: str) -> Arguments:
             """Validate arguments.
@@ -272,20 +273,31 @@ class ArgumentReader:
                     check_keys(text, keys)
             except Exception as error:  # noqa: BLE001 - distinguished in `_accept`
                 value, text = accept(text, error)
-            if fills:
+            if is_incomplete:
                 return complete(text, value)
             return Arguments(text, self, value)
 
         return parse
 
     def _complete(self, text: str, value: dict[str, Any]) -> Arguments:
-        """Return arguments with the defaults that they lack."""
+        """Return arguments with the defaults that they lack, and with the published keys."""
+        text = self._with_published_keys(text)
         missing = [(name, create) for name, create in self._fills if name not in value]
         for name, create in missing:
             value[name] = create()
         if missing and self._factories:
             return self._store_created(text, value, [name for name, _ in missing])
         return Arguments(text, self, value)
+
+    def _with_published_keys(self, text: str) -> str:
+        from pydantic_core import from_json
+
+        if not self._other_keys:
+            return text
+        data: Any = from_json(text)
+        if not isinstance(data, dict) or self._other_keys.keys().isdisjoint(data):
+            return text
+        return _to_json(self._renamed(typing.cast("dict[str, Any]", data)))
 
     def _store_created(self, text: str, value: dict[str, Any], names: list[str]) -> Arguments:
         """Return arguments with the defaults that were created for this call and have a JSON form.
@@ -314,10 +326,7 @@ class ArgumentReader:
         """
         from pydantic_core import from_json
 
-        data: Any = from_json(text)
-        if self._other_keys and not self._other_keys.keys().isdisjoint(data):
-            data = self._renamed(data)
-        return add_defaults(data, self._lookup)
+        return add_defaults(from_json(text), self._lookup)
 
     def _accept(self, text: Any, error: Exception | None) -> tuple[Any, str]:
         """Return the Python values and the JSON text of arguments, converted where needed.

@@ -39,15 +39,17 @@ class _RunState:
         sequence: The numbers of the events of the run.
         lock: Held while an event is delivered; guards the other attributes.
         is_delivering: Whether sinks are being called. An event that a sink emits then is dropped.
+        delivered: How many events were delivered.
         dropped: How many events were dropped.
     """
 
-    __slots__ = ("dropped", "is_delivering", "lock", "sequence")
+    __slots__ = ("delivered", "dropped", "is_delivering", "lock", "sequence")
 
     def __init__(self) -> None:
         self.sequence = itertools.count()
         self.lock = threading.RLock()
         self.is_delivering = False
+        self.delivered = 0
         self.dropped = 0
 
 
@@ -188,7 +190,7 @@ class Call:
         return Call.fresh(app_context, usage=getattr(given, "usage", None))
 
     @staticmethod
-    def enter(given: Any, tool_name: str, args_json: str) -> Call:
+    def begun(given: Any, tool_name: str, args_json: str) -> Call:
         """Return the record of a call that begins.
 
         The record of a context that no call has used yet is used itself. Otherwise a new one is
@@ -258,10 +260,22 @@ class Call:
         """Note that an error of the function says that the arguments are invalid."""
         (self._first or self).argument_error = error
 
+    def enter(self) -> None:
+        """Make this the current call of the context variables in which it is called."""
+        _current.set(self)
+
     def is_running_here(self) -> bool:
-        """Return whether the current code was started by the function of this call."""
+        """Return whether the current code was started by the function of this call.
+
+        Receivers of its events, and what they start, are not part of it.
+        """
         current = _get_current()
-        return current is not None and self in current.ancestors
+        return current is not None and self in current.ancestors and not _is_delivering.get()
+
+    @property
+    def delivered(self) -> int:
+        """The number of events of the run that were delivered so far."""
+        return 0 if self._root is None else self._root.delivered
 
     def comes_from_function(self, error: Exception) -> bool:
         """Return whether the function raised an error after it had accepted the arguments."""
@@ -353,6 +367,8 @@ class Call:
             sinks = tuple(sink for sink in sinks if sink not in reached)
             event = event.replace(seq=next(root.sequence))
         root.is_delivering = True
+        root.delivered += 1
+        token = _is_delivering.set(True)
         try:
             for sink in sinks:
                 try:
@@ -361,6 +377,7 @@ class Call:
                     _log().exception("An event listener failed to process %r.", event.type)
         finally:
             root.is_delivering = False
+            _is_delivering.reset(token)
 
     def _filtered(self, event: Event, root: _RunState) -> Iterable[Event]:
         """Return the events that the filters of the policies make of an event."""
@@ -748,6 +765,7 @@ class RunScope(Call):
         return self._origin
 
 
+_is_delivering: ContextVar[bool] = ContextVar("agents_tools_delivering", default=False)
 _current: ContextVar[Call | None] = ContextVar("agents_tools_call", default=None)
 
 

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, cast
 from agents_tools.concurrency.driver import drive
 from agents_tools.errors import Interruption, ModelBehaviorError
 from agents_tools.events.kinds import ToolStreamEndEvent, ToolStreamStartEvent
+from agents_tools.schema.problems import malformed_error
 from agents_tools.text.json_limits import parse_object
 from agents_tools.text.secrets import guard_logs
 from agents_tools.tool import context as _  # noqa: F401 - it sets `Call.context_type`
 from agents_tools.tool.arguments import encode_arguments
-from agents_tools.tool.call import Call, enter_scope, leave_scope
+from agents_tools.tool.call import Call
 from agents_tools.tool.enabled import is_enabled
 from agents_tools.tool.failure import (
     default_tool_error_function,
@@ -56,7 +57,7 @@ async def invoke(tool: Any, given: Any, args_json: str, *, convert: bool = True)
         args_json: The arguments as JSON text.
         convert: Whether the outcome gets an output for the model.
     """
-    call = Call.enter(given, tool.name, args_json)
+    call = Call.begun(given, tool.name, args_json)
     await prepare(call, tool, args_json)
     if call.failure is None and call.tool.stack.has_checks:
         await check(call)
@@ -80,7 +81,7 @@ async def prepare(call: Call, tool: Any, args_json: str) -> None:
     """
     applied: list[Policy] = []
     try:
-        target, routed = tool.source.route(tool, args_json)
+        target, routed = tool.source.route(tool, args_json, call)
         # A disabled tool is never called: the tool that gives access answers that there is none.
         if target is not tool and await is_enabled(target, call.context, call.agent):
             tool, args_json = target, routed
@@ -110,7 +111,8 @@ async def _map_arguments(call: Call, args_json: str, applied: list[Policy]) -> s
     """
     sent = parse_object(args_json)
     if sent is None:
-        return args_json  # the source reports the error
+        call.tool.source.parse(args_json)  # raises the error of the tool
+        raise malformed_error(call.tool_name, "no_object", "expected one JSON object")
     mapped = dict(sent)
     for policy in call.tool.stack.maps:
         mapped = await policy.map_arguments(call, mapped)
@@ -224,20 +226,27 @@ async def execute(call: Call, *, convert: bool = True) -> CallOutcome:
         Interruption: A run inside the call waits for a person.
         KeyboardInterrupt: The user pressed Ctrl-C.
     """
-    tool = call.tool
-    stack: PolicyStack = tool.stack
+    stack: PolicyStack = call.tool.stack
     for policy in stack.event_filters:
         call.filters = (partial(policy.filter_event, call), *call.filters)
+    try:
+        return await drive(_perform(call, convert=convert), call)
+    finally:
+        call.end("cancelled")  # has an effect only if the call was abandoned
+
+
+async def _perform(call: Call, *, convert: bool) -> CallOutcome:
+    """Run a call in the context variables of the call, in which it is the current one."""
+    tool = call.tool
     status: CallStatus = "cancelled"
     outcome: CallOutcome | None = None
-    token = enter_scope(call)
     try:
         if tool.has_bracketing and call.sinks:
             _begin(call)
         try:
             if call.failure is not None:
                 raise call.failure  # noqa: TRY301 - reported like a failure of the function
-            value = await drive(tool.runner(call), call)
+            value = await tool.runner(call)
             if convert:
                 outcome = convert_value(call, value)
             else:
@@ -254,7 +263,6 @@ async def execute(call: Call, *, convert: bool = True) -> CallOutcome:
         call.outcome, outcome = outcome, None
         call.end(status)
         call.outcome = call.failure = call.argument_error = None
-        leave_scope(token)
 
 
 def _begin(call: Call) -> None:
