@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from agents_tools.tool.run_context import RunContextWrapper
     from agents_tools.toolset.sources import Tools, ToolsetSource
 
-__all__ = ["Agent", "Tool", "ToolLike", "ToolProvider", "ToolSource"]
+__all__ = ["Agent", "ConvertibleTool", "Tool", "ToolLike", "ToolProvider"]
 
 
-class ToolSource(Protocol):
+class ConvertibleTool(Protocol):
     """An object that can be converted to a tool: a `ToolDefinition` or a `BaseTool`."""
 
     def as_function_tool(self) -> FunctionTool[..., Any]:
@@ -57,7 +57,7 @@ class ToolProvider(Protocol):
         ...
 
 
-Tool: TypeAlias = "FunctionTool[..., Any] | HostedTool | ToolSource"
+Tool: TypeAlias = "FunctionTool[..., Any] | HostedTool | ConvertibleTool"
 """The types in the `tools` of an agent, which can also contain lists of them."""
 
 ToolLike: TypeAlias = "Tool | ToolProvider | Sequence[ToolLike]"

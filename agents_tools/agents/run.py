@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from agents_tools.agents.toolbox import RunnableAgent, Toolbox
     from agents_tools.events.base import Emit, Event
     from agents_tools.events.channel import Channel
+    from agents_tools.tool.records import Decision
 
     ModelItem = MessageOutputItem | ReasoningItem | ToolCallItem
 
@@ -97,6 +98,9 @@ class Run:
         new_input: The index of the first item of the history that is new in this run.
         resumed: Whether the run continues from a state.
     """
+
+    _corrections = 0
+    _had_empty_response = False
 
     def __init__(
         self,
@@ -137,8 +141,6 @@ class Run:
         self.hooks = self.run_hooks + (() if agent.hooks is None else (agent.hooks,))
         self.new_input = 0
         self.resumed = False
-        self._corrections = 0
-        self._had_empty_response = False
         self._later_messages: list[Item] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._model: Model | None = None
@@ -172,8 +174,6 @@ class Run:
             self.session.save,
             None if self._recorder is None else self._recorder.journal,
         )
-        if self.config.approve is not None:
-            self.scope.approver = self.calls.approvals.decide_inside
         self._caller = ModelCaller(agent, self.config, self.scope, self.hooks, self.calls)
         if state is None:
             self.calls.load_history(history)
@@ -240,9 +240,14 @@ class Run:
             parent=parent,
             deadline=None if config.timeout is None else time.monotonic() + config.timeout,
             asker=config.ask or (None if outer is None else outer.asker),
+            approver=None if config.approve is None else self._decide_inside,
             sampler=config.sample or (None if outer is None else outer.sampler),
             run=self,
         )
+
+    async def _decide_inside(self, call: Call) -> Decision:
+        """Return the decision of a person about a call inside a call of this run."""
+        return await self.calls.approvals.decide_inside(call)
 
     @property
     def provider(self) -> str | None:

@@ -20,7 +20,6 @@ if typing.TYPE_CHECKING:
 
     from agents_tools.tool.call import Call
     from agents_tools.tool.policy import Run
-    from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["exclusive", "limit"]
 
@@ -98,7 +97,7 @@ def exclusive() -> Policy:
 
 
 class _Exclusive(_Limit):
-    def apply(self, tool: FunctionTool[..., Any]) -> Any:
+    def apply(self, tool: Any) -> Any:
         return super().apply(marked(tool, exclusive=True))
 
 

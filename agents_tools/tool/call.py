@@ -137,11 +137,11 @@ class Call:
     @classmethod
     def fresh(
         cls,
-        app_context: Any = None,
+        app_context: object = None,
         *,
         tool_name: str = "",
         tool_call_id: str | None = None,
-        agent: Any = None,
+        agent: object = None,
         run_id: str | None = None,
         usage: Usage | None = None,
         deadline: float | None = None,
@@ -181,7 +181,7 @@ class Call:
         return call
 
     @staticmethod
-    def fresh_for(given: Any) -> Call:
+    def fresh_for(given: object) -> Call:
         """Return a record that no call has used, with the application's object of `given`."""
         record = given if _is_call(given) else getattr(given, "call_record", None)
         if record is not None and record._state == _FRESH:
@@ -236,7 +236,7 @@ class Call:
             self._context = Call.context_type(self)
         return self._context
 
-    def share_context(self, context: Any) -> None:
+    def share_context(self, context: object) -> None:
         """Use this `ToolContext` as the context of the call."""
         self._context = context
 
@@ -470,7 +470,7 @@ class Call:
             path=self.path,
         )
 
-    def note(self, name: str, value: Any) -> None:
+    def note(self, name: str, value: object) -> None:
         """Add a value to the metadata of the outcome, which is not sent to the model."""
         call = self._first or self
         if call.notes is None:

@@ -252,20 +252,20 @@ def _async_body(func: Callable[..., Awaitable[Any]], schema: FuncSchema) -> Body
             return await func(**_values(call))
 
         return body
-    bind = _binder(schema)
+    arguments_of = _binder(schema)
 
     async def body_with_context(call: Call) -> Any:
-        args, kwargs = bind(call)
+        args, kwargs = arguments_of(call)
         return await func(*args, **kwargs)
 
     return body_with_context
 
 
 def _inline_body(func: Callable[..., Any], schema: FuncSchema) -> Body:
-    bind = _binder(schema)
+    arguments_of = _binder(schema)
 
     async def body(call: Call) -> Any:
-        args, kwargs = bind(call)
+        args, kwargs = arguments_of(call)
         value = func(*args, **kwargs)
         return await value if _is_awaitable(value) else value
 
@@ -275,10 +275,10 @@ def _inline_body(func: Callable[..., Any], schema: FuncSchema) -> Body:
 def _thread_body(func: Callable[..., Any], schema: FuncSchema) -> Body:
     from agents_tools.concurrency.threads import run_in_thread
 
-    bind = _binder(schema)
+    arguments_of = _binder(schema)
 
     async def body(call: Call) -> Any:
-        args, kwargs = bind(call)
+        args, kwargs = arguments_of(call)
         value = await run_in_thread(func, *args, **kwargs)
         return await value if _is_awaitable(value) else value
 
@@ -298,10 +298,10 @@ def _async_stream_body(func: Callable[..., Any], schema: FuncSchema) -> Body:
 
     from agents_tools.events.base import Event
 
-    bind, name = _binder(schema), schema.name
+    arguments_of, name = _binder(schema), schema.name
 
     async def body(call: Call) -> Any:
-        args, kwargs = bind(call)
+        args, kwargs = arguments_of(call)
         stream = func(*args, **kwargs)
         emit, channel = call.emit, call.channel
         next_pause = 0.0
@@ -345,10 +345,10 @@ def _sync_stream_body(func: Callable[..., Any], schema: FuncSchema) -> Body:
     from agents_tools.concurrency.threads import run_in_thread
     from agents_tools.events.base import Event
 
-    bind, name = _binder(schema), schema.name
+    arguments_of, name = _binder(schema), schema.name
 
     async def body(call: Call) -> Any:
-        args, kwargs = bind(call)
+        args, kwargs = arguments_of(call)
 
         def iterate() -> Any:
             stream = func(*args, **kwargs)

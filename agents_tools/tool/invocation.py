@@ -82,9 +82,11 @@ async def prepare(call: Call, tool: Any, args_json: str) -> None:
     applied: list[Policy] = []
     try:
         target, routed = tool.source.route(tool, args_json, call)
-        # A disabled tool is never called: the tool that gives access answers that there is none.
-        if target is not tool and await is_enabled(target, call.context, call.agent):
-            tool, args_json = target, routed
+        if target is not tool and not await is_enabled(target, call.context, call.agent):
+            # A disabled tool is never called: the tool that gives access answers that it is not
+            # there.
+            target, routed = tool, args_json
+        tool, args_json = target, routed
         call.tool, call.tool_name, call.sent = tool, tool.name, args_json
         stack = tool.stack
         if stack.prepares:
