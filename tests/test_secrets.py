@@ -22,7 +22,9 @@ from pydantic import SecretBytes, SecretStr
 from agents_tools import register_secret
 from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.text import forget_secret, secrets as _secrets
-from agents_tools.text.secrets import MASK, mask, mask_json
+from agents_tools.text.forms import MASK
+from agents_tools.text.secret_matcher import SecretMatcher
+from agents_tools.text.secrets import mask, mask_json
 from tests.pace import at_most
 from tests.scale import LARGE
 
@@ -33,7 +35,7 @@ VALUE = "p@ss/w+rd ünd=so"
 def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start each test without registered secrets."""
     monkeypatch.setattr(_secrets, "_registered", {})
-    monkeypatch.setattr(_secrets, "_current_forms", ())
+    monkeypatch.setattr(_secrets, "_matcher", SecretMatcher(()))
 
 
 @pytest.fixture

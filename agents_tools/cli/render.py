@@ -15,7 +15,7 @@ from agents_tools.events.kinds import (
     ToolStreamEndEvent,
     ToolStreamStartEvent,
 )
-from agents_tools.text.escape import safe_text
+from agents_tools.text.output import release_text
 from agents_tools.ui._format import described, ended, noted, progressed, seconds
 from agents_tools.ui._line_writer import LineWriter
 from agents_tools.ui._terminal import is_lively
@@ -126,7 +126,7 @@ class PlainView:
     def __init__(self, name: str) -> None:
         self._lines = LineWriter()
         self._calls = CallStates(name)
-        self._name = safe_text(name)
+        self._name = release_text(name)
         self._has_output = False
         self._written: dict[str, tuple[ToolProgressEvent, float]] = {}
 

@@ -201,7 +201,7 @@ def to_output(value: Any, serializer: SchemaSerializer | None = None) -> ToolOut
 
     Text is returned unchanged, and `None` becomes empty text. Blocks, lists with a block, and
     bytes become content blocks. Any other value is serialized as compact JSON: NaN and infinities
-    as `null`, bytes that are not UTF-8 in base64, iterators as arrays, lone surrogates as escapes.
+    as `null`, bytes that are not UTF-8 in base64, iterators as arrays, lone surrogates as U+FFFD.
     A Python repr is never used.
 
     Args:

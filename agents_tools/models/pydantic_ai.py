@@ -50,8 +50,7 @@ from agents_tools.errors import (
     UserValueError,
 )
 from agents_tools.models._clients import loop_client
-from agents_tools.text.escape import shorten
-from agents_tools.text.secrets import mask
+from agents_tools.text.output import release_text
 from agents_tools.wire.mcp import to_mcp
 
 if TYPE_CHECKING:
@@ -452,7 +451,7 @@ def _translate_errors(model: str) -> Generator[None]:
 
 
 def _convert_error(error: Exception, model: str) -> Exception | None:
-    why = mask(shorten(str(error), _MAX_REASON_LENGTH))
+    why = release_text(str(error), limit=_MAX_REASON_LENGTH, patterns=True)
     match error:
         case UserError() | ModelError():
             return None

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agents_tools.errors import AgentsToolsError, UserValueError
 from agents_tools.events.kinds import ErrorEvent, RunFinishedEvent, RunItemStreamEvent
-from agents_tools.text.escape import escape_for_model
-from agents_tools.text.secrets import MASK, mask
+from agents_tools.text.forms import MASK
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,7 +99,7 @@ class ErrorMasker:
     def _masked(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(secret, MASK)
-        return escape_for_model(mask(text))
+        return release_text(text, to="model", patterns=True)
 
 
 def _number() -> str:

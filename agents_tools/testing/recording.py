@@ -15,7 +15,7 @@ from agents_tools.content.outputs import block_from_dict, to_output
 from agents_tools.errors import AgentsToolsError, ToolError, UserError, UserValueError
 from agents_tools.events.codec import event_from_dict
 from agents_tools.testing.fakes import FakeTool, listed
-from agents_tools.text.secrets import mask
+from agents_tools.text.output import release_text
 from agents_tools.tool.declaration import Policy
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class ToolRecorder:
                 try:
                     value = await inner(context, args_json)
                 except Exception as raised:  # a cancelled call has no result to replay
-                    error = (type(raised).__name__, mask(str(raised)))
+                    error = (type(raised).__name__, _stored(str(raised)))
                     self._add(tool.name, args_json, None, error, events)
                     raise
                 self._add(tool.name, args_json, _output_json(value), None, events)
@@ -118,7 +118,7 @@ class ToolRecorder:
         self.calls.append(
             RecordedCall(
                 tool=tool,
-                arguments=_json_of(mask(args_json)),
+                arguments=_json_of(_stored(args_json)),
                 output=output,
                 error=error,
                 events=tuple(
@@ -196,7 +196,7 @@ class ToolRecorder:
                 known[_key(call.arguments)].append(call)
 
         async def body(context: ToolContext[Any], args_json: str) -> Any:
-            key = _key(_json_of(mask(args_json)))
+            key = _key(_json_of(_stored(args_json)))
             calls = known.get(key)
             if not calls:
                 raise UserValueError(_never_made(tool.name, key, list(known)))
@@ -222,6 +222,10 @@ def _recorded(call: dict[str, Any]) -> RecordedCall:
     )
 
 
+def _stored(text: str) -> str:
+    return release_text(text, to="program", patterns=True)
+
+
 def _json_of(text: str) -> Any:
     """Parse arguments; return text that is not valid JSON unchanged."""
     if not text.strip():
@@ -240,9 +244,9 @@ def _key(arguments: Any) -> str:
 def _output_json(value: Any) -> Any:
     output = to_output(value)
     if isinstance(output, str):
-        return mask(output)
+        return _stored(output)
     blocks = [block.to_dict() for block in output]
-    return [{**one, "text": mask(one["text"])} if "text" in one else one for one in blocks]
+    return [{**one, "text": _stored(one["text"])} if "text" in one else one for one in blocks]
 
 
 def _output_of(output: Any) -> ToolOutput:

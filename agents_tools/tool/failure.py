@@ -16,7 +16,8 @@ from agents_tools.errors import (
     ToolOverloadedError,
     ToolTimeoutError,
 )
-from agents_tools.text.secrets import guard_logs, mask, mask_registered
+from agents_tools.text.output import release_text
+from agents_tools.text.secrets import guard_logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,15 +57,15 @@ def default_tool_error_function(ctx: object, error: Exception) -> str:
         ctx: The context of the call.
         error: The exception.
     """
-    from agents_tools.text.escape import shorten, type_name
+    from agents_tools.text.escape import type_name
 
     name = getattr(ctx, "tool_name", "") or "?"
     if isinstance(error, AgentsToolsError):
-        text = mask(_message_of(error))
+        text = _message_of(error)
     else:
-        message = mask(shorten(_message_of(error), 500))
+        message = release_text(_message_of(error), to="model", limit=500, patterns=True)
         text = f"Tool {name!r} failed: {type_name(type(error))}" + (message and f": {message}")
-    return shorten(text, 2_000)
+    return release_text(text, to="model", limit=2_000, patterns=True)
 
 
 _default_function: Callable[[Any, Exception], Any] = default_tool_error_function
@@ -107,9 +108,7 @@ async def failure_text(
     except Exception:  # noqa: BLE001 - the model gets a text whatever the function does
         _log().exception("The failure function of tool %r raised an exception.", name)
         text = default_tool_error_function(context, error)
-    if function is not DEFAULT and isinstance(text, str):
-        text = mask_registered(text)
-    return text
+    return release_text(text, to="model") if isinstance(text, str) else text
 
 
 def _close_unawaited(awaitable: Any) -> None:

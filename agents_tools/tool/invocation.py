@@ -6,10 +6,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.errors import Interruption, UserTypeError
+from agents_tools.text.characters import is_plain
 from agents_tools.text.secrets import guard_logs, has_secrets
 from agents_tools.tool.context import ToolContext, enter_scope, leave_scope
 from agents_tools.tool.failure import DEFAULT, failure_text, status_of, to_exception
-from agents_tools.tool.result import add_metadata, apply_reply_policies, convert_value, is_plain
+from agents_tools.tool.result import add_metadata, apply_reply_policies, convert_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

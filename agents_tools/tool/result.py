@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agents_tools.text.secrets import mask_registered
+from agents_tools.text.output import release_ends, release_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agents_tools.content.outputs import ToolOutput
+    from agents_tools.content.outputs import ContentBlock, ToolOutput
     from agents_tools.events.kinds import CallStatus
     from agents_tools.tool.context import ToolContext
     from agents_tools.tool.declaration import CallOutcome, Declaration, Policy
 
-__all__ = ["add_metadata", "apply_reply_policies", "convert_value", "is_plain"]
+__all__ = ["add_metadata", "apply_reply_policies", "convert_value"]
 
 
 def convert_value(
@@ -28,7 +28,7 @@ def convert_value(
 ) -> CallOutcome:
     """Return the outcome of a call that returned a value, with the output for the model.
 
-    The output is escaped, secrets in it are masked, policies change it, and it is truncated. The
+    The output is cleaned, secrets in it are masked, policies change it, and it is bounded. The
     omitted text is emitted as an artifact.
 
     Args:
@@ -40,12 +40,13 @@ def convert_value(
         max_output: How many characters of the output the model gets.
     """
     from agents_tools.content.outputs import as_tool_result, to_output, truncate_output
-    from agents_tools.text.escape import escape_for_model
     from agents_tools.tool.declaration import CallOutcome
 
+    # Without a subscriber and a policy that reads the output, its middle is dropped unread.
+    has_readers = context.listening or any(policy.reply for policy in policies)
+    size = None if has_readers else max_output
     if isinstance(value, str):
-        text = value if is_plain(value) else escape_for_model(value)
-        output: ToolOutput = apply_reply_policies(policies, context, mask_registered(text))
+        output = apply_reply_policies(policies, context, _release(value, size))
         if type(value) is str and len(output) <= max_output and isinstance(output, str):
             return CallOutcome(status="ok", value=value, output=output)
         result = None
@@ -53,7 +54,7 @@ def convert_value(
         result = as_tool_result(value)
         content = value if result is None else result
         output = to_output(content, declaration.serializer())
-        output = apply_reply_policies(policies, context, _escape_output(output))
+        output = apply_reply_policies(policies, context, _release_output(output, size))
     shortened, omitted = truncate_output(output, max_output)
     if omitted is not None:
         context.artifact(f"{name}-output", omitted, mime_type="text/plain")
@@ -73,27 +74,27 @@ def apply_reply_policies(
     return output
 
 
-def is_plain(text: str) -> bool:
-    """Return whether a text certainly needs no escaping.
-
-    The check is fast and can return `False` for a text that needs none.
-    """
-    return text.isascii() and "\x1b" not in text and "\0" not in text
-
-
-def _escape_output(output: ToolOutput) -> ToolOutput:
-    """Escape control characters and mask secrets, in a text and in blocks of text."""
-    from agents_tools.content.outputs import ToolOutputText
-    from agents_tools.text.escape import escape_for_model
-
+def _release_output(output: ToolOutput, size: int | None) -> ToolOutput:
+    """Clean and mask a text, the texts of blocks, and the names of files."""
     if isinstance(output, str):
-        return mask_registered(output if is_plain(output) else escape_for_model(output))
-    return [
-        ToolOutputText(mask_registered(escape_for_model(block.text)))
-        if isinstance(block, ToolOutputText)
-        else block
-        for block in output
-    ]
+        return _release(output, size)
+    return [_release_block(block) for block in output]
+
+
+def _release(text: str, size: int | None) -> str:
+    return release_text(text, to="model") if size is None else release_ends(text, size)
+
+
+def _release_block(block: ContentBlock) -> ContentBlock:
+    from dataclasses import replace
+
+    from agents_tools.content.outputs import ToolOutputFileContent, ToolOutputText
+
+    if isinstance(block, ToolOutputText):
+        return ToolOutputText(release_text(block.text, to="model"))
+    if isinstance(block, ToolOutputFileContent) and block.filename is not None:
+        return replace(block, filename=release_text(block.filename, to="model"))
+    return block
 
 
 def add_metadata(outcome: CallOutcome, notes: Mapping[str, Any]) -> CallOutcome:

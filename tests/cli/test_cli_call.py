@@ -10,7 +10,7 @@ from inline_snapshot import snapshot
 
 from agents_tools.cli import main
 from agents_tools.events import event_from_dict
-from agents_tools.text.escape import safe_text
+from agents_tools.text.characters import safe_text
 
 if TYPE_CHECKING:
     from pathlib import Path

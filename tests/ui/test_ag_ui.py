@@ -32,7 +32,7 @@ from agents_tools.agents import call_delta, call_started, text_delta
 from agents_tools.errors import ModelError
 from agents_tools.events import GapEvent
 from agents_tools.testing import ScriptedModel, check_ag_ui, tool_call
-from agents_tools.text.escape import safe_text
+from agents_tools.text.characters import safe_text
 from agents_tools.ui import ag_ui
 from agents_tools.ui.ag_ui import AgUiEncoder, encode
 from tests.ui.scenarios import (

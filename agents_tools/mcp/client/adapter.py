@@ -19,7 +19,7 @@ from agents_tools.content.outputs import (
 from agents_tools.errors import AgentsToolsError, ToolError
 from agents_tools.mcp._coerce import an_object
 from agents_tools.schema.arguments import ArgumentReader
-from agents_tools.text.escape import safe_text, shorten
+from agents_tools.text.output import release_text
 from agents_tools.tool.declaration import ToolAnnotations, ToolOrigin
 from agents_tools.tool.failure import default_tool_error_function
 from agents_tools.tool.tool import FunctionTool
@@ -195,7 +195,7 @@ class _ServerToolDeclaration:
         errors: list[str] = []
         for fault in self._output_validator.iter_errors(structured):
             path = "".join(f"[{step!r}]" for step in fault.instance_path)
-            errors.append(shorten(safe_text(f"{path} {fault.message}".strip()), 200))
+            errors.append(release_text(f"{path} {fault.message}".strip(), limit=200))
             if len(errors) == _MAX_SCHEMA_ERRORS:
                 break
         if errors:
@@ -315,7 +315,7 @@ def _block(item: Any) -> tuple[ContentBlock, dict[str, Any]]:
         return _READERS.get(fields.get("type") or "", _unknown)(fields, metadata), metadata
     except (ValueError, TypeError, KeyError, AgentsToolsError) as error:
         metadata["unreadable"] = dict(fields)
-        kind = shorten(safe_text(str(fields.get("type"))), 40)
+        kind = release_text(str(fields.get("type")), limit=40)
         return ToolOutputText(f"[{kind} content that cannot be read: {error}]"), metadata
 
 

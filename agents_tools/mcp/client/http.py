@@ -14,7 +14,8 @@ from pydantic_core import from_json
 
 from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.mcp._coerce import an_object
-from agents_tools.text.escape import safe_text, shorten
+from agents_tools.text.escape import shorten
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -132,7 +133,7 @@ async def _check_response(
         open_request.status = response.status_code
     if response.is_redirect and not _is_same_origin_redirect(request, response):
         await response.aclose()
-        location = shorten(safe_text(response.headers.get("location", "")), 200)
+        location = release_text(response.headers.get("location", ""), limit=200)
         _set_fault(
             open_request,
             f"it answered with a redirect to {location}, which is not followed",
@@ -167,7 +168,7 @@ async def _check_response(
         await response.aclose()
         _set_fault(
             open_request,
-            f"it answered with {shorten(safe_text(kind), 60) or 'no content type'}, not JSON",
+            f"it answered with {release_text(kind, limit=60) or 'no content type'}, not JSON",
         )
         return _error(httpx, request, number, _INVALID_REQUEST, "unexpected content type")
     if open_request is not None:
@@ -254,7 +255,7 @@ async def _rejection_response(
 
 
 def _status_text(config: MCPServerConfig, status: int, body: bytes) -> str:
-    text = shorten(safe_text(body[:400].decode(errors="replace")).strip(), 200)
+    text = shorten(release_text(body[:400].decode(errors="replace")).strip(), 200)
     more = f": {text}" if text and not text.lstrip().startswith("<") else ""
     remedy = ""
     if status in {401, 403}:
@@ -310,7 +311,7 @@ def _reason(error: Exception) -> str:
         cause = deeper
     text = getattr(cause, "strerror", None) or str(cause) or str(error)
     name = type(error).__name__
-    return shorten(safe_text(f"{text} ({name})" if text else name), 300)
+    return release_text(f"{text} ({name})" if text else name, limit=300)
 
 
 def _set_fault(

@@ -26,7 +26,7 @@ from agents_tools.errors import AgentsToolsError, UserError, UserTypeError, User
 from agents_tools.events.channel import Channel
 from agents_tools.mcp._progress_meta import PROGRESS_EVENTS
 from agents_tools.text.escape import type_name
-from agents_tools.text.secrets import mask_registered_json
+from agents_tools.text.output import release_json, release_json_text, release_text
 from agents_tools.tool.context import ToolContext, enter_scope, leave_scope
 from agents_tools.tool.failure import default_tool_error_function
 from agents_tools.tool.flatten import function_tools
@@ -293,15 +293,15 @@ class ToolHandlers:
                 return {"content": content, "isError": True}
             meta = (tool_result.metadata or {}).get("_meta")
             if isinstance(meta, Mapping):
-                result["_meta"] = mask_registered_json(dict(cast("Mapping[str, Any]", meta)))
+                result["_meta"] = release_json(meta, to="program")
             value = tool_result.structured
         schema = tool.output_json_schema
         if schema is not None:
-            structured = mask_registered_json(json.loads(tool.to_json(value)))
+            structured = release_json_text(tool.to_json(value))
             is_wrapped = output_is_wrapped(schema, version)
             result["structuredContent"] = {"result": structured} if is_wrapped else structured
         elif tool_result is not None and isinstance(value, Mapping):
-            result["structuredContent"] = mask_registered_json(json.loads(to_json(value)))
+            result["structuredContent"] = release_json_text(to_json(value))
         return result
 
     def _error_text(self, tool: AnyTool, outcome: CallOutcome, error: Exception) -> str:
@@ -371,7 +371,8 @@ class _ProgressReporter:
             increased = max(current, self._progress + _STEP)
             self._progress = increased if self._has_reported else current
             self._has_count = True
-            message = cast("Any", event).message
+            text = cast("Any", event).message
+            message = None if text is None else release_text(text)
         else:
             self._progress += _STEP if self._has_count else 1
             message = _message_text(event)
@@ -383,9 +384,10 @@ def _message_text(event: Event) -> str | None:
     """Return the text of an event for clients that show progress messages only."""
     fields: Any = event
     if event.type == "notify_stream_event":
-        return str(fields.data)
+        return release_text(str(fields.data))
     if event.type == "tool_artifact_event":
-        return f"{fields.name}" + (f" ({fields.mime_type})" if fields.mime_type else "")
+        kind = f" ({fields.mime_type})" if fields.mime_type else ""
+        return release_text(f"{fields.name}{kind}")
     return None
 
 

@@ -33,7 +33,8 @@ from agents_tools.errors import (
     UserValueError,
 )
 from agents_tools.persistence.durable.store import DurableStep, StoredRun
-from agents_tools.text.secrets import has_secrets, mask_encoded, mask_json
+from agents_tools.text.output import release_json
+from agents_tools.text.secrets import has_secrets, mask_encoded
 from agents_tools.tool.declaration import CallOutcome
 
 if TYPE_CHECKING:
@@ -298,7 +299,7 @@ def _mark_of(item: Item) -> str:
         return f"{item.type} {item.call_id}"
     if isinstance(item, MessageInputItem) and item.role == "developer":
         item = replace(item, role="system")  # as the session has it, without secrets, too
-    return json.dumps(mask_json(item.to_dict()), sort_keys=True)
+    return json.dumps(release_json(item.to_dict(), to="program", patterns=True), sort_keys=True)
 
 
 # --- outcomes as JSON

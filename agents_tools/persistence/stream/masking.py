@@ -18,20 +18,14 @@ from agents_tools.events.kinds import (
     ToolStreamEndEvent,
 )
 from agents_tools.persistence.stream.coalesce import is_raw_delta
-from agents_tools.persistence.stream.secret_matcher import SecretMatcher
-from agents_tools.text.secrets import (
-    LONGEST,
-    MASK,
-    SHORTEST,
-    forms_of,
-    registered_forms,
-    secret_bytes,
-)
+from agents_tools.text.forms import LONGEST, MASK, SHORTEST, forms_of, secret_bytes
+from agents_tools.text.secret_matcher import SecretMatcher
+from agents_tools.text.secrets import registered_forms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agents_tools.text.secrets import Form
+    from agents_tools.text.forms import Form
 
 __all__ = ["EventMasker"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from agents_tools.text.escape import safe_text
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -178,7 +178,7 @@ class MessageFrames:
 
     def _add(self, piece: MessagePiece, delta: str) -> None:
         piece.sent.append(delta)
-        self._send_content(piece, safe_text(delta))
+        self._send_content(piece, release_text(delta))
 
     def _send_content(self, piece: MessagePiece, text: str) -> None:
         if text:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from agents_tools.text.escape import safe_text
+from agents_tools.text.output import release_text
 from agents_tools.ui.ag_ui.frames import result_content, wire_id
 
 if TYPE_CHECKING:
@@ -264,11 +264,11 @@ class AgUiCalls:
 
 def _artifact(event: ToolArtifactEvent) -> dict[str, Any]:
     """Return an artifact as JSON, without its content if that is too long."""
-    content: dict[str, Any] = {"name": safe_text(event.name)}
+    content: dict[str, Any] = {"name": release_text(event.name)}
     if event.mime_type is not None:
         content["mimeType"] = event.mime_type
     if event.uri is not None:
-        content["uri"] = safe_text(event.uri)
+        content["uri"] = release_text(event.uri)
     if isinstance(event.data, bytes):
         from binascii import b2a_base64
 
@@ -278,5 +278,5 @@ def _artifact(event: ToolArtifactEvent) -> dict[str, Any]:
     elif event.data is not None:
         content["size"] = len(event.data)
         if len(event.data) <= MAX_INLINE:
-            content["text"] = safe_text(event.data)
+            content["text"] = release_text(event.data)
     return content

@@ -22,7 +22,7 @@ from agents_tools.events.kinds import (
     ToolAttemptEvent,
     ToolProgressEvent,
 )
-from agents_tools.text.escape import safe_text
+from agents_tools.text.output import release_text
 from agents_tools.ui.vercel.text import SERVED, SafeDeltas, drop_none, escape_value, wire_id
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class DataCall:
     def __init__(self, path: tuple[str, ...], name: str) -> None:
         self.path: Final = path
         self.id: Final = wire_id(path)
-        self.name = safe_text(name)
+        self.name = release_text(name)
         self.status = "running"
         self.agent: str | None = None
         self.input: Any = None
@@ -175,17 +175,17 @@ class DataCalls:
         chunks: list[Chunk] = []
         match event:
             case ToolProgressEvent(current=current, total=total, message=message):
-                text = safe_text(message) if message else None
+                text = release_text(message) if message else None
                 call.progress = drop_none(current=current, total=total, message=text)
             case NotifyStreamEvent(is_delta=True):
                 call.add_delta(event.data)
             case NotifyStreamEvent():
                 level = event.level if event.level != "info" else None
-                tag = safe_text(event.tag) if event.tag else None
-                call.add_line(safe_text(event.data), level=level, tag=tag)
+                tag = release_text(event.tag) if event.tag else None
+                call.add_line(release_text(event.data), level=level, tag=tag)
             case ToolAttemptEvent():
                 call.attempt = event.attempt + 1
-                error = f": {safe_text(event.error)}" if event.error else ""
+                error = f": {release_text(event.error)}" if event.error else ""
                 call.add_line(f"Attempt {event.attempt} failed{error}", level="warning")
             case ToolArtifactEvent():
                 chunks = self._artifact(call, event)
@@ -228,7 +228,7 @@ class DataCalls:
     def _artifact(self, call: DataCall, event: ToolArtifactEvent) -> list[Chunk]:
         """Add an artifact to its call. Send it as its own part if a browser can open it."""
         self._files += 1
-        name, kind = safe_text(event.name), _media_type(event)
+        name, kind = release_text(event.name), _media_type(event)
         url = _url_of(event)
         size = len(event.data) if event.data is not None else None
         if len(call.artifacts) < _MAX_ARTIFACTS:

@@ -19,8 +19,7 @@ from agents_tools.events.kinds import (
     ToolStreamEndEvent,
     ToolStreamStartEvent,
 )
-from agents_tools.text.escape import safe_text, shorten
-from agents_tools.text.secrets import mask
+from agents_tools.text.output import release_text
 from agents_tools.ui.vercel.data_parts import DataCalls
 from agents_tools.ui.vercel.text import (
     LATEST,
@@ -184,14 +183,14 @@ class VercelEncoder:
     def _run_started(self, event: RunStartedEvent) -> list[Chunk]:
         if event.path:
             call = self._calls.at(event.path, event.tool_name)
-            call.agent = safe_text(event.agent or "") or None
+            call.agent = release_text(event.agent or "") or None
             call.is_shown = True
             return self._calls.touch(call, self._now, at_once=True)
         if self._last_event is not None:  # the run waited for approval and continues
             self._last_event = None
             return []
-        self._run_id = safe_text(event.run_id) if event.run_id else self._run_id
-        self._meta = drop_none(runId=self._run_id, agent=safe_text(event.agent or "") or None)
+        self._run_id = release_text(event.run_id) if event.run_id else self._run_id
+        self._meta = drop_none(runId=self._run_id, agent=release_text(event.agent or "") or None)
         return self._start()
 
     def _run_finished(self, event: RunFinishedEvent) -> list[Chunk]:
@@ -320,7 +319,7 @@ class VercelEncoder:
         if not isinstance(event, NotifyStreamEvent):
             return []
         level = event.level if event.level != "info" else None
-        entry = drop_none(text=safe_text(event.data), level=level)
+        entry = drop_none(text=release_text(event.data), level=level)
         return [{"type": "data-agents-tool-log", "data": {"entries": [entry]}, "transient": True}]
 
     def _output(self, path: tuple[str, ...], item: Mapping[str, Any]) -> list[Chunk]:
@@ -357,7 +356,7 @@ class VercelEncoder:
         if event.name == "message_output_created":
             call = self._calls.at(event.path, event.tool_name)
             text = _message_text(item)
-            if not call.is_open or _was_streamed(call.text, safe_text(text)):
+            if not call.is_open or _was_streamed(call.text, release_text(text)):
                 return []
             call.is_shown = True
             call.add_delta(text)
@@ -372,7 +371,9 @@ class VercelEncoder:
         return self._nested_output(call, item)
 
     def _nested_output(self, call: DataCall, item: Mapping[str, Any]) -> list[Chunk]:
-        call.output = shorten(mask(safe_text(text_of(item.get("output")))), _MAX_OUTPUT) or None
+        call.output = (
+            release_text(text_of(item.get("output")), limit=_MAX_OUTPUT, patterns=True) or None
+        )
         status = str(item.get("status") or "ok")
         if call.is_open:
             call.status = status
@@ -393,7 +394,7 @@ class VercelEncoder:
             call.input = parse_arguments(str(item.get("arguments") or ""))
             chunks += self._calls.touch(call, self._now, at_once=True)
             details = drop_none(parentCallId=call.snapshot()["data"]["parentCallId"])
-            details |= drop_none(agent=safe_text(str(item.get("agent") or "")) or None)
+            details |= drop_none(agent=release_text(str(item.get("agent") or "")) or None)
         part = self._parts.get(path)
         if part is None:
             # The enclosing call is a part without output. In the same step, it would prevent the
@@ -446,7 +447,7 @@ class VercelEncoder:
         if last.status != "interrupted":
             chunks += self._end_calls(last.status)
         chunks += [*self._calls.flush(self._now), *self._end_step()]
-        reason = mask(safe_text(reason or "The run was cancelled."))
+        reason = release_text(reason or "The run was cancelled.", patterns=True)
         meta = drop_none(usage=_usage(last.usage), status=last.status)
         if last.status == "cancelled":
             meta["reason"] = reason
@@ -489,7 +490,7 @@ class VercelEncoder:
 
     def _error_text(self, last: RunFinishedEvent) -> str:
         if self._errors == "show" and last.error:
-            return mask(safe_text(last.error))
+            return release_text(last.error, patterns=True)
         return "The run failed."
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from urllib.parse import quote
 
 from agents_tools.server.safe_json import written
-from agents_tools.text.escape import safe_text
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -83,28 +83,28 @@ class SafeDeltas:
         start = _INTRODUCERS.search(text)
         if start is None:
             self._held = ""
-            return safe_text(text)
+            return release_text(text)
         if len(text) - start.start() > _MAX_HELD:
             self._held = ""
-            return safe_text(text)
+            return release_text(text)
         self._held = text[start.start() :]
-        return safe_text(text[: start.start()])
+        return release_text(text[: start.start()])
 
     def rest(self) -> str:
         """Return the held text, because the text has ended."""
         text, self._held = self._held, ""
-        return safe_text(text)
+        return release_text(text)
 
 
 def escape_value(value: Any, depth: int = 0) -> Any:
     """Return a copy of a JSON value with unsafe characters escaped in all texts."""
     if isinstance(value, str):
-        return safe_text(value)
+        return release_text(value)
     if isinstance(value, (dict, list, tuple)) and depth >= _MAX_DEPTH:
         return "…"
     if isinstance(value, dict):
         items = cast("Mapping[Any, Any]", value).items()
-        return {safe_text(str(key)): escape_value(item, depth + 1) for key, item in items}
+        return {release_text(str(key)): escape_value(item, depth + 1) for key, item in items}
     if isinstance(value, (list, tuple)):
         return [escape_value(item, depth + 1) for item in cast("Sequence[Any]", value)]
     return value
@@ -115,7 +115,7 @@ def parse_arguments(arguments: str) -> Any:
     try:
         return escape_value(json.loads(arguments or "{}"))
     except (ValueError, RecursionError):
-        return safe_text(arguments)
+        return release_text(arguments)
 
 
 def drop_none(**fields: Any) -> Chunk:

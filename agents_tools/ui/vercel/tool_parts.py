@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from agents_tools.text.escape import safe_text
-from agents_tools.text.secrets import mask
+from agents_tools.text.output import release_text
 from agents_tools.ui.vercel.text import (
     LATEST,
     SERVED,
@@ -44,7 +43,7 @@ class ToolPart:
     def __init__(self, path: tuple[str, ...], name: str, step: int) -> None:
         self.step: Final = step
         self.id: Final = wire_id(path)
-        self.name = safe_text(name)
+        self.name = release_text(name)
         self.state: Literal["writing", "input", "approval", "done"] = "writing"
         self.input: Any = None
         self.deltas: list[str] = []
@@ -95,7 +94,7 @@ class ToolParts:
         part.unsent += delta
         if part.sent_at and now - part.sent_at < self._interval:
             return []
-        text, part.unsent, part.sent_at = safe_text(part.unsent), "", now
+        text, part.unsent, part.sent_at = release_text(part.unsent), "", now
         return [{"type": "tool-input-delta", "toolCallId": part.id, "inputTextDelta": text}]
 
     def set_input(self, path: tuple[str, ...], name: str, value: Any) -> list[Chunk]:
@@ -138,7 +137,7 @@ class ToolParts:
             return [self._data_approval(part, "approved" if approved else "denied", {})]
         if self._version < LATEST:  # there is no chunk for it; the output shows the decision
             return []
-        detail = drop_none(reason=mask(safe_text(reason)) or None)
+        detail = drop_none(reason=release_text(reason, patterns=True) or None)
         kind = "tool-approval-response"
         return [{"type": kind, "approvalId": part.approval, "approved": approved, **detail}]
 
@@ -181,7 +180,7 @@ class ToolParts:
         return {**head, "input": part.input, **SERVED}
 
     def _error(self, part: ToolPart, status: str, reason: str) -> Chunk:
-        text = mask(safe_text(reason)) or status
+        text = release_text(reason, patterns=True) or status
         # `tool-input-error` would create a second part if the part is in an earlier step, and the
         # first releases of version 5 refuse it.
         is_supported = self._version >= WITH_APPROVALS
