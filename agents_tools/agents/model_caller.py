@@ -9,6 +9,12 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from agents_tools.agents.encodable import (
+    PairJoiner,
+    encodable_caller,
+    encodable_items,
+    encodable_response,
+)
 from agents_tools.agents.model import (
     DefaultModelProvider,
     ModelRequest,
@@ -19,6 +25,7 @@ from agents_tools.agents.model import (
 )
 from agents_tools.errors import ModelError, ToolRefusedError, UserTypeError
 from agents_tools.events.kinds import NotifyStreamEvent, RawResponseStreamEvent
+from agents_tools.text.characters import replace_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,22 +108,26 @@ class ModelCaller:
             UserError: The request cannot be sent to this model, or its response has a wrong type.
         """
         agent, config, scope = self._agent, self._config, self._scope
-        instructions = await agent.system_prompt(scope)
+        instructions = replace_surrogates(await agent.system_prompt(scope))
+        emit = PairJoiner(scope.emit)
         for hook in self._hooks:
             await hook.on_llm_start(scope, agent, instructions, history)
         attempt = 0
         while True:
             request = ModelRequest(
                 instructions=instructions,
-                input=history,
+                input=encodable_items(history),
                 tools=toolbox.offered,
                 settings=self._settings(),
                 output=None if agent.output is None else agent.output.format,
                 agent=agent.name,
-                on_call=self._calls.early_starter(toolbox) if config.start_calls_early else None,
+                on_call=encodable_caller(self._calls.early_starter(toolbox))
+                if config.start_calls_early
+                else None,
             )
             try:
-                response = await model.respond(request, scope.emit)
+                response = await model.respond(request, emit)
+                emit.finish()
                 break
             except ToolRefusedError as error:
                 await self._calls.cancel_early()
@@ -138,7 +149,7 @@ class ModelCaller:
                 f"{type(model).__name__}.respond returned a wrong value: expected a "
                 f"ModelResponse, got a {type(response).__name__}."
             )
-        return response
+        return encodable_response(response)
 
     def _settings(self) -> ModelSettings:
         settings = (self._agent.model_settings or _NO_SETTINGS).merged(self._config.model_settings)

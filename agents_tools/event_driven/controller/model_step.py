@@ -8,6 +8,7 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from agents_tools.agents.encodable import PairJoiner, encodable_items, encodable_response
 from agents_tools.agents.model import (
     DefaultModelProvider,
     ModelRequest,
@@ -24,6 +25,7 @@ from agents_tools.classes.event_types import (
 )
 from agents_tools.errors import ModelError, UserError
 from agents_tools.events.kinds import ActionEvent, RawResponseStreamEvent
+from agents_tools.text.characters import replace_surrogates
 from agents_tools.text.json_limits import check_bounds
 from agents_tools.tool.decorators import function_tool
 from agents_tools.tool.flatten import flatten_tools
@@ -68,17 +70,20 @@ async def ask(
     model = _model_of(agent)
     offered = (*box.offered, _delegate_tool(tuple(delegates))) if delegates else box.offered
     request = ModelRequest(
-        instructions=await agent.system_prompt(context),
-        input=items,
+        instructions=replace_surrogates(await agent.system_prompt(context)),
+        input=encodable_items(items),
         tools=offered,
         settings=agent.model_settings or ModelSettings(),
         output=None if agent.output is None else agent.output.format,
         agent=agent.name,
     )
+    joiner = PairJoiner(emit)
     attempt = 0
     while True:
         try:
-            return await model.respond(request, emit), getattr(model, "provider", None)
+            response = await model.respond(request, joiner)
+            joiner.finish()
+            return encodable_response(response), getattr(model, "provider", None)
         except ModelError as error:
             attempt += 1
             if not error.retryable or attempt > _RETRIES:

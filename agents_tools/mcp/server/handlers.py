@@ -338,8 +338,12 @@ async def _call_with_progress(
         progress = _ProgressReporter()
         async for event in channel:
             notification = progress.convert(event)
-            if notification is not None:
+            if notification is None:
+                continue
+            try:
                 await report(*notification)
+            except Exception:
+                logger.exception("Progress of tool %r could not be sent.", tool.name)
 
     async with asyncio.TaskGroup() as group:
         group.create_task(send())
