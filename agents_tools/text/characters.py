@@ -9,6 +9,7 @@ __all__ = [
     "escape_for_model",
     "hidden_parts",
     "is_plain",
+    "replace_escaped_surrogates",
     "replace_surrogates",
     "safe_text",
     "unfinished_start",
@@ -64,6 +65,16 @@ def replace_surrogates(text: str) -> str:
     return text
 
 
+def replace_escaped_surrogates(data: bytes) -> bytes:
+    r"""Replace the escapes of lone surrogates in JSON with `\ufffd`.
+
+    The escapes are valid JSON, but parsers that keep text in UTF-8 refuse the whole document.
+    """
+    if b"\\ud" not in data and b"\\uD" not in data:
+        return data
+    return _escapes().sub(lambda match: match[0] if match[1] is None else b"\\ufffd", data)
+
+
 def unfinished_start(text: str) -> int:
     """Return the index of a sequence or surrogate pair that the end of a text cuts, or its length.
 
@@ -98,6 +109,12 @@ def hidden_parts() -> re.Pattern[str]:
         r"|\x1b[ -/]*+[0-~]?+"
         rf"|[{_CONTROLS}{_INVISIBLE}]"
     )
+
+
+@functools.cache
+def _escapes() -> re.Pattern[bytes]:
+    high, low = rb"u[dD][89abAB][0-9a-fA-F]{2}", rb"u[dD][c-fC-F][0-9a-fA-F]{2}"
+    return re.compile(rb"(?s)\\(?:" + high + rb"\\" + low + rb"|(" + high + rb"|" + low + rb")|.)")
 
 
 @functools.cache
