@@ -46,6 +46,7 @@ from agents_tools.events.field_types import (
     nearest_name,
     shorten_value,
 )
+from agents_tools.text.characters import replace_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -356,9 +357,9 @@ class Event(metaclass=EventClass):
             "timestamp": encode_time(self.timestamp, self.type),
             "source": origin.source.value if self.origin else None,
             "cause": self.cause,
-            "path": list(origin.path),
-            "tool_name": origin.tool_name,
-            "tool_call_id": origin.tool_call_id,
+            "path": list(map(replace_surrogates, origin.path)),
+            "tool_name": origin.tool_name and replace_surrogates(origin.tool_name),
+            "tool_call_id": origin.tool_call_id and replace_surrogates(origin.tool_call_id),
         }
         for (slot, field_type), value in zip(
             self.__class__.__event_payload__,

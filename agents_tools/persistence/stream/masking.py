@@ -20,20 +20,34 @@ from agents_tools.events.kinds import (
 from agents_tools.persistence.stream.coalesce import is_raw_delta
 from agents_tools.text.forms import LONGEST, MASK, SHORTEST, forms_of, secret_bytes
 from agents_tools.text.secret_matcher import SecretMatcher
-from agents_tools.text.secrets import registered_forms
+from agents_tools.text.secrets import has_secrets, registered_forms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from agents_tools.text.forms import Form
 
-__all__ = ["EventMasker"]
+__all__ = ["EventMasker", "masked_events"]
 
 _MAX_TEXTS: Final = 10_000
 """The largest number of unfinished texts."""
 
 _MAX_DEPTH: Final = 200
 _MAX_NUMBER_BITS: Final = 1 << 12  # bits
+
+
+def masked_events(events: Iterable[Event]) -> Iterator[Event]:
+    """Yield events with the registered secrets masked, also those that deltas split.
+
+    Events that a stream has stored were masked by it.
+    """
+    masker = EventMasker({})
+    for event in events:
+        if event.id < 0 and (has_secrets() or masker.is_needed):
+            yield from masker.clean(event)
+        else:
+            yield event
+    yield from masker.release()
 
 
 class EventMasker:

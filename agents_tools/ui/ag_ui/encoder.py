@@ -462,6 +462,7 @@ class AgUiEncoder:
             self._calls.update(call, arguments=dict(event.input_args))
 
     def _on_call_ended(self, event: ToolStreamEndEvent) -> None:
+        self._end_lines(event)
         call = self._call_of(event)
         sub = self._subs.get(event.path)
         status: str = event.status
@@ -487,10 +488,26 @@ class AgUiEncoder:
         self._calls.update(self._call_of(event), attempt={"count": event.attempt, **error})
 
     def _notify(self, event: NotifyStreamEvent) -> None:
+        lines = self._call_of(event).lines
+        if event.is_delta:
+            self._send_notify(event, lines.push(event.data))
+            return
+        self._end_lines(event)
+        self._send_notify(event, event.data)
+
+    def _end_lines(self, event: Event) -> None:
+        """Send the text of a call that was held back."""
+        if rest := self._call_of(event).lines.finish():
+            delta = NotifyStreamEvent(rest, is_delta=True)
+            self._send_notify(delta.replace(origin=event.origin, seq=event.seq), rest)
+
+    def _send_notify(self, event: NotifyStreamEvent, data: str) -> None:
+        if not data and event.data:
+            return
         value: Frame = {
             "call": wire_id(event.path),
             "tool": event.tool_name,
-            "data": release_text(event.data),
+            "data": data,
             "isDelta": event.is_delta,
             "tag": event.tag,
             "level": event.level,

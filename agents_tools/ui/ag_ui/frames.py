@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
-from agents_tools.text.output import release_text
+from agents_tools.text.output import release_json, release_text
 
 if TYPE_CHECKING:
     from agents_tools.ui.ag_ui.messages import Frame, MessageHistory
@@ -73,11 +73,11 @@ class FrameWriter:
         self.replaying = False
 
     def put(self, kind: str, owner: str | None = None, **fields: Any) -> None:
-        """Write a frame without the fields that are `None`."""
+        """Write a frame with released texts, and without the fields that are `None`."""
         frame: Frame = {"type": kind}
         for name, value in fields.items():
             if value is not None:
-                frame[name] = value
+                frame[name] = release_json(value)
         if owner is not None and self.version == "1.0":
             frame["subagentRunId"] = owner
         if self.now is not None:

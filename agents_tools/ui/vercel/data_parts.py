@@ -22,8 +22,8 @@ from agents_tools.events.kinds import (
     ToolAttemptEvent,
     ToolProgressEvent,
 )
-from agents_tools.text.output import release_text
-from agents_tools.ui.vercel.text import SERVED, SafeDeltas, drop_none, escape_value, wire_id
+from agents_tools.text.output import TextStream, release_json, release_text
+from agents_tools.ui.vercel.text import SERVED, drop_none, wire_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +69,7 @@ class DataCall:
         self.duration: float | None = None
         self.is_shown = len(path) > 1
         self.sent_at: float | None = None
-        self.deltas = SafeDeltas()
+        self.deltas = TextStream()
         self.entries: list[Chunk] = []
         self.last: Chunk | None = None
         self.has_new_text = False
@@ -108,13 +108,20 @@ class DataCall:
 
     def add_line(self, text: str, **fields: Any) -> None:
         """Add an output line."""
+        self.end_deltas()
         line = drop_none(text=text, **fields)
         self.lines.append(line)
         self.entries.append(line)
 
     def add_delta(self, text: str) -> None:
         """Add a text delta."""
-        text = self.deltas.push(text)
+        self._add_text(self.deltas.push(text))
+
+    def end_deltas(self) -> None:
+        """Add the text that was held back."""
+        self._add_text(self.deltas.finish())
+
+    def _add_text(self, text: str) -> None:
         if not text:
             return
         self.text = (self.text + text)[-_MAX_TEXT:]
@@ -258,7 +265,7 @@ def _url_of(event: ToolArtifactEvent) -> str | None:
     """Return the URL of an artifact; `None` if it is too large or its link is not http(s)."""
     if event.uri is not None:
         # Other URLs can be scripts or files on the disk of the server.
-        return escape_value(event.uri) if event.uri.lower().startswith(_LINK_PREFIXES) else None
+        return release_json(event.uri) if event.uri.lower().startswith(_LINK_PREFIXES) else None
     data = event.data
     kind = _media_type(event)
     if data is None or len(data) > _MAX_INLINE or kind is None:

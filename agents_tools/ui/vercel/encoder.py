@@ -19,13 +19,12 @@ from agents_tools.events.kinds import (
     ToolStreamEndEvent,
     ToolStreamStartEvent,
 )
-from agents_tools.text.output import release_text
+from agents_tools.text.output import release_json, release_text
 from agents_tools.ui.vercel.data_parts import DataCalls
 from agents_tools.ui.vercel.text import (
     LATEST,
     WITH_APPROVALS,
     drop_none,
-    escape_value,
     parse_arguments,
 )
 from agents_tools.ui.vercel.text_parts import TextParts
@@ -292,12 +291,12 @@ class VercelEncoder:
         call = self._calls.at(event.path, event.tool_name)
         call.status = "running"
         if len(event.path) > 1:
-            call.input = escape_value(dict(event.input_args))
+            call.input = release_json(dict(event.input_args))
             return [*self._step_for_parts(), *self._calls.touch(call, self._now, at_once=True)]
         self._answer_ended = True
         if self._parts.get(event.path) is not None:
             return self._calls.touch(call, self._now, at_once=True) if call.is_shown else []
-        value = escape_value(dict(event.input_args))
+        value = release_json(dict(event.input_args))
         return [*self._step_for_parts(), *self._parts.set_input(event.path, call.name, value)]
 
     def _call_ended(self, event: ToolStreamEndEvent) -> list[Chunk]:
@@ -305,6 +304,7 @@ class VercelEncoder:
         if call is None or call.status == "waiting":  # the call continues after the decision
             return []
         call.status, call.duration = event.status, event.duration
+        call.end_deltas()
         return self._calls.touch(call, self._now, at_once=True) if call.is_shown else []
 
     def _display(self, event: Event) -> list[Chunk]:
