@@ -51,6 +51,7 @@ from agents_tools.events.kinds import (
 from agents_tools.events.listener import current_listeners
 from agents_tools.text.secrets import guard_logs
 from agents_tools.tool.context import RunScope, ToolContext, current_context
+from agents_tools.tool.failure import describe_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -270,7 +271,7 @@ class Run:
             output = result.final_output
             return result
         except Exception as error:
-            status, error_text = "error", f"{type(error).__name__}: {error}"
+            status, error_text = "error", describe_error(error)
             _attach_result(error, self.result())
             raise
         finally:

@@ -188,6 +188,8 @@ class ToolCallOutputItem:
             as far as you trust the server.
         value: The return value of the tool as a Python object; not part of the JSON form.
         metadata: The metadata of a `ToolResult`; not part of the JSON form.
+        public_message: The text about a failed call for callers outside the application; not part
+            of the JSON form. `None` if they can read the output.
     """
 
     type: ClassVar[str] = "tool_call_output_item"
@@ -201,6 +203,7 @@ class ToolCallOutputItem:
     server: str | None = None
     value: Any = field(default=None, compare=False, repr=False)
     metadata: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    public_message: str | None = field(default=None, compare=False, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the item as JSON."""

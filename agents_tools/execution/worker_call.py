@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from agents_tools.concurrency.supervisor import GRACE, finish, supervise
 from agents_tools.content.outputs import as_tool_result
-from agents_tools.errors import Interruption, UserError
+from agents_tools.errors import AgentsToolsError, Interruption, UserError
 from agents_tools.events.channel import Channel
 from agents_tools.events.kinds import NullEvent, ToolStreamEndEvent, ToolStreamStartEvent
 from agents_tools.events.trace_hooks import continue_trace
@@ -305,7 +305,9 @@ def payload_of(tool: AnyTool, outcome: CallOutcome) -> dict[str, Any]:
     }
     if error is not None:
         message = release_text(_message_of(error), to="model", limit=_LONGEST_MESSAGE)
-        payload["error"] = {"type": type_name(type(error)), "message": message}
+        is_hidden = isinstance(error, AgentsToolsError) and not error.is_public
+        hidden = {"public": False} if is_hidden else {}
+        payload["error"] = {"type": type_name(type(error)), "message": message, **hidden}
         return payload
     value = outcome.value
     result = as_tool_result(value)

@@ -102,6 +102,9 @@ class CallOutcome:
         value: What the function itself returned; `None` unless the status is `ok`.
         output: What the model gets: text or content blocks.
         error: What went wrong; `None` if the status is `ok`.
+        public_message: A text about the error for callers outside the application, such as web
+            clients: the message of an unexpected exception is replaced by an error id. `None` if
+            there is no error.
         metadata: What a `ToolResult` carries for the application alone.
     """
 
@@ -109,6 +112,7 @@ class CallOutcome:
     value: Any
     output: ToolOutput
     error: Exception | None = None
+    public_message: str | None = None
     metadata: Mapping[str, Any] | None = None
 
 

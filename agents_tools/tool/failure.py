@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT",
     "default_tool_error_function",
+    "describe_error",
     "failure_text",
+    "hidden_message",
+    "is_public",
+    "is_public_text",
     "set_default_tool_error_function",
     "status_of",
     "to_exception",
@@ -111,6 +115,45 @@ async def failure_text(
     return release_text(text, to="model") if isinstance(text, str) else text
 
 
+def is_public(error: BaseException) -> bool:
+    """Return whether callers outside the application can read the message of an exception."""
+    return isinstance(error, AgentsToolsError) and error.is_public
+
+
+def is_public_text(text: object, context: object, error: Exception) -> bool:
+    """Return whether callers outside the application can read a text from `failure_text`.
+
+    They can if the message of the exception is public, or if the author of the tool has written
+    the text: then it is not the default one.
+    """
+    return is_public(error) or text != default_tool_error_function(context, error)
+
+
+def hidden_message(error: BaseException, *, name: str) -> str:
+    """Return a text about an exception without its message, with an id to search for in the log.
+
+    Args:
+        error: The exception.
+        name: The name of the tool.
+    """
+    import os
+
+    return f"Tool {name!r} failed: {_kind_of(error)} (error {os.urandom(4).hex()})."
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the type and the message of an exception, as in `RunFinishedEvent.error`."""
+    return f"{_kind_of(error).rpartition('.')[2]}: {_message_of(error)}"
+
+
+def _kind_of(error: BaseException) -> str:
+    """Return the name of the type of an exception, or of the exception that it wraps."""
+    from agents_tools.text.escape import type_name
+
+    is_wrapper = isinstance(error, AgentsToolsError) and not error.is_public
+    return type_name(type(error.__cause__ if is_wrapper and error.__cause__ else error))
+
+
 def _close_unawaited(awaitable: Any) -> None:
     """Close a coroutine or cancel a future that is never awaited."""
     close = getattr(awaitable, "close", None) or getattr(awaitable, "cancel", None)
@@ -161,6 +204,7 @@ def _wrap(error: BaseException, reason: str) -> ToolError:
 
     wrapped = ToolError(f"The tool failed with {type_name(type(error))}: {shorten(reason, 500)}")
     wrapped.__cause__ = error
+    wrapped.is_public = False
     return wrapped
 
 

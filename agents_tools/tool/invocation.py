@@ -9,7 +9,15 @@ from agents_tools.errors import Interruption, UserTypeError
 from agents_tools.text.characters import is_plain
 from agents_tools.text.secrets import guard_logs, has_secrets
 from agents_tools.tool.context import ToolContext, enter_scope, leave_scope
-from agents_tools.tool.failure import DEFAULT, failure_text, status_of, to_exception
+from agents_tools.tool.failure import (
+    DEFAULT,
+    default_tool_error_function,
+    failure_text,
+    hidden_message,
+    is_public_text,
+    status_of,
+    to_exception,
+)
 from agents_tools.tool.result import add_metadata, apply_reply_policies, convert_value
 
 if TYPE_CHECKING:
@@ -224,21 +232,27 @@ class InvocableTool:
         raised.__traceback__ = traceback and traceback.tb_next
         error = to_exception(raised, context)
         status = status_of(error, context)
-        if self._failure_function is None:
-            return CallOutcome(status=status, value=None, output="", error=error)
+        is_raised = self._failure_function is None
         text = await failure_text(
-            self._failure_function,
+            default_tool_error_function if is_raised else self._failure_function,
             context,
             error,
             name=self._name,
             is_closing=isinstance(raised, GeneratorExit),
         )
+        public = is_public_text(text, context, error)
         try:
             text = apply_reply_policies(self._policies, context, text)
         except Exception:  # noqa: BLE001 - the policy may have had to hide parts of the text
             _log().exception("A policy of tool %r failed to process an error message.", self._name)
             text = f"Tool {self._name!r} failed."
-        return CallOutcome(status=status, value=None, output=text, error=error)
+        return CallOutcome(
+            status=status,
+            value=None,
+            output="" if is_raised else text,
+            error=error,
+            public_message=str(text) if public else hidden_message(error, name=self._name),
+        )
 
 
 async def prepare_arguments(

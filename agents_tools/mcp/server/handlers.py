@@ -9,7 +9,6 @@ import difflib
 import inspect
 import json
 import logging
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
@@ -25,10 +24,9 @@ from agents_tools.content.outputs import (
 from agents_tools.errors import AgentsToolsError, UserError, UserTypeError, UserValueError
 from agents_tools.events.channel import Channel
 from agents_tools.mcp._progress_meta import PROGRESS_EVENTS
-from agents_tools.text.escape import type_name
 from agents_tools.text.output import release_json, release_json_text, release_text
 from agents_tools.tool.context import ToolContext, enter_scope, leave_scope
-from agents_tools.tool.failure import default_tool_error_function
+from agents_tools.tool.failure import default_tool_error_function, hidden_message, is_public
 from agents_tools.tool.flatten import function_tools
 from agents_tools.tool.tool import FunctionTool
 from agents_tools.wire.mcp import output_is_wrapped, to_mcp
@@ -305,21 +303,21 @@ class ToolHandlers:
         return result
 
     def _error_text(self, tool: AnyTool, outcome: CallOutcome, error: Exception) -> str:
-        formatter = tool.failure_error_function
-        if formatter not in {None, default_tool_error_function} and isinstance(outcome.output, str):
+        if self._errors == "hide" and outcome.public_message is not None:
+            if not is_public(error):
+                logger.error("%s", outcome.public_message, exc_info=error)
+            return outcome.public_message
+        if isinstance(outcome.output, str) and outcome.output:
             return outcome.output
-        masked = self._masked_text(tool, error)
-        if masked is not None:
-            return masked
         return default_tool_error_function(_NamedTool(tool.name), error)
 
     def _masked_text(self, tool: AnyTool, error: Exception) -> str | None:
         """Return a replacement for an error text; `None` if clients can see the original."""
-        if isinstance(error, AgentsToolsError) or self._errors == "show":
+        if is_public(error) or self._errors == "show":
             return None
-        number = secrets.token_hex(4)
-        logger.error("Tool %r failed (error %s)", tool.name, number, exc_info=error)
-        return f"Tool {tool.name!r} failed: {type_name(type(error))} (error {number})."
+        text = hidden_message(error, name=tool.name)
+        logger.error("%s", text, exc_info=error)
+        return text
 
 
 @dataclass(frozen=True, slots=True)

@@ -239,6 +239,7 @@ class JournalStep:
             value=_revived(record, tool),
             output=answer.output,
             error=_error(record["raises"]) if "raises" in record else None,
+            public_message=record.get("public"),
             metadata=record.get("metadata"),
         )
         self.usage = Usage.from_dict(record.get("usage", {}))
@@ -322,6 +323,8 @@ def _record(
     if outcome.error is not None and tool.failure_error_function is None:
         error = outcome.error
         record["raises"] = {"type": type(error).__name__, "message": str(error)}
+    if outcome.public_message is not None:
+        record["public"] = outcome.public_message
     if outcome.metadata and _is_plain(outcome.metadata):
         record["metadata"] = outcome.metadata
     if outcome.value is not None and outcome.value is not outcome.output:
