@@ -17,7 +17,7 @@ from agents_tools.cli.events_text import UNREADABLE, markdown, timeline, tree
 from agents_tools.cli.options import json_option
 from agents_tools.cli.output import can_show, paint, print_json, say
 from agents_tools.telemetry.timeline import chrome_trace
-from agents_tools.text.output import release_text
+from agents_tools.text.output import release_json, release_text
 from agents_tools.ui._format import seconds
 
 if TYPE_CHECKING:
@@ -302,16 +302,20 @@ def _exported(
         for sid, events in parts:
             yield from (part.rstrip("\n") for part in markdown(events, sid))
     elif form == "json":
-        whole = [{"session": sid, "events": [e.to_dict() for e in found]} for sid, found in parts]
+        whole = [{"session": sid, "events": [_wire(e) for e in found]} for sid, found in parts]
         yield json.dumps(whole if everything else whole[0], indent=2)
     elif form == "chrome":
         yield json.dumps(chrome_trace([event for _, events in parts for event in events]))
     else:
         for sid, events in parts:
             for event in events:
-                wire = event.to_dict()
+                wire = _wire(event)
                 line = {"session": sid, "event": wire} if everything else wire
                 yield json.dumps(line, separators=(",", ":"))
+
+
+def _wire(event: Event) -> dict[str, Any]:
+    return cast("dict[str, Any]", release_json(event.to_dict(), to="program"))
 
 
 @contextmanager

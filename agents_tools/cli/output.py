@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agents_tools.text.output import release_text
+from agents_tools.text.output import release_json, release_text
 from agents_tools.ui._terminal import can_show, is_terminal
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ __all__ = [
 
 
 def print_text(text: str) -> None:
-    """Print a result: unchanged for programs, with control characters escaped on a terminal."""
-    shown = release_text(text) if is_terminal(sys.stdout) else text
+    """Print a result; on a terminal without control characters."""
+    shown = release_text(text, to="person" if is_terminal(sys.stdout) else "program")
     click.echo(shown, nl=not shown.endswith("\n"))
 
 
@@ -47,12 +47,8 @@ def print_json(value: Any, *, compact: bool) -> None:
     """Print a value as one JSON document, on one line if compact."""
     plain = not can_show("é…", sys.stdout)
     form: dict[str, Any] = {"separators": (",", ":")} if compact else {"indent": 2}
-    text = json.dumps(value, ensure_ascii=plain, **form)
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # a lone surrogate cannot be encoded, but JSON can escape it
-        text = json.dumps(value, ensure_ascii=True, **form)
-    click.echo(text)
+    released = release_json(value, to="program")
+    click.echo(json.dumps(released, ensure_ascii=plain, **form))
 
 
 def say(text: str, **style: Any) -> None:

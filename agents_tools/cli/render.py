@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from typing import TYPE_CHECKING, Protocol
@@ -19,6 +18,7 @@ from agents_tools.text.output import release_text
 from agents_tools.ui._format import described, ended, noted, progressed, seconds
 from agents_tools.ui._line_writer import LineWriter
 from agents_tools.ui._terminal import is_lively
+from agents_tools.ui.ndjson import json_of
 
 if TYPE_CHECKING:
     from agents_tools.events.base import Event
@@ -108,7 +108,7 @@ class NdjsonView:
 
     def show(self, event: Event) -> None:
         """Write an event."""
-        self._lines.write(json.dumps(event.to_dict(), separators=(",", ":")))
+        self._lines.write(json_of(event).decode())
 
     def close(self, status: CallStatus, duration: float, problem: str | None) -> bool:
         """Write the error message as an event, so that every line is valid JSON."""

@@ -50,6 +50,7 @@ from agents_tools.errors import (
     UserValueError,
 )
 from agents_tools.models._clients import loop_client
+from agents_tools.text.characters import replace_escaped_surrogates
 from agents_tools.text.output import release_text
 from agents_tools.wire.mcp import to_mcp
 
@@ -233,9 +234,9 @@ def _parts(item: Item) -> list[Any]:
             return [] if stored is None else [wire.ThinkingPart(content=item.text, **stored)]
         case ToolCallItem():
             stored = (item.provider_data or {}).get(_KEY, {})
-            return [
-                wire.ToolCallPart(item.name, item.arguments, tool_call_id=item.call_id, **stored)
-            ]
+            # Some providers get the arguments as an object, whose texts have to be encodable.
+            arguments = replace_escaped_surrogates(item.arguments.encode()).decode()
+            return [wire.ToolCallPart(item.name, arguments, tool_call_id=item.call_id, **stored)]
         case ToolCallOutputItem():
             return _output_parts(item)
 

@@ -15,7 +15,7 @@ from agents_tools.events.kinds import (
     ToolStreamStartEvent,
 )
 from agents_tools.events.listener import add_global_listener
-from agents_tools.text.output import release_text
+from agents_tools.text.output import release_json, release_text
 from agents_tools.tool.context import current_context
 
 if TYPE_CHECKING:
@@ -159,10 +159,15 @@ class JsonFormatter(logging.Formatter):
             "message": release_text(record.getMessage(), patterns=True),
         }
         own = vars(record)
-        line |= {key: own[key] for key in own if key not in _STANDARD and own[key] is not None}
+        fields = {key: own[key] for key in own if key not in _STANDARD and own[key] is not None}
+        line |= release_json(fields, patterns=True)
         if record.exc_info:
             line["exception"] = release_text(self.formatException(record.exc_info), patterns=True)
-        return json.dumps(line, default=repr, ensure_ascii=False)
+        return json.dumps(line, default=_described, ensure_ascii=False)
+
+
+def _described(value: object) -> str:
+    return release_text(repr(value), patterns=True)
 
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}

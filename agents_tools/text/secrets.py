@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.errors import UserValueError
+from agents_tools.text.characters import safe_text
 from agents_tools.text.forms import (
     LONGEST,
     MASK,
@@ -134,7 +135,7 @@ _LOGGERS = tuple(
 
 
 def guard_logs() -> None:
-    """Mask secrets in the log records of the library, tracebacks included. Can be called again."""
+    """Clean and mask the log records of the library, tracebacks included. Can be called again."""
     import logging
 
     for name in _LOGGERS:
@@ -142,19 +143,19 @@ def guard_logs() -> None:
 
 
 def _mask_record(record: LogRecord) -> bool:
-    """Mask the secrets in a record; a record without secrets is not changed."""
+    """Clean a record, and mask the secrets in it; a plain record without secrets is not changed."""
     try:
         message = record.getMessage()
     except Exception:  # noqa: BLE001 - the handler reports arguments that do not fit the message
         return True
-    masked = mask(message)
+    masked = mask(safe_text(message))
     if masked != message:
         record.msg, record.args = masked, None
     if record.exc_info and record.exc_info[0] is not None:
         from traceback import format_exception
 
         trace = "".join(format_exception(*record.exc_info)).rstrip("\n")
-        masked = mask(trace)
+        masked = mask(safe_text(trace))
         if masked != trace:  # handlers write the text instead of the exception with the secret
             record.exc_info, record.exc_text = None, masked
     return True
