@@ -72,11 +72,10 @@ def release_text(
     if limit is not None and len(text) > 2 * limit + _MARGIN:
         return _start_of(text, to, limit, patterns=patterns)
     if not is_plain(text):
+        if to == "model":  # a terminal sequence whose ends are escaped is not recognizable any more
+            text = _masked(text, patterns=patterns)
         text = _CLEAN[to](text)
-    if patterns:
-        text = mask(text)
-    elif has_secrets():
-        text = mask_registered(text)
+    text = _masked(text, patterns=patterns)
     return text if limit is None else _bounded(text, limit)
 
 
@@ -193,6 +192,12 @@ def _start_of(text: str, to: Reader, limit: int, *, patterns: bool) -> str:
     if len(start) < limit + margin:  # the cut could be visible: cleaning and masks shorten texts
         start = release_text(text, to=to, patterns=patterns)
     return _bounded(start, limit)
+
+
+def _masked(text: str, *, patterns: bool) -> str:
+    if patterns:
+        return mask(text)
+    return mask_registered(text) if has_secrets() else text
 
 
 def _bounded(text: str, limit: int) -> str:

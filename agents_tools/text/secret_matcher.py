@@ -24,7 +24,7 @@ Span: TypeAlias = tuple[int, int]
 _UNFINISHED_ESCAPE: Final = re.compile(
     r"""(?:%[C-Fc-f][0-9A-Fa-f](?:%[89ABab][0-9A-Fa-f]){0,2})?%[0-9A-Fa-f]?\Z
     |%[C-Fc-f][0-9A-Fa-f](?:%[89ABab][0-9A-Fa-f]){0,2}\Z
-    |\\(?:u[0-9A-Fa-f]{0,3}|x[0-9A-Fa-f]?)?\Z""",
+    |\\(?:u[0-9A-Fa-f]{0,3}|U[0-9A-Fa-f]{0,7}|x[0-9A-Fa-f]?)?\Z""",
     re.VERBOSE,
 )
 """An incomplete escape sequence or percent-encoded character at the end of a text."""
@@ -32,7 +32,7 @@ _UNFINISHED_ESCAPE: Final = re.compile(
 _ENCODED: Final = re.compile(
     r"""%(?:3[0-9]|[46][1-9a-f]|[57][0-9a]                               # letters and digits
     |[019]|7f|C2%|D8%9C|E1%A0|E2%8[01]|EF%B[BF]|F3%A0)            # hidden characters
-    |\\(?:x|[bf]|u(?:00[0-9]|061|180e|20[0-6]|feff|fff|db40))""",
+    |\\(?:x|[bf]|(?-i:U)|u(?:00[0-9]|061|180e|20[0-6]|feff|fff|db40))""",
     re.VERBOSE | re.IGNORECASE,
 )
 """An encoded character that is a letter, a digit or hidden.

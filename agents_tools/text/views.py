@@ -86,7 +86,9 @@ def _composed(outer: View, inner: View) -> View:
 
 
 _PERCENT = re.compile("(?:%[0-9A-Fa-f]{2})+")
-_BACKSLASH = re.compile(r"(?s)\\(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|.)")
+_BACKSLASH = re.compile(
+    r"(?s)\\(?:u[0-9A-Fa-f]{4}|U00(?:0[0-9A-Fa-f]|10)[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|.)"
+)
 _WRAP = re.compile(
     r"\n(?<=[A-Za-z0-9+/_-]{40}\n)"  # the search for a literal `\n` is fast
     r"(?:[ \t]*[0-9]{1,7}[\t:]|[ \t>+-]{1,4}(?=[A-Za-z0-9/_]))?(?=[A-Za-z0-9+/_=-])"
