@@ -742,6 +742,38 @@ async def test_a_failing_store_does_not_fail_the_run(caplog: pytest.LogCaptureFi
     assert "no room" in caplog.text
 
 
+class OwnBaseError(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("kind", [ValueError, SystemExit, KeyboardInterrupt, OwnBaseError])
+@pytest.mark.parametrize("level", ["tool", "agent", "sub-agent"])
+async def test_clients_do_not_read_the_message_of_any_exception(
+    kind: type[BaseException], level: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Tools raise more than `Exception`; the log has the message, under the id that clients get."""
+
+    @function_tool
+    def fail() -> str:
+        raise kind("cannot open inside.db")
+
+    agent = agent_of(tool_call("fail"), "Done.", tools=[fail])
+    async with runs_of() as runs:
+        if level == "tool":
+            run = runs.start_tool(fail, "{}")
+        elif level == "agent":
+            run = runs.start(agent, "Go.")
+        else:
+            inner = agent.as_tool("inner", "A sub-agent.", streaming=True)
+            outer = agent_of(tool_call("inner", input="Go."), "Done.", tools=[inner])
+            run = runs.start(outer, "Go.")
+        text = str([event.to_dict() for event in await all_events(run)])
+    assert "inside.db" not in text
+    number = text.partition("(error ")[2][:8]
+    assert number in caplog.text
+    assert "inside.db" in caplog.text
+
+
 @pytest.mark.requirement("S20")
 @pytest.mark.parametrize(
     ("event", "hidden"),
