@@ -246,7 +246,7 @@ class _JsonConverter:
         if hasattr(kind, "__fspath__"):
             return self.convert(fspath(value))
         if hasattr(kind, "__content_block__"):
-            return value.to_dict()
+            return self.convert(value.to_dict())
         if hasattr(kind, "__pydantic_serializer__"):
             return self._convert_model(value)
         names = _field_names(value, kind)

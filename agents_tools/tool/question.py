@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agents_tools.errors import ToolDeniedError
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +45,7 @@ async def ask_person(
         )
     from pydantic import TypeAdapter, ValidationError
 
+    message = release_text(message)
     adapter: TypeAdapter[Any] = TypeAdapter(answer)
     reply = asker(Question(message, adapter.json_schema(), tool_name, tool_call_id, path))
     if hasattr(reply, "__await__"):

@@ -75,7 +75,7 @@ def apply_reply_policies(
 
 
 def _release_output(output: ToolOutput, size: int | None) -> ToolOutput:
-    """Clean and mask a text, the texts of blocks, and the names of files."""
+    """Clean and mask a text, or the texts, addresses and file names of blocks."""
     if isinstance(output, str):
         return _release(output, size)
     return [_release_block(block) for block in output]
@@ -88,13 +88,12 @@ def _release(text: str, size: int | None) -> str:
 def _release_block(block: ContentBlock) -> ContentBlock:
     from dataclasses import replace
 
-    from agents_tools.content.outputs import ToolOutputFileContent, ToolOutputText
-
-    if isinstance(block, ToolOutputText):
-        return ToolOutputText(release_text(block.text, to="model"))
-    if isinstance(block, ToolOutputFileContent) and block.filename is not None:
-        return replace(block, filename=release_text(block.filename, to="model"))
-    return block
+    changes: dict[str, str] = {}
+    for name in ("text", "filename", "url"):
+        value = getattr(block, name, None)
+        if isinstance(value, str):
+            changes[name] = release_text(value, to="model")
+    return replace(block, **changes)
 
 
 def add_metadata(outcome: CallOutcome, notes: Mapping[str, Any]) -> CallOutcome:

@@ -41,7 +41,12 @@ from agents_tools.agents import Model, ModelRequest, ModelResponse
 from agents_tools.agents.model import reasoning_delta, text_delta
 from agents_tools.cli import main
 from agents_tools.cli.app import _COMMANDS
-from agents_tools.content import MessageOutputItem, ToolCallItem
+from agents_tools.content import (
+    MessageOutputItem,
+    ToolCallItem,
+    ToolOutputFileContent,
+    ToolOutputText,
+)
 from agents_tools.events import Event
 from agents_tools.mcp import MCPToolManager, mcp_server
 from agents_tools.models.anthropic import AnthropicModel
@@ -65,7 +70,7 @@ APART = "Sh0rt\x1b[31mSec\x00ret\u202e77Qx"
 """The secret, interrupted by characters that cleaning removes."""
 
 HOSTILE = f"caf\udce9 {APART} \ud83d\ude00 \u200b\x07 end"
-MODEL_CALLS = ("speaks", "data", "fails", "refuses", "explains", "quits")
+MODEL_CALLS = ("speaks", "data", "blocks", "fails", "refuses", "explains", "quits")
 
 
 def emit_all(context: ToolContext[Any]) -> None:
@@ -88,6 +93,13 @@ async def speaks(ctx: ToolContext[Any]) -> str:
 async def data() -> dict[str, list[str]]:
     """Return an object."""
     return {HOSTILE: [HOSTILE]}
+
+
+@function_tool
+async def blocks() -> list[Any]:
+    """Return blocks."""
+    link = ToolOutputFileContent(url=f"https://a.example/{HOSTILE}", filename=HOSTILE)
+    return [ToolOutputText(HOSTILE), link]
 
 
 @function_tool
@@ -114,7 +126,10 @@ def quits() -> str:
     sys.exit(HOSTILE)
 
 
-TOOLS = [speaks, data, fails, refuses, explains, quits]
+TOOLS = [speaks, data, blocks, fails, refuses, explains, quits]
+
+
+RETURNING = {speaks, data, blocks}
 
 
 class HostileModel(Model):
@@ -212,11 +227,10 @@ def assert_json(value: Any, *, person: bool) -> None:
 async def leave_by_call() -> None:
     for tool in TOOLS:
         outcome = await tool.call(None, "{}")
-        assert outcome.status == ("ok" if tool in {speaks, data} else "tool_error")
-        assert isinstance(outcome.output, str)
-        assert_released(outcome.output)
+        assert outcome.status == ("ok" if tool in RETURNING else "tool_error")
+        output = outcome.output if isinstance(outcome.output, str) else str(outcome.output)
+        assert_released(output, person=True)
         assert_released(outcome.public_message or "")
-        assert "\x1b" not in outcome.output
         if tool in {fails, quits}:
             assert "caf" not in (outcome.public_message or "")
 
@@ -363,7 +377,7 @@ async def leave_by_mcp_server() -> None:
             own = next(one for one in TOOLS if tool.name.endswith(one.name))
             async with tool.stream() as stream:
                 events = [event async for event in stream]
-            assert stream.outcome.status == ("ok" if own in {speaks, data} else "tool_error")
+            assert stream.outcome.status == ("ok" if own in RETURNING else "tool_error")
             assert_released(str(stream.outcome.output))
             assert_frames("".join(ndjson.encode(events)), person=False)
             if own in {fails, quits}:
