@@ -172,3 +172,30 @@ def test_text_that_is_not_held_back_is_shown_at_once() -> None:
     assert stream.push("ld Sh0rt") == "ld"
     assert stream.push("s") == " Sh0rts"
     assert stream.finish() == ""
+
+
+ENCODED = {
+    "JSON": json.dumps,
+    "JSON in JSON": lambda text: json.dumps({"a": json.dumps(text)}),
+    "percent": lambda text: "".join(f"%{byte:02x}" for byte in text.encode()),
+    "percent, in part": lambda text: text.replace("h", "%68"),
+    "hexadecimal escapes": lambda text: "".join(f"\\x{byte:02x}" for byte in text.encode()),
+    "Unicode escapes": lambda text: "".join(f"\\u{ord(char):04X}" for char in text),
+    "backslashes": lambda text: "".join(f"\\{char}" for char in "Sh0") + text[3:],
+    "escaped color": lambda text: json.dumps(text[:5] + "\x1b[31m" + text[5:]),
+    "encoded mark": lambda text: text[:5] + "%E2%80%8B" + text[5:],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ENCODED)
+@pytest.mark.parametrize("filler", ["plain ", r'{"line": "\n \"é\" \u00e9"} ', "/a%20b%2F "])
+def test_an_encoded_secret_in_a_large_text_is_masked(name: str, filler: str) -> None:
+    """Large texts are decoded only if a fast search finds that it can matter."""
+    encoded = ENCODED[name](SECRET)
+    text = filler * 2_000 + encoded + filler * 2_000
+    masked = release_text(text)
+    assert MASK in masked
+    assert len(masked) < len(text)
+    assert masked.startswith(filler)
+    assert masked.endswith(filler)
+    assert release_text(filler * 4_000) == filler * 4_000
