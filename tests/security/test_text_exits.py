@@ -379,7 +379,8 @@ async def leave_by_mcp_server() -> None:
                 events = [event async for event in stream]
             assert stream.outcome.status == ("ok" if own in RETURNING else "tool_error")
             assert_released(str(stream.outcome.output))
-            assert_frames("".join(ndjson.encode(events)), person=False)
+            wire = "\n".join(json.dumps(event.to_dict(), ensure_ascii=False) for event in events)
+            assert_frames(wire, person=False)
             if own in {fails, quits}:
                 assert "caf" not in str(stream.outcome.output)
 

@@ -24,6 +24,7 @@ from agents_tools.content.outputs import (
 from agents_tools.errors import AgentsToolsError, UserError, UserTypeError, UserValueError
 from agents_tools.events.channel import Channel
 from agents_tools.mcp._progress_meta import PROGRESS_EVENTS
+from agents_tools.persistence.stream.masking import EventMasker
 from agents_tools.text.output import release_json, release_json_text, release_text
 from agents_tools.tool.context import ToolContext, enter_scope, leave_scope
 from agents_tools.tool.failure import default_tool_error_function, hidden_message, is_public
@@ -333,15 +334,20 @@ async def _call_with_progress(
     context.watch(channel)
 
     async def send() -> None:
-        progress = _ProgressReporter()
+        progress, masker = _ProgressReporter(), EventMasker({})
         async for event in channel:
-            notification = progress.convert(event)
-            if notification is None:
-                continue
-            try:
-                await report(*notification)
-            except Exception:
-                logger.exception("Progress of tool %r could not be sent.", tool.name)
+            for masked in masker.masked(event):
+                await send_one(progress.convert(masked))
+        for masked in masker.release():
+            await send_one(progress.convert(masked))
+
+    async def send_one(notification: _Notification | None) -> None:
+        if notification is None:
+            return
+        try:
+            await report(*notification)
+        except Exception:
+            logger.exception("Progress of tool %r could not be sent.", tool.name)
 
     async with asyncio.TaskGroup() as group:
         group.create_task(send())
@@ -349,6 +355,10 @@ async def _call_with_progress(
             return await tool.call(context, text)
         finally:
             channel.close()
+
+
+_Notification: TypeAlias = tuple[float, float | None, str | None, dict[str, Any] | None]
+"""The progress, the total, the message and the event of a notification."""
 
 
 class _ProgressReporter:
@@ -360,9 +370,7 @@ class _ProgressReporter:
         self._has_count = False
         self._has_reported = False
 
-    def convert(
-        self, event: Event
-    ) -> tuple[float, float | None, str | None, dict[str, Any] | None] | None:
+    def convert(self, event: Event) -> _Notification | None:
         """Return the notification for an event; `None` for an event that is not sent."""
         if event.type not in PROGRESS_EVENTS:
             return None

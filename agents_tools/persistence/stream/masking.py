@@ -37,16 +37,10 @@ _MAX_NUMBER_BITS: Final = 1 << 12  # bits
 
 
 def masked_events(events: Iterable[Event]) -> Iterator[Event]:
-    """Yield events with the registered secrets masked, also those that deltas split.
-
-    Events that a stream has stored were masked by it.
-    """
+    """Yield events with the registered secrets masked, also those that deltas split."""
     masker = EventMasker({})
     for event in events:
-        if event.id < 0 and (has_secrets() or masker.is_needed):
-            yield from masker.clean(event)
-        else:
-            yield event
+        yield from masker.masked(event)
     yield from masker.release()
 
 
@@ -80,6 +74,12 @@ class EventMasker:
 
     def _update_is_needed(self) -> None:
         self.is_needed = bool(self._stream_forms or self._texts or self._inserted)
+
+    def masked(self, event: Event) -> list[Event]:
+        """Return the masked event like `clean`; the event itself if there is no secret."""
+        if has_secrets() or self.is_needed:
+            return self.clean(event)
+        return [event]
 
     def clean(self, event: Event) -> list[Event]:
         """Return the masked event, after the held text that is due before it."""
