@@ -31,7 +31,8 @@ _MAX_SHOWN = 100
 
 def show_header(value: str) -> str:
     """Return a header as it appears in a message: masked, shortened and escaped."""
-    return release_text(repr(release_text(value, limit=_MAX_SHOWN, patterns=True)))
+    kept = release_text(value, to="program", limit=_MAX_SHOWN, patterns=True)
+    return release_text(repr(kept))
 
 
 def parse_authority(text: str) -> tuple[str, str] | None:

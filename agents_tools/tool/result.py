@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.text.output import release_ends, release_text
+from agents_tools.text.secrets import has_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,10 +44,12 @@ def convert_value(
     from agents_tools.tool.declaration import CallOutcome
 
     # Without a subscriber and a policy that reads the output, its middle is dropped unread.
-    has_readers = context.listening or any(policy.reply for policy in policies)
+    has_readers = bool(context.sinks) or any(policy.reply for policy in policies)
     size = None if has_readers else max_output
     if isinstance(value, str):
-        output = apply_reply_policies(policies, context, _release(value, size))
+        is_clean = value.isprintable() and not has_secrets()
+        text = value if is_clean else _release(value, size)
+        output = apply_reply_policies(policies, context, text)
         if type(value) is str and len(output) <= max_output and isinstance(output, str):
             return CallOutcome(status="ok", value=value, output=output)
         result = None

@@ -584,7 +584,8 @@ def test_every_exit_of_the_package_is_covered() -> None:
 OWN_CLEANING = {
     "builtin": "one line per line of a file; the result of the tool is released afterwards",
     "mcp._sanitize": "rewrites definitions of tools, before they are compared with their pins",
-    "agents.encodable": "what a model says and reads is not masked",
+    "agents.pair_joiner": "what a model says is not masked here, but when an event is emitted",
+    "content.items": "what a model says and reads is not masked",
     "events": "the wire form of events; a store keeps the text as it is",
     "content.json_value": "results, which are released afterwards",
     "mcp.client.http": "the JSON of a server, before it is parsed",

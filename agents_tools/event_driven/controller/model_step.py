@@ -6,9 +6,9 @@ import asyncio
 import difflib
 import json
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from agents_tools.agents.encodable import PairJoiner, encodable_items, encodable_response
 from agents_tools.agents.model import (
     DefaultModelProvider,
     ModelRequest,
@@ -16,6 +16,7 @@ from agents_tools.agents.model import (
     check_model,
     overriding_model,
 )
+from agents_tools.agents.pair_joiner import PairJoiner
 from agents_tools.classes.event_types import (
     AgentDelegateAction,
     AgentFinishAction,
@@ -23,6 +24,7 @@ from agents_tools.classes.event_types import (
     ToolAction,
     event_of,
 )
+from agents_tools.content.items import encodable_items
 from agents_tools.errors import ModelError, UserError
 from agents_tools.events.kinds import ActionEvent, RawResponseStreamEvent
 from agents_tools.text.characters import replace_surrogates
@@ -83,7 +85,8 @@ async def ask(
         try:
             response = await model.respond(request, joiner)
             joiner.finish()
-            return encodable_response(response), getattr(model, "provider", None)
+            response = replace(response, items=encodable_items(response.items))
+            return response, getattr(model, "provider", None)
         except ModelError as error:
             attempt += 1
             if not error.retryable or attempt > _RETRIES:
