@@ -376,11 +376,13 @@ def _encodable(value: Any) -> Any:
     """Return an item, a block or JSON without lone surrogates; the same object if it has none."""
     if isinstance(value, str):
         return replace_surrogates(value)
-    if is_dataclass(value) and not isinstance(value, type):
-        members = {one.name: getattr(value, one.name) for one in fields(value) if one.compare}
+    if is_dataclass(value):
+        compared = [one.name for one in fields(value) if one.compare]
+        members = {name: getattr(value, name) for name in compared}
         changes = {name: _encodable(member) for name, member in members.items()}
         changes = {name: one for name, one in changes.items() if one is not members[name]}
-        return replace(value, **changes) if changes else value
+        copy_with: Any = replace
+        return copy_with(value, **changes) if changes else value
     if isinstance(value, dict):
         mapping = cast("dict[str, Any]", value)
         copy = {replace_surrogates(key): _encodable(member) for key, member in mapping.items()}

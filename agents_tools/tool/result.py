@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.text.output import release_ends, release_text
 from agents_tools.text.secrets import has_secrets
@@ -96,7 +96,8 @@ def _release_block(block: ContentBlock) -> ContentBlock:
         value = getattr(block, name, None)
         if isinstance(value, str):
             changes[name] = release_text(value, to="model")
-    return replace(block, **changes)
+    copy_with: Any = replace  # all classes of blocks have some of these fields
+    return cast("ContentBlock", copy_with(block, **changes))
 
 
 def add_metadata(outcome: CallOutcome, notes: Mapping[str, Any]) -> CallOutcome:
