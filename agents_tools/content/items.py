@@ -347,7 +347,8 @@ def encodable_items(items: Sequence[Item]) -> Sequence[Item]:
         items: The items; the same sequence is returned if there is nothing to replace.
     """
     for item in items:
-        for value in _TEXTS.get(type(item), _no_texts)(item):
+        read: Callable[[Any], tuple[Any, ...]] = _TEXTS.get(type(item), _no_texts)
+        for value in read(item):
             if value is not None and not (value.__class__ is str and value.isascii()):
                 return _without_surrogates(items)
     return items
