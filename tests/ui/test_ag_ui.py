@@ -33,7 +33,7 @@ from agents_tools.errors import ModelError
 from agents_tools.events import GapEvent, ToolStreamEndEvent
 from agents_tools.events.coalesce import drop_display_events
 from agents_tools.testing import ScriptedModel, check_ag_ui, tool_call
-from agents_tools.text.escape import safe_text
+from agents_tools.text.characters import safe_text
 from agents_tools.ui import ag_ui
 from agents_tools.ui.ag_ui import AgUiEncoder, encode
 from tests.ui.scenarios import (
