@@ -82,6 +82,7 @@ async def prepare(call: Call, tool: Any, args_json: str) -> None:
         args_json: The arguments as JSON text.
     """
     applied: list[Policy] = []
+    call.tool = tool
     try:
         target, routed = tool.source.route(tool, args_json, call)
         if target is not tool and not await is_enabled(target, call.context, call.agent):
