@@ -89,7 +89,7 @@ class _Timeout(Policy):
 
     async def around(self, call: Call, call_next: Run) -> Any:
         outer, sinks = call.deadline, call.sinks
-        limit = _Limit(call, self._seconds, self._idle, self._error)
+        limit = _TimeLimit(call, self._seconds, self._idle, self._error)
         try:
             return await limit.run(call_next)
         finally:
@@ -98,7 +98,7 @@ class _Timeout(Policy):
                 call.sinks = sinks
 
 
-class _Limit:
+class _TimeLimit:
     """The time limit of one attempt of a call, which runs in a task of its own."""
 
     def __init__(
