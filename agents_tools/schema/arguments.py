@@ -257,6 +257,7 @@ class ArgumentReader:
         validate, accept = self._validator.validate_json, self._accept
         fills = list(defaults.items())
         store = self._store_created if self._factories else None
+        other_keys = self._other_keys
 
         def parse(text: str) -> Arguments:
             """Validate arguments.
@@ -273,6 +274,8 @@ class ArgumentReader:
                     check_keys(text, keys)
             except Exception as error:  # noqa: BLE001 - distinguished in `_accept`
                 value, text = accept(text, error)
+            if other_keys and not other_keys.keys().isdisjoint(self._parse(text)):
+                value, text = accept(text, None)
             missing = [(name, create) for name, create in fills if name not in value]
             for name, create in missing:
                 value[name] = create()
@@ -309,9 +312,7 @@ class ArgumentReader:
         """
         from pydantic_core import from_json
 
-        data: Any = from_json(text)
-        if self._other_keys and not self._other_keys.keys().isdisjoint(data):
-            data = self._renamed(data)
+        data = self._validator.with_published_keys(from_json(text))
         return canonical_value(data, self._lookup.alternatives([self._lookup.root]), self._lookup)
 
     def _accept(self, text: Any, error: Exception | None) -> tuple[Any, str]:

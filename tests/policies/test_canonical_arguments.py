@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
-from pydantic import Field, SecretStr
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr
 
 from agents_tools import (
     Agent,
@@ -373,3 +373,99 @@ def test_a_tool_parses_arguments_without_a_call() -> None:
     assert deploy.parse('{"version": "7"}') == {"version": 7, "env": "prod"}
     with pytest.raises(ModelBehaviorError, match="expected an integer"):
         deploy.parse('{"version": "x"}')
+
+
+# --- pydantic models with rules of their own
+
+
+class Options(BaseModel):
+    """Accepts other spellings than its schema says, as pydantic models do by default."""
+
+    dry_run: bool = True
+    count: int = 1
+    env: str = "prod"
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        ({}, {"dry_run": True, "count": 1, "env": "prod"}),
+        ({"dry_run": "off", "count": "2"}, {"dry_run": False, "count": 2, "env": "prod"}),
+        ({"dry_run": 0, "count": 2.0}, {"dry_run": False, "count": 2, "env": "prod"}),
+    ],
+)
+@pytest.mark.parametrize("place", ["required", "optional", "listed", "nested"])
+async def test_a_rule_sees_what_a_model_makes_of_a_value(
+    sent: dict[str, Any], expected: dict[str, Any], place: str
+) -> None:
+    """A rule about a switch cannot be bypassed with the text that stands for it."""
+    seen: list[Any] = []
+    got: list[Options] = []
+
+    @input_guardrail(lambda _, arguments: seen.append(arguments[place]))
+    @function_tool
+    async def run(
+        required: Options | None = None,
+        optional: Options | None = None,
+        listed: list[Options] | None = None,
+        nested: dict[str, list[Options | None]] | None = None,
+    ) -> str:
+        found = {
+            "required": required,
+            "optional": optional,
+            "listed": listed and listed[0],
+            "nested": nested and nested["x"][1],
+        }[place]
+        assert isinstance(found, Options)
+        got.append(found)
+        return "done"
+
+    wrap = {"listed": lambda one: [one], "nested": lambda one: {"x": [None, one]}}.get(
+        place, lambda one: one
+    )
+    assert await run.on_invoke_tool(None, json.dumps({place: wrap(sent)})) == "done"
+    assert seen == [wrap(expected)]
+    assert [one.model_dump() for one in got] == [expected]
+
+
+class Renamed(BaseModel):
+    """Accepts the name of a field next to its published alias."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    env: str = Field("test", alias="Env")
+
+
+class Choice(BaseModel):
+    env: str = Field("test", validation_alias=AliasChoices("Env", "stage"))
+    inner: list[Renamed] = []
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        ({"Env": "prod"}, "prod"),
+        ({"stage": "prod"}, "prod"),
+        ({"Env": "prod", "stage": "test"}, "prod"),
+        ({"env": "prod"}, "test"),
+        ({"inner": [{"env": "prod"}]}, "prod"),
+        ({"inner": [{"Env": "prod", "env": "test"}]}, "prod"),
+    ],
+)
+async def test_a_rule_sees_the_published_keys_of_a_model(
+    sent: dict[str, Any], expected: str
+) -> None:
+    """A rule about a field cannot be bypassed with another name that the model accepts."""
+    seen: list[str] = []
+
+    def look(_: Any, arguments: dict[str, Any]) -> None:
+        choice = arguments["choice"]
+        seen.append((choice.get("inner") or [choice])[0]["Env"])
+
+    @input_guardrail(look)
+    @function_tool
+    async def run(choice: Choice) -> str:
+        return choice.inner[0].env if choice.inner else choice.env
+
+    assert await run.on_invoke_tool(None, json.dumps({"choice": sent})) == expected
+    assert seen == [expected]
