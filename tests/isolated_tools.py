@@ -8,8 +8,9 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from agents_tools import (
     Observation,
     ToolContext,
     ToolDefinition,
+    ToolError,
     ToolExecutor,
     function_tool,
     notify,
@@ -34,6 +36,38 @@ def add(a: int, b: int) -> int:
 @function_tool
 def whoami() -> dict[str, int]:
     return {"pid": os.getpid(), "parent": os.getppid()}
+
+
+class Frame:
+    """A table with the methods of data libraries."""
+
+    columns = ("n",)
+    dtypes = ("Int64",)
+    shape = (21, 1)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        raise NotImplementedError
+
+    def iter_rows(self) -> Iterator[tuple[int]]:
+        return ((number,) for number in range(21))
+
+
+@function_tool
+def odd_result(kind: str) -> Any:
+    if kind == "table":
+        return Frame()
+    return None if kind == "nothing" else threading.Lock()
+
+
+@function_tool
+async def fail_in_tasks(message: str | None = None) -> str:
+    async def part(number: int) -> None:
+        raise ToolError(message) if message else ValueError(f"part {number}")
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(part(1))
+        group.create_task(part(2))
+    return "unreachable"
 
 
 @function_tool
@@ -117,13 +151,23 @@ async def daemonize(folder: str) -> str:
 
 @function_tool
 async def read_context(context: ToolContext[Any], what: str) -> Any:
-    if what == "context":
-        return context.context.database
+    given: Any = context.context
+    uses: dict[str, Callable[[], object]] = {
+        ".database": lambda: given.database,
+        "['database']": lambda: given["database"],
+        " or": lambda: given or "anonymous",
+        " in": lambda: "database" in given,
+        " in a loop": lambda: list(given),
+        ".database =": lambda: setattr(given, "database", 1),
+        "[] =": lambda: given.__setitem__("database", 1),
+        "(...)": given,
+    }
+    if what in uses:
+        return uses[what]()
     return {
         "key": context.idempotency_key,
         "attempt": context.attempt,
         "has_deadline": context.deadline is not None,
-        "falsy": not context.context,
     }
 
 

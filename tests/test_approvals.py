@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import pytest
 from inline_snapshot import snapshot
+from pydantic import BaseModel, SecretStr
 
 from agents_tools import (
     Agent,
@@ -677,7 +678,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
             "The state of the run cannot be read: expected version 1 of 'agents_tools.run_state', got version 2 of 'agents_tools.run_state'."
         ),
     ),
-    "a field of another type": ({"agent": 7}, snapshot("state.agent: expected a str, got a int.")),
+    "a field of another type": ({"agent": 7}, snapshot("state.agent: expected a str, got an int.")),
     "history": (
         {"history": [{"type": "x"}]},
         snapshot(
@@ -691,7 +692,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "decision": ({"pending": "decision"}, snapshot("state.approved: expected a bool, got a str.")),
     "decision arguments": (
         {"pending": "arguments"},
-        snapshot("state.arguments: expected a str, got a int."),
+        snapshot("state.arguments: expected a str, got an int."),
     ),
     "usage": (
         {"usage": {"tokens": 1}},
@@ -701,7 +702,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
     ),
     "nested": (
         {"nested": {"a": 1}},
-        snapshot("state.a: expected a dict, got a int."),
+        snapshot("state.a: expected a dict, got an int."),
     ),
     "deep": ("[" * 200_000, ""),
     "binary": (b"\xff\xfe", ""),
@@ -950,7 +951,7 @@ async def test_a_tool_can_ask_the_user(kind: str) -> None:
         "wrong": snapshot(
             (
                 "denied",
-                "The answer to 'Which size?' is invalid: Input should be 'small' or 'large'.",
+                'The answer to \'Which size?\' is invalid: expected one of "small", "large", got "huge".',
             )
         ),
         "nobody": snapshot(
@@ -965,6 +966,65 @@ async def test_a_tool_can_ask_the_user(kind: str) -> None:
         assert seen[0].path == ("call_1", "call_1")
         assert seen[0].schema == {"enum": ["small", "large"], "type": "string"}
         assert (seen[0].tool_name, seen[0].tool_call_id) == ("order_pizza", "call_1")
+
+
+class _Address(BaseModel):
+    street: str
+    number: int = 1
+
+
+class _Login(BaseModel):
+    password: SecretStr
+
+
+async def _asked(answer: Any, reply: Any) -> tuple[str, Any]:
+    """Return how a call ends that asks for an answer of a type, and the answer or the error."""
+    received: list[Any] = []
+
+    @function_tool
+    async def ask(context: ToolContext[Any]) -> None:
+        received.append(await context.ask("Which?", answer=answer))
+
+    result = await Runner.run(
+        agent(tool_call("ask"), "x", tools=[ask]), "Go.", run_config=RunConfig(ask=lambda _: reply)
+    )
+    ((status, output),) = outputs(result)
+    return status, received[0] if received else output
+
+
+@pytest.mark.parametrize(
+    ("answer", "reply", "read"),
+    [
+        (int, "7", 7),
+        (bool, "true", True),
+        (list[int], [1, "2"], [1, 2]),
+        (_Address, {"street": "a", "number": "2"}, _Address(street="a", number=2)),
+        (_Address, '{"street": "a"}', _Address(street="a")),
+        (_Login, _Login(password=SecretStr("x")), _Login(password=SecretStr("x"))),
+    ],
+)
+async def test_answers_are_read_as_arguments_are(answer: Any, reply: Any, read: Any) -> None:
+    """A web form sends text; an instance of the type is returned as it is."""
+    assert await _asked(answer, reply) == ("ok", read)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reply", "status", "problem"),
+    [
+        (int, "x", "denied", 'invalid: expected an integer, got "x".'),
+        (_Address, {"number": 1}, "denied", "invalid: street: missing, expected a string"),
+        (int, object(), "denied", 'invalid: expected an integer, got "<object object'),
+        (int, "\ud800", "denied", "invalid: expected an integer, got"),
+        (object.__init__, 1, "tool_error", "expected a type with a JSON form, got <slot wrapper"),
+    ],
+)
+async def test_the_error_for_a_wrong_answer_names_its_place(
+    answer: Any, reply: Any, status: str, problem: str
+) -> None:
+    """The tool and the person read what was expected."""
+    ended, text = await _asked(answer, reply)
+    assert ended == status
+    assert problem in str(text)
 
 
 # --- guardrails

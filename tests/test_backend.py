@@ -164,7 +164,7 @@ async def test_a_worker_sends_heartbeats_during_a_long_silence() -> None:
 async def test_a_worker_can_have_its_own_context_object() -> None:
     backend = LocalBackend([tools.read_context], context=type("App", (), {"database": "its own"}))
     tool = run_on(backend)(tools.read_context)
-    assert await tool.invoke(what="context", context=ToolContext("ours")) == "its own"
+    assert await tool.invoke(what=".database", context=ToolContext("ours")) == "its own"
 
 
 async def test_a_worker_denies_calls_that_need_approval() -> None:

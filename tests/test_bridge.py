@@ -283,7 +283,7 @@ def test_a_task_cancelled_before_its_first_step_ends_the_call() -> None:
         call._cancel()
 
     call.bridge.loop.call_soon_threadsafe(start_and_cancel)
-    returned, error = call.answers.get(timeout=PATIENCE)
+    returned, error = call.outcome.result(PATIENCE)
     assert not returned
     assert isinstance(error, asyncio.CancelledError)
     assert begun == []

@@ -13,7 +13,7 @@ from agents_tools.errors import UserError
 from agents_tools.testing import ScriptedModel, check_events, tool_call
 
 
-def outputs(result: Any) -> list[tuple[str, str]]:
+def outputs(result: Any) -> list[tuple[str, Any]]:
     """Return the statuses and texts of the calls of a run."""
     return [
         (item.status, item.output)

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agents_tools import listen
+from agents_tools.concurrency.future import PendingFuture
 from agents_tools.errors import UserError, UserTypeError
 from agents_tools.events import (
     ActionEvent,
@@ -30,7 +31,7 @@ from agents_tools.events import (
     ToolStreamStartEvent,
     bind,
     channel as _channel,
-    wakeup as _wakeup,
+    single_reader,
 )
 from agents_tools.events.base import stamp
 from agents_tools.events.channel import Channel
@@ -347,12 +348,12 @@ async def test_an_event_pushed_while_the_reader_starts_to_wait_wakes_it(
     """A thread can push after the reader found nothing and before it is registered as waiting."""
     channel = Channel()
 
-    class Late(_wakeup.TaskWaiter):
-        def __init__(self) -> None:
-            super().__init__()
+    class Late(PendingFuture[None]):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
             channel.push(note(1))
 
-    monkeypatch.setattr(_wakeup, "TaskWaiter", Late)
+    monkeypatch.setattr(single_reader, "PendingFuture", Late)
     async with asyncio.timeout(30):
         assert summarize([await anext(channel)]) == [1]
 
@@ -552,9 +553,21 @@ async def _send_all(channel: Channel, numbers: Iterable[int]) -> None:
     channel.close()
 
 
-async def test_a_slow_but_active_reader_is_not_treated_as_stalled() -> None:
+async def test_a_slow_but_active_reader_is_not_treated_as_stalled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The patience counts from the last event read, also if it came from the batch."""
     channel = Channel(4, patience=PATIENT)
+    loop = asyncio.get_running_loop()
+    call_later = loop.call_later
+    ends_of_patience: list[Callable[[], object]] = []
+
+    def record(delay: float, callback: Any, *args: Any, **options: Any) -> Any:
+        if delay == PATIENT:
+            ends_of_patience.append(lambda: callback(*args))
+        return call_later(delay, callback, *args, **options)
+
+    monkeypatch.setattr(loop, "call_later", record)
     received: list[Event] = []
     async with started(_send_all(channel, range(12))) as producer:
         received.append(await anext(await _filled(channel)))
@@ -564,8 +577,7 @@ async def test_a_slow_but_active_reader_is_not_treated_as_stalled() -> None:
             received.append(
                 await anext(channel)
             )  # from the reader's batch: the queue is as full as before
-            assert isinstance(waiting, _wakeup.TaskWaiter)
-            waiting._time_out()  # what the timer does when patience ends
+            ends_of_patience[-1]()
             await comes(lambda waiting=waiting: waiting not in channel._senders)
         received += await read_to_end(channel)
         await asyncio.wait_for(producer, 30)

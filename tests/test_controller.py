@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from agents_tools import Agent, function_tool
-from agents_tools.agents import ModelRequest
+from agents_tools.agents import ModelRequest, ModelResponse
 from agents_tools.builtin import FinishTool, ThinkTool
 from agents_tools.classes.event_types import (
     AgentDelegateAction,
@@ -144,6 +144,22 @@ def summarize_request(request: ModelRequest) -> list[str]:
             case _:
                 shown.append(str(getattr(item, "text", "")))
     return shown
+
+
+async def test_calls_of_a_truncated_response_are_answered_and_never_run(
+    stream: EventStream,
+) -> None:
+    """Arguments that are cut off can still be valid JSON."""
+    cut = ModelResponse(items=[tool_call("add", a=1, b=2)], finish_reason="length")
+    model = ScriptedModel([cut, "I will be brief."])
+    agent = Agent("Adder", tools=[add], model=model)
+    async with ToolRuntime(stream, [add]), AgentController(stream, agent):
+        await send_message(stream, "What is 1 + 2?", AgentState.AWAITING_USER_INPUT)
+        shown = kinds(stream)
+    assert "add" not in shown
+    assert "AgentErrorObservation" in shown
+    (output,) = (one for one in summarize_request(model.requests[1]) if one.startswith("output"))
+    assert "cut off at the limit of output tokens" in output
 
 
 @pytest.mark.requirement("D39", "D24", "D44")

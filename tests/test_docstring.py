@@ -390,6 +390,7 @@ def test_text_after_the_fields_belongs_to_the_description() -> None:
         ("x : {'a', 'b'} or None, optional\n  One.", {"x": "One."}, {"x": "{'a', 'b'} or None"}),
         ("x (int): One.", {"x": "One."}, {"x": "int"}),
         ("x -- One.", {"x": "One."}, {"x": ""}),
+        ("x -- One: a number.", {"x": "One: a number."}, {"x": ""}),
         ("- x : int\n    One.", {"x": "One."}, {"x": "int"}),
         ("größe : float\n    One.", {"größe": "One."}, {"größe": "float"}),
         ("x : int\n\n    One.\n\n    More.", {"x": "One.\n\nMore."}, {"x": "int"}),

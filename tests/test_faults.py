@@ -1793,8 +1793,11 @@ async def _soak(rng: random.Random) -> None:
 
 @pytest.mark.scaled
 @pytest.mark.requirement("F46")
-async def test_f46_random_faults_leave_one_end_of_each_call_and_nothing_else() -> None:
+async def test_f46_random_faults_leave_one_end_of_each_call_and_nothing_else(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """Faults combine in long-running programs; the full test suite soaks longer."""
+    caplog.set_level(logging.CRITICAL, "agents_tools")  # pytest keeps every record in memory
     rng = random.Random(SEED)  # noqa: S311 - the same faults each time
 
     async def soak(calls: int) -> int:
@@ -2075,7 +2078,7 @@ async def test_s18_a_prompt_injection_in_a_result_approves_nothing() -> None:
     result = await Runner.run(main, "Go.")
     assert deleted == []
     assert [(item.name, item.arguments) for item in result.interruptions] == [
-        ("delete", '{"path": "/"}')
+        ("delete", '{"path":"/"}')
     ]
     outputs = [item for item in result.to_input_list() if "output" in item]
     assert [item["server"] for item in outputs] == ["far", "far"]
@@ -2187,7 +2190,7 @@ async def test_s35_the_approved_call_runs_when_the_model_changes() -> None:
     replay = ScriptedModel([tool_call("book", n=2, call_id="c"), "x"])
     result = await Runner.run(Agent("main", tools=[tool], model=replay), state)
     assert book.ran == ["c"]
-    assert [item.arguments for item in result.interruptions] == ['{"n": 2}']
+    assert [item.arguments for item in result.interruptions] == ['{"n":2}']
     assert result.interruptions[0].call_id == "c-2"
 
 
@@ -2297,7 +2300,7 @@ async def test_f40_a_tool_that_cancels_its_own_task_does_not_cancel_the_run() ->
     calls = [tool_call("stops_itself"), tool_call("stops_itself")]
     main = Agent("main", tools=[stops_itself], model=ScriptedModel([calls, "x"]))
     result = await Runner.run(main, "Go.")
-    assert [status for _, status, _ in _answers(result)] == ["cancelled", "cancelled"]
+    assert [status for _, status, _ in _answers(result)] == ["tool_error", "tool_error"]
     assert result.final_output == "x"
 
 

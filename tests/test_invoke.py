@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
+import logging
 import subprocess
 import sys
 import textwrap
@@ -26,6 +27,7 @@ from agents_tools import (
     ToolDeniedError,
     ToolError,
     ToolOutputFileContent,
+    ToolOutputText,
     ToolResult,
     ToolTimeoutError,
     UserError,
@@ -317,6 +319,99 @@ RAISES: list[BaseException] = [
 ]
 
 
+def _noted(error: Exception, *notes: str) -> Exception:
+    for note in notes:
+        error.add_note(note)
+    return error
+
+
+async def test_the_model_reads_the_exceptions_of_a_task_group() -> None:
+    """The message of the group itself says only how many there are."""
+
+    @function_tool
+    async def download() -> str:
+        async def fetch(page: int) -> None:
+            raise _noted(ConnectionError(f"page {page} is gone"), f"url: /pages/{page}")
+
+        async with asyncio.TaskGroup() as group:
+            for page in range(12):
+                group.create_task(fetch(page))
+        return "unreachable"
+
+    text = await download.on_invoke_tool(None, "{}")
+    lines = text.splitlines()
+    assert lines[:3] == [
+        (
+            "Tool 'download' failed: ExceptionGroup: unhandled errors in a TaskGroup "
+            "(12 sub-exceptions)"
+        ),
+        "- ConnectionError: page 0 is gone",
+        "  url: /pages/0",
+    ]
+    assert lines[-1] == "and 2 more"
+    assert len(lines) == 22
+    assert len(text) <= 2_000
+
+
+async def test_the_model_reads_nested_groups_and_notes() -> None:
+    register_secret("s3cr3t-of-the-note")
+    inner = ExceptionGroup("inner", [KeyError("x"), ToolError("Use another key.")])
+    errors: list[BaseException] = [
+        ExceptionGroup("outer", [inner, _noted(ValueError(), "s3cr3t-of-the-note", "two")]),
+        BaseExceptionGroup("outer", [SystemExit(2)]),
+        _noted(ValueError(), "while reading a.txt"),
+        _noted(ToolError("No such file."), "Look in the folder b."),
+    ]
+
+    @function_tool(name_override="read")
+    async def read(number: int) -> str:
+        raise errors[number]
+
+    texts = [await read.on_invoke_tool(None, f'{{"number": {n}}}') for n in range(len(errors))]
+    forget_secret("s3cr3t-of-the-note")
+    assert texts == snapshot(
+        [
+            """\
+Tool 'read' failed: ExceptionGroup: outer (2 sub-exceptions)
+- ExceptionGroup: inner (2 sub-exceptions)
+  - KeyError: 'x'
+  - Use another key.
+- ValueError: ***
+  two\
+""",
+            """\
+The tool failed with BaseExceptionGroup: outer (1 sub-exception)
+- SystemExit: 2\
+""",
+            "Tool 'read' failed: ValueError: while reading a.txt",
+            """\
+No such file.
+Look in the folder b.\
+""",
+        ]
+    )
+
+
+@pytest.mark.parametrize("count", [1, 12])
+async def test_a_group_of_tool_errors_keeps_their_messages(count: int) -> None:
+    """`ToolError` in a task of a `TaskGroup` is still a text for the model."""
+
+    @function_tool
+    async def book() -> str:
+        async def fail(number: int) -> None:
+            raise ToolError(f"Seat {number} is taken.")
+
+        async with asyncio.TaskGroup() as group:
+            for number in range(count):
+                group.create_task(fail(number))
+        return "unreachable"
+
+    outcome = await book.call(None, "{}")
+    expected = [f"Seat {number} is taken." for number in range(min(count, 10))]
+    assert outcome.output == "\n".join(expected + ["and 2 more"] * (count > 10))
+    assert isinstance(outcome.error, ExceptionGroup)
+
+
 @pytest.mark.requirement("F9", "F10")
 @pytest.mark.parametrize("error", RAISES, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("kind", ["thread", "inline", "async", "policy"])
@@ -471,7 +566,10 @@ async def test_results_reach_the_model_as_text_or_json() -> None:
 
     cases: list[tuple[Any, Any]] = [
         ("text", "text"),
-        (None, ""),
+        (None, "(no output)"),
+        ("", "(no output)"),
+        ([ToolOutputText("")], "(no output)"),
+        (ToolResult(content=""), "(no output)"),
         (3, "3"),
         (True, "true"),
         ([Point(x=1)], '[{"x":1}]'),
@@ -480,6 +578,8 @@ async def test_results_reach_the_model_as_text_or_json() -> None:
     ]
     for value, expected in cases:
         assert await giving(value).on_invoke_tool(None, "{}") == expected
+    for value in (None, ""):
+        assert await giving(value).invoke() == value
     (block,) = await giving(b"\x00\x01").on_invoke_tool(None, "{}")
     assert isinstance(block, ToolOutputFileContent)
 
@@ -497,16 +597,24 @@ async def test_a_tool_result_separates_the_output_from_the_metadata() -> None:
 
 
 @pytest.mark.requirement("F20")
-async def test_a_result_without_a_json_form_is_an_error_that_names_the_type() -> None:
-    """It must not end the run, nor show a memory address."""
+async def test_a_result_without_a_json_form_is_an_error_that_names_the_type(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The model did nothing wrong, and the remedy is for the author of the tool."""
 
     @function_tool
     def tool() -> Any:
         return threading.Lock()
 
-    text = await tool.on_invoke_tool(None, "{}")
-    assert "lock" in text
-    assert "0x" not in text
+    with caplog.at_level(logging.ERROR, "agents_tools"):
+        outcome = await tool.call(None, "{}")
+    assert outcome.output == snapshot(
+        "Tool 'tool' ran, but its result cannot be shown. The result is a _thread.lock, which has no JSON form. This is a fault of the tool and not of the call: do not repeat it with other arguments."
+    )
+    assert str(outcome.error).endswith(
+        "Return text, a number, a list, a dict, a dataclass or a pydantic model."
+    )
+    assert str(outcome.error) in caplog.text
 
 
 @pytest.mark.requirement("S29")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agents_tools import FunctionTool, ToolContext, function_tool, policies
+from agents_tools import FunctionTool, ToolContext, function_tool, listen, policies
 from agents_tools.errors import ToolLostError, UserError
 from agents_tools.execution import ProcessBackend, run_on
 from agents_tools.policies import isolate
@@ -71,6 +71,24 @@ async def test_the_function_runs_in_another_process_and_its_value_comes_back() -
         assert await tool.invoke() == first
 
 
+async def test_the_model_reads_the_same_text_of_an_unusual_result_or_error(
+    shared: ProcessBackend,
+) -> None:
+    """The values cannot be sent to this process: the worker describes them."""
+    for tool, arguments in (
+        (tools.odd_result, {"kind": "table"}),
+        (tools.odd_result, {"kind": "nothing"}),
+        (tools.odd_result, {"kind": "lock"}),
+        (tools.fail_in_tasks, {"message": "No tea."}),
+        (tools.fail_in_tasks, {}),
+    ):
+        text = json.dumps(arguments)
+        async with listen():
+            here = await tool.call(None, text)
+            there = await run_on(shared)(tool).call(None, text)
+        assert (there.status, there.output) == (here.status, here.output)
+
+
 async def test_events_of_streams_and_nested_calls_keep_their_path(
     shared: ProcessBackend,
 ) -> None:
@@ -103,15 +121,35 @@ async def test_a_stream_of_an_isolated_tool_can_be_read(shared: ProcessBackend) 
 async def test_a_tool_has_its_call_but_not_the_context_object(
     shared: ProcessBackend,
 ) -> None:
-    """The context object is not sent to the worker; the error on access names the remedy."""
+    """The context object is not sent to the worker."""
     tool = run_on(shared)(tools.read_context)
     context = ToolContext({"database": 1}, tool_call_id="c", run_id="r")
     key = context.idempotency_key
     seen = (await tool.call(context, '{"what": "all"}')).value
-    assert seen == {"key": key, "attempt": 1, "has_deadline": False, "falsy": True}
-    outcome = await tool.call(ToolContext({"database": 1}), '{"what": "context"}')
+    assert seen == {"key": key, "attempt": 1, "has_deadline": False}
+
+
+@pytest.mark.parametrize(
+    ("use", "named"),
+    [
+        (".database", "ctx.context.database is"),
+        ("['database']", "ctx.context['database'] is"),
+        (" or", "ctx.context is"),
+        (" in", "ctx.context is"),
+        (" in a loop", "ctx.context is"),
+        (".database =", "ctx.context.database is"),
+        ("[] =", "ctx.context['database'] is"),
+        ("(...)", "ctx.context(...) is"),
+    ],
+)
+async def test_each_use_of_the_context_object_in_a_worker_is_an_error(
+    shared: ProcessBackend, use: str, named: str
+) -> None:
+    """The error names the remedy; `ctx.context or default` must not use the default silently."""
+    tool = run_on(shared)(tools.read_context)
+    outcome = await tool.call(ToolContext({"database": 1}), json.dumps({"what": use}))
     assert outcome.status == "tool_error"
-    assert "ctx.context.database" in str(outcome.output)
+    assert named in str(outcome.output)
     assert "Pass the values that the tool needs as arguments" in str(outcome.output)
 
 

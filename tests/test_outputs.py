@@ -566,6 +566,32 @@ def test_any_return_value_becomes_valid_json_or_a_clear_refusal(value: Any) -> N
     json.loads(text, parse_constant=no_constant)
 
 
+@pytest.mark.parametrize(
+    ("data", "block"),
+    [
+        (PNG, ToolOutputImage(data=PNG, mime_type="image/png")),
+        (b"\xff\xd8\xff\xe0", ToolOutputImage(data=b"\xff\xd8\xff\xe0", mime_type="image/jpeg")),
+        (b"GIF89a", ToolOutputImage(data=b"GIF89a", mime_type="image/gif")),
+        (b"RIFF0000WEBP", ToolOutputImage(data=b"RIFF0000WEBP", mime_type="image/webp")),
+        (b"RIFF0000WAVE", ToolOutputAudio(data=b"RIFF0000WAVE", mime_type="audio/wav")),
+    ],
+)
+def test_bytes_of_an_image_or_a_sound_become_a_block_of_that_kind(
+    data: bytes, block: ContentBlock
+) -> None:
+    """A model sees an image only if it is sent as an image."""
+    assert to_output(data) == [block]
+    assert to_output(["before", bytearray(data), ToolOutputText("")])[1] == block
+
+
+def test_the_data_of_a_block_can_be_positional() -> None:
+    """It is what every caller passes, except for addresses."""
+    assert ToolOutputImage(PNG) == ToolOutputImage(data=PNG)
+    assert ToolOutputFileContent(b"a", filename="a.txt").filename == "a.txt"
+    with pytest.raises(UserError, match=r"expects bytes, got str.*pass an address as url="):
+        ToolOutputImage(typing.cast("Any", "https://example.com/a.png"))
+
+
 def test_bytes_become_a_file() -> None:
     """Bytes are not text, and base64 in a text wastes tokens."""
     for value in (b"%PDF-1.7", bytearray(b"%PDF-1.7"), memoryview(b"%PDF-1.7")):
@@ -649,7 +675,7 @@ def test_blocks_are_immutable() -> None:
         ),
         (
             lambda: ToolOutputImage(data=typing.cast("Any", "aGk=")),
-            "ToolOutputImage(data=) expects bytes, got str. Decode base64 text with base64.b64decode() first.",
+            "ToolOutputImage(data=) expects bytes, got str. Decode base64 text with base64.b64decode() first; pass an address as url=.",
         ),
         (
             lambda: ToolOutputFileContent(url=typing.cast("Any", decimal.Decimal(1))),

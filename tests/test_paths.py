@@ -275,6 +275,18 @@ PROTECTED = [
     ".git/modules/x/config",
     ".git/worktrees/x/commondir",
     ".git/worktrees/x/gitdir",
+    ".claude/settings.json",
+    "a/.claude/settings.local.json",
+    ".codex/config.toml",
+    ".cursor/hooks.json",
+    ".envrc",
+    "a/.envrc",
+    ".gemini/settings.json",
+    ".husky/pre-commit",
+    ".husky/_/h",
+    ".vscode/launch.json",
+    ".vscode/settings.json",
+    ".vscode/tasks.json",
 ]
 
 
@@ -287,6 +299,29 @@ def test_protected_names_are_not_writable_even_when_absent(
     with ConfinedWorkspace(inside) as workspace, pytest.raises(PathNotAllowed, match="protected"):
         workspace.open_writable_parent(workspace.locate(path), make=True)
     assert names(inside) == ["a"]
+
+
+@pytest.mark.requirement("S12")
+@pytest.mark.parametrize(
+    "path", ["rebase-merge/git-rebase-todo", "rebase-apply/patch", "sequencer/todo"]
+)
+def test_the_commands_of_a_git_operation_are_not_writable(
+    inside: Path, resolver: str, path: str
+) -> None:
+    """`git rebase --continue` executes them, also in a repository with another name."""
+    for name in (".git", "bare"):
+        repository = inside / name
+        for part in ("objects", "refs", str(Path(path).parent)):
+            (repository / part).mkdir(parents=True)
+        (repository / "HEAD").touch()
+        with (
+            ConfinedWorkspace(inside) as workspace,
+            pytest.raises(PathNotAllowed, match="protected"),
+        ):
+            workspace.open_writable_parent(workspace.locate(f"{name}/{path}"), make=True)
+    with ConfinedWorkspace(inside) as workspace:
+        parent, _ = workspace.open_writable_parent(workspace.locate("sequencer"))
+        os.close(parent)
 
 
 @pytest.mark.requirement("S12")

@@ -560,3 +560,20 @@ def test_a_policy_on_a_method_applies_to_every_instance() -> None:
     assert [one.up.invoke_sync(), two.up.invoke_sync()] == [1, 1]
     with pytest.raises(ToolDeniedError):
         one.up.invoke_sync()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "named"),
+    [
+        (10**400, "<integer of about 401 digits>"),
+        (10**5000, "<integer of about 5,001 digits>"),
+        (float("inf"), "Infinity"),
+        (0, "0"),
+    ],
+    ids=["overflow", "too long to print", "infinite", "zero"],
+)
+def test_a_time_limit_that_the_loop_cannot_wait_is_refused(seconds: float, named: str) -> None:
+    """At the declaration, with the largest value; a call would raise an OverflowError."""
+    with pytest.raises(UserError) as caught:
+        timeout(seconds)
+    assert str(caught.value).endswith(f"number of seconds up to 1e+09, got {named}.")

@@ -212,7 +212,6 @@ async def test_timeouts_groups_and_scopes_inside_a_tool_do_not_cancel_the_caller
 
 async def test_a_timeout_of_the_caller_ends_a_call_inside_another_one() -> None:
     """The outer tool keeps running, so it gets a `TimeoutError` and not a cancellation."""
-
     release = asyncio.Event()
 
     @function_tool

@@ -397,7 +397,8 @@ async def test_the_table_of_mcp_matches_the_responses() -> None:
         for one in (text, empty, number, image, link, leaves, pdf)
     ]
     of_pictures = [["image"], ["resource_link"], ["resource"], ["resource"]]
-    assert kinds == [["text"], [], ["text"], *of_pictures]
+    assert kinds == [["text"], ["text"], ["text"], *of_pictures]
+    assert empty["result"]["content"][0]["text"] == "(no output)"
     assert number["result"]["structuredContent"] == {"result": 3}
     assert result["result"]["structuredContent"] == {"n": 3}
     assert result["result"]["_meta"]["m"] == 1

@@ -361,9 +361,9 @@ async def test_invalid_inputs_are_refused_before_anything_runs() -> None:
         errors[name] = str(caught.value)
     assert errors == snapshot(
         {
-            "number": 'input: expected text or a list of items such as {"role": "user", "content": "…"}, got a int.',
+            "number": 'input: expected text or a list of items such as {"role": "user", "content": "…"}, got an int.',
             "mapping": 'input: expected text or a list of items such as {"role": "user", "content": "…"}, got a dict.',
-            "bytes": "input[0]: expected an item or its JSON object, got a int.",
+            "bytes": "input[0]: expected an item or its JSON object, got an int.",
             "none in list": "input[0]: expected an item or its JSON object, got null.",
             "role": "input[0].role: expected one of user, system, developer, assistant; got 'robot'.",
             "no content": "input[0].content is missing: expected text or a list of content blocks.",
@@ -957,7 +957,7 @@ async def test_instructions_can_be_a_function_of_the_run() -> None:
         await run(agent, context="Ada")
         asked = [request.instructions for request in model_of(agent).requests]
         assert asked == ["Driver for Ada, 0", "Driver for Ada, 1"]
-    with pytest.raises(UserError, match="expected text, got a int"):
+    with pytest.raises(UserError, match="expected text, got an int"):
         await run(agent_of("x", instructions=lambda context, agent: 5))
 
 
@@ -1092,9 +1092,9 @@ async def test_invalid_tools_are_refused_when_the_agent_is_created() -> None:
             "agent": "The tools of agent 'A' are not valid: expected function tools and hosted tools, got <Agent 'B', model None, tools: none>. Use agent.as_tool().",
             "text": "The tools of agent 'A' are not valid: expected function tools and hosted tools, got 'add'. Create a tool with @function_tool, Agent.as_tool() or FunctionTool(...).",
             "twice": "Agent 'A' has two tools named 'add'",
-            "server": "The mcp_servers of agent 'A' are not valid: expected objects with a method get_tools(), got a object.",
+            "server": "The mcp_servers of agent 'A' are not valid: expected objects with a method get_tools(), got an object.",
             "name": "Agent(name=...) is not valid: expected a non-empty string, got ''.",
-            "instructions": "The instructions of agent 'A' are not valid: expected text or a function of (context, agent), got a int.",
+            "instructions": "The instructions of agent 'A' are not valid: expected text or a function of (context, agent), got an int.",
             "output": "The output_type of agent 'A', <object ",
         }
     )

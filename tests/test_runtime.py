@@ -39,6 +39,7 @@ from agents_tools.classes.event_types import (
     ToolObservation,
     event_of,
 )
+from agents_tools.concurrency.supervisor import abandoned_tasks
 from agents_tools.errors import UserValueError
 from agents_tools.event_driven import ToolRuntime
 from agents_tools.events import (
@@ -643,9 +644,8 @@ async def test_a_tool_that_ignores_cancellation_does_not_block_closing(
     finally:
         go.set()
     async with asyncio.timeout(BOUND):
-        await asyncio.wait(
-            {task for task in asyncio.all_tasks() if task.get_name().startswith("action")}
-        )
+        while abandoned_tasks():
+            await asyncio.sleep(0)
     assert len(list(stream.get_events(filter=OBSERVATIONS))) == 1
 
 

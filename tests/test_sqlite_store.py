@@ -473,6 +473,18 @@ def test_the_limit_holds_after_a_closed_session_was_deleted(path: Path) -> None:
         assert {one.sid: one.events for one in store.sessions().result(PATIENCE)} == {"open": 1_000}
 
 
+def test_the_limit_holds_next_to_a_session_that_another_writer_holds(path: Path) -> None:
+    """Its events cannot be deleted, although they are the oldest."""
+    with closing(SQLiteEventStore(path)) as other, closing(SQLiteEventStore(path)) as store:
+        append(other.session("held"), *[message(str(n)) for n in range(3_000)])
+        append(store.session("open"), *[message(str(n)) for n in range(5_000)])
+        assert store.retain(max_events=3_100).result(PATIENCE) == 4_900
+        left = {one.sid: one.events for one in store.sessions().result(PATIENCE)}
+        assert left == {"held": 3_000, "open": 100}
+        assert store.retain(max_events=10).result(PATIENCE) == 100
+        assert texts(other.session("held")) == [str(n) for n in range(3_000)]
+
+
 @pytest.mark.requirement("D53")
 def test_a_session_in_use_loses_only_its_oldest_events(path: Path) -> None:
     """Its ids continue, and `expect_seq` also counts the deleted events."""

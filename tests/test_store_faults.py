@@ -417,6 +417,30 @@ def test_a_second_store_of_the_same_process_is_refused(tmp_path: Path) -> None:
         assert two.append([message(1)]).result(PATIENCE) == 1
 
 
+def test_a_fault_of_one_session_does_not_fail_the_appends_of_others(tmp_path: Path) -> None:
+    """Appends that wait are stored together; later ones of the same session fail with the first."""
+    path = tmp_path / "events.db"
+    with closing(SQLiteEventStore(path)) as store, closing(sqlite3.connect(path)) as program:
+        faulty, sound = store.session("faulty"), store.session("sound")
+        program.execute("BEGIN IMMEDIATE")
+        first = store.append([message(0)])  # the writer waits with it for the other program
+        pending = [
+            faulty.append([message(0)]),
+            sound.append([message(0)]),
+            faulty.append([message(1).replace(cause=1 << 70)]),  # no integer of SQLite
+            sound.append([message(1)]),
+            faulty.append([message(2)]),
+        ]
+        program.commit()
+        assert first.result(PATIENCE) == 0
+        failures = [_failure(one) for one in pending]
+        assert failures[:2] == [None, None]
+        assert "too large" in str(failures[2])
+        assert failures[3:] == [None, failures[2]]
+        assert numbers(sound.read().result(PATIENCE)) == [0, 1]
+        assert numbers(faulty.read().result(PATIENCE)) == [0]
+
+
 @pytest.mark.requirement("F38")
 @needs_fork
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Literal, Optional, Union
+from typing import Annotated, Any, Literal, Optional, Union
 
 import jsonschema_rs
 import pytest
 from inline_snapshot import snapshot
 from pydantic import BaseModel, Field, RootModel
 
-from agents_tools import ensure_strict_json_schema
+from agents_tools import ensure_strict_json_schema, function_tool, to_openai_responses
 from agents_tools.errors import UserError
 from agents_tools.schema.references import check_limits
 from agents_tools.schema.strict import ANTHROPIC_STRICT, OPENAI_STRICT, to_strict
+from agents_tools.wire.project import project
 
 
 class Node(BaseModel):
@@ -76,7 +77,7 @@ Where it is.\
                         "country": {
                             "title": "Country",
                             "type": ["string", "null"],
-                            "description": '(default "DE")',
+                            "description": '(null: default "DE")',
                         },
                     },
                     "required": ["city", "country"],
@@ -86,20 +87,20 @@ Where it is.\
                     "title": "Stops",
                     "type": ["array", "null"],
                     "items": {"$ref": "#/$defs/Place"},
-                    "description": "(default [])",
+                    "description": "(null: default [])",
                 },
                 "kind": {
                     "title": "Kind",
                     "type": ["string", "null"],
                     "enum": ["car", "train", None],
-                    "description": '(default "train")',
+                    "description": '(null: default "train")',
                 },
                 "seats": {"title": "Seats", "anyOf": [{"type": "integer"}, {"type": "null"}]},
                 "name": {
                     "title": "Name",
                     "type": ["string", "null"],
                     "pattern": "^[a-z]+$",
-                    "description": '(default "trip", minLength 2)',
+                    "description": '(null: default "trip", minLength 2)',
                 },
             },
             "required": ["start", "stops", "kind", "seats", "name"],
@@ -114,7 +115,7 @@ Where it is.\
                         "country": {
                             "title": "Country",
                             "type": ["string", "null"],
-                            "description": '(default "DE")',
+                            "description": '(null: default "DE")',
                         },
                     },
                     "required": ["city", "country"],
@@ -724,3 +725,33 @@ def test_a_root_that_is_a_reference_is_inlined() -> None:
     """Pydantic creates such a root for a recursive model, and providers require an object."""
     schema = RootModel[Union[Node]].model_json_schema()
     assert ensure_strict_json_schema(schema)["type"] == "object"
+
+
+async def test_the_schema_says_what_null_means_for_an_optional_parameter() -> None:
+    """In strict mode no parameter can be omitted, so null is the only way to ask for a default."""
+
+    @function_tool
+    def book(
+        seats: int = 1,
+        row: int | None = 5,
+        name: str | None = None,
+        note: Annotated[str, "N."] = "",
+    ) -> str:
+        return repr((seats, row, name, note))
+
+    definition = to_openai_responses(book)
+    descriptions = {
+        name: schema.get("description")
+        for name, schema in definition["parameters"]["properties"].items()
+    }
+    assert definition["strict"] is True
+    assert descriptions == {
+        "seats": "(null: default 1)",
+        "row": "(default 5, null: no value)",
+        "name": None,
+        "note": 'N. (null: default "")',
+    }
+    text = '{"seats": null, "row": null, "name": null, "note": null}'
+    assert await book.on_invoke_tool(None, text) == "(1, None, None, '')"
+    decoded = project(book, "openai_responses").decode(text)
+    assert await book.on_invoke_tool(None, decoded) == "(1, None, None, '')"

@@ -16,6 +16,7 @@ from hypothesis import given, strategies as st
 from agents_tools import register_secret
 from agents_tools.text import escape as _text, forget_secret
 from agents_tools.text.escape import describe_value, escape_for_model, safe_text, shorten
+from agents_tools.text.nouns import type_with_article, with_article
 from agents_tools.text.secrets import MASK, mask
 from tests.pace import at_most
 from tests.scale import LARGE
@@ -328,3 +329,12 @@ def test_a_registered_secret_is_masked_before_a_description_is_cut(
 def test_a_description_masks_values_of_password_keys() -> None:
     """The key marks the value as a secret, even if the value itself looks ordinary."""
     assert describe_value({"password": "tulip"}) == '{"password": "***"}'
+
+
+@pytest.mark.parametrize(
+    ("value", "named"), [(1, "an int"), ("", "a str"), (object(), "an object"), ([], "a list")]
+)
+def test_the_type_of_a_value_is_named_with_its_article(value: object, named: str) -> None:
+    """Errors for the model and for programmers are English sentences."""
+    assert type_with_article(value) == named
+    assert with_article(type(value).__name__) == named

@@ -24,6 +24,7 @@ from agents_tools import (
     to_anthropic,
 )
 from agents_tools.agents import RunState
+from agents_tools.agents.toolbox import run_of
 from agents_tools.policies import (
     exclusive,
     input_guardrail,
@@ -239,7 +240,7 @@ async def test_calling_a_removed_tool_is_reported() -> None:
     source = Source(make_tool("alpha", "First."), make_tool("beta", "Second."))
 
     def leave(context: Any, tools: list[Any]) -> list[Any]:
-        run = context.run
+        run = run_of(context)
         return [t for t in tools if t.name != "alpha" or run is None or len(run.history) < 2]
 
     tools = tool_search(Toolset(source).prepare(leave))
@@ -270,7 +271,8 @@ async def test_a_tool_that_changed_after_the_search_is_called_in_its_new_form() 
     source = Source(before)
 
     def now(context: Any, tools: list[Any]) -> list[Any]:
-        return [after] if context.run is not None and len(context.run.history) > 1 else tools
+        run = run_of(context)
+        return [after] if run is not None and len(run.history) > 1 else tools
 
     script = [tool_call("tool_search", query="act"), call_through_search("act", {"x": 1})]
     result = await run_script(tool_search(Toolset(source).prepare(now)), *script)
@@ -359,7 +361,7 @@ async def test_a_timeout_on_call_tool_gets_the_same_tool_each_time() -> None:
     box = await Agent("x", tools=[tools]).toolbox(None)
     call: Any = box.by_name["call_tool"]
     text = '{"name": "create_issue", "arguments": {"title": "A"}}'
-    assert call.routed(text)[0] is call.routed(text)[0]
+    assert call.source.route(call, text)[0] is call.source.route(call, text)[0]
 
 
 @pytest.mark.parametrize("around", ["each tool", "the calling tool"])

@@ -9,8 +9,8 @@ from agents_tools._package import lazy_exports
 if TYPE_CHECKING:
     from agents_tools.agents.agent import (
         Agent as Agent,
+        ConvertibleTool as ConvertibleTool,
         Tool as Tool,
-        ToolSource as ToolSource,
     )
     from agents_tools.agents.config import (
         AgentHooks as AgentHooks,
@@ -77,7 +77,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "agent": (
             "Agent",
             "Tool",
-            "ToolSource",
+            "ConvertibleTool",
         ),
         "runner": (
             "RunResultStreaming",

@@ -14,6 +14,7 @@ from agents_tools.agents.toolbox import Toolbox, run_of
 from agents_tools.agents.type_variables import ContextT, OutputT
 from agents_tools.content.items import input_items
 from agents_tools.errors import Interruption, ToolDeniedError, UserTypeError, UserValueError
+from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.call import RunScope
 from agents_tools.tool.enabled import is_enabled
 from agents_tools.tool.failure import DEFAULT
@@ -36,10 +37,10 @@ if TYPE_CHECKING:
     from agents_tools.tool.run_context import RunContextWrapper
     from agents_tools.toolset.sources import Tools, ToolsetSource
 
-__all__ = ["Agent", "Tool", "ToolLike", "ToolProvider", "ToolSource"]
+__all__ = ["Agent", "ConvertibleTool", "Tool", "ToolLike", "ToolProvider"]
 
 
-class ToolSource(Protocol):
+class ConvertibleTool(Protocol):
     """An object that can be converted to a tool: a `ToolDefinition` or a `BaseTool`."""
 
     def as_function_tool(self) -> FunctionTool[..., Any]:
@@ -56,7 +57,7 @@ class ToolProvider(Protocol):
         ...
 
 
-Tool: TypeAlias = "FunctionTool[..., Any] | HostedTool | ToolSource"
+Tool: TypeAlias = "FunctionTool[..., Any] | HostedTool | ConvertibleTool"
 """The types in the `tools` of an agent, which can also contain lists of them."""
 
 ToolLike: TypeAlias = "Tool | ToolProvider | Sequence[ToolLike]"
@@ -120,7 +121,7 @@ class Agent(Generic[ContextT, OutputT]):
         if not isinstance(self.instructions, str) and not callable(self.instructions):
             raise UserTypeError(
                 f"The instructions of agent {self.name!r} are not valid: expected text or a "
-                f"function of (context, agent), got a {type(self.instructions).__name__}."
+                f"function of (context, agent), got {type_with_article(self.instructions)}."
             )
         _check_types(self)
         _check_behavior(self.name, self.tool_use_behavior)
@@ -132,7 +133,7 @@ class Agent(Generic[ContextT, OutputT]):
             if not callable(getattr(server, "get_tools", None)):
                 raise UserTypeError(
                     f"The mcp_servers of agent {self.name!r} are not valid: expected objects with "
-                    f"a method get_tools(), got a {type(server).__name__}."
+                    f"a method get_tools(), got {type_with_article(server)}."
                 )
         if self.mcp_config is not None:
             import_module("agents_tools.mcp.config").load_config(self.mcp_config)
@@ -182,7 +183,7 @@ class Agent(Generic[ContextT, OutputT]):
         if not isinstance(text, str):
             raise UserTypeError(
                 f"The instructions of agent {self.name!r} returned a wrong value: expected text, "
-                f"got a {type(text).__name__}."
+                f"got {type_with_article(text)}."
             )
         return text
 

@@ -9,6 +9,7 @@ from agents_tools.agents.state import PendingCall, call_pin, pin_of
 from agents_tools.content.items import ToolApprovalItem
 from agents_tools.errors import Interruption, ModelBehaviorError, ToolDeniedError, UserTypeError
 from agents_tools.text.json_limits import parse_object
+from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.arguments import encode_arguments
 from agents_tools.tool.invocation import approve, guard, replace_arguments, validate
 from agents_tools.tool.records import Decision
@@ -167,7 +168,7 @@ class CallApprovals:
             return decision
         raise UserTypeError(
             "RunConfig(approve=...) returned a wrong value: expected a boolean or a Decision, "
-            f"got a {type(decision).__name__}."
+            f"got {type_with_article(decision)}."
         )
 
 

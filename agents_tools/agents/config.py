@@ -20,6 +20,7 @@ from typing import (
 from agents_tools.agents.type_variables import ContextT, OutputT
 from agents_tools.content.items import Item, MessageOutputItem
 from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.text.nouns import type_with_article
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -153,8 +154,8 @@ class RunConfig:
             value = getattr(self, name)
             if value is not None and not callable(value):
                 raise UserTypeError(
-                    f"RunConfig({name}=...) is not callable: expected a function, got a "
-                    f"{type(value).__name__}."
+                    f"RunConfig({name}=...) is not callable: expected a function, got "
+                    f"{type_with_article(value)}."
                 )
         from agents_tools.agents.model import ModelSettings
 
@@ -166,7 +167,7 @@ class RunConfig:
         if self.durable is not None and not hasattr(self.durable, "claim"):
             raise UserTypeError(
                 "RunConfig(durable=...) is not a store: expected for example "
-                f"LocalDurableStore(path), got a {type(self.durable).__name__}."
+                f"LocalDurableStore(path), got {type_with_article(self.durable)}."
             )
 
 

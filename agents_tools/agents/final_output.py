@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from agents_tools.agents.config import FunctionToolResult, ToolsToFinalOutputResult, last_text
 from agents_tools.content.json_value import to_json
 from agents_tools.errors import ModelBehaviorError, UserError, UserTypeError
+from agents_tools.text.nouns import type_with_article
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +74,7 @@ async def final_output_of_tools(
     if not isinstance(decision, ToolsToFinalOutputResult):
         raise UserTypeError(
             f"The tool_use_behavior of agent {agent.name!r} returned a wrong value: expected a "
-            f"ToolsToFinalOutputResult, got a {type(decision).__name__}."
+            f"ToolsToFinalOutputResult, got {type_with_article(decision)}."
         )
     return (decision.final_output,) if decision.is_final_output else None
 

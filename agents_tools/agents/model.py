@@ -55,7 +55,12 @@ __all__ = [
 ]
 
 FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "content_filter", "refusal"]
-"""Why a model stopped. With `length`, the response is cut off and its last call is incomplete."""
+"""Why a model stopped. With `length` and `content_filter`, the provider cut the response off."""
+
+_TRUNCATIONS: dict[str | None, str] = {
+    "length": "at the limit of output tokens",
+    "content_filter": "by the content filter of the provider",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +165,19 @@ class ModelResponse:
     response_id: str | None = None
     model: str | None = None
     raw: Any = field(default=None, compare=False, repr=False)
+
+    @property
+    def truncation(self) -> str | None:
+        """The output for the calls of a truncated response; `None` for a complete response.
+
+        These calls must not run, even if their arguments are valid: a call that ends too early can
+        still be valid JSON.
+        """
+        place = _TRUNCATIONS.get(self.finish_reason)
+        return place and (
+            f"Not run: the answer was cut off {place} before this call was complete. "
+            "Send it again, with shorter arguments or fewer calls at once."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the response as JSON, without `raw`."""

@@ -19,6 +19,7 @@ from agents_tools.agents.model import (
 )
 from agents_tools.errors import ModelError, ToolRefusedError, UserTypeError
 from agents_tools.events.kinds import NotifyStreamEvent, RawResponseStreamEvent
+from agents_tools.text.nouns import type_with_article
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,7 +137,7 @@ class ModelCaller:
         if not isinstance(response, ModelResponse):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UserTypeError(
                 f"{type(model).__name__}.respond returned a wrong value: expected a "
-                f"ModelResponse, got a {type(response).__name__}."
+                f"ModelResponse, got {type_with_article(response)}."
             )
         return response
 

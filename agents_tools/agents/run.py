@@ -49,6 +49,7 @@ from agents_tools.events.kinds import (
     RunStartedEvent,
 )
 from agents_tools.events.listener import current_listeners
+from agents_tools.text.nouns import type_with_article
 from agents_tools.text.secrets import guard_logs
 from agents_tools.tool.call import Call, RunScope, current_call
 
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from agents_tools.agents.toolbox import RunnableAgent, Toolbox
     from agents_tools.events.base import Emit, Event
     from agents_tools.events.channel import Channel
+    from agents_tools.tool.records import Decision
 
     ModelItem = MessageOutputItem | ReasoningItem | ToolCallItem
 
@@ -96,6 +98,9 @@ class Run:
         new_input: The index of the first item of the history that is new in this run.
         resumed: Whether the run continues from a state.
     """
+
+    _corrections = 0
+    _had_empty_response = False
 
     def __init__(
         self,
@@ -136,8 +141,6 @@ class Run:
         self.hooks = self.run_hooks + (() if agent.hooks is None else (agent.hooks,))
         self.new_input = 0
         self.resumed = False
-        self._corrections = 0
-        self._had_empty_response = False
         self._later_messages: list[Item] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._model: Model | None = None
@@ -171,8 +174,6 @@ class Run:
             self.session.save,
             None if self._recorder is None else self._recorder.journal,
         )
-        if self.config.approve is not None:
-            self.scope.approver = self.calls.approvals.decide_inside
         self._caller = ModelCaller(agent, self.config, self.scope, self.hooks, self.calls)
         if state is None:
             self.calls.load_history(history)
@@ -239,9 +240,14 @@ class Run:
             parent=parent,
             deadline=None if config.timeout is None else time.monotonic() + config.timeout,
             asker=config.ask or (None if outer is None else outer.asker),
+            approver=None if config.approve is None else self._decide_inside,
             sampler=config.sample or (None if outer is None else outer.sampler),
             run=self,
         )
+
+    async def _decide_inside(self, call: Call) -> Decision:
+        """Return the decision of a person about a call inside a call of this run."""
+        return await self.calls.approvals.decide_inside(call)
 
     @property
     def provider(self) -> str | None:
@@ -388,8 +394,7 @@ class Run:
                 toolbox = toolbox.without(self._caller.refused)
             calls = self._record_response(response, toolbox)
             if calls:
-                is_cut_off = response.finish_reason == "length"
-                await self._execute_calls(calls, toolbox, is_cut_off=is_cut_off)
+                await self._execute_calls(calls, toolbox, truncation=response.truncation)
                 final = await self._output_of_tools(calls)
             else:
                 await self.calls.cancel_early()
@@ -547,7 +552,7 @@ class Run:
             if not isinstance(item, (MessageOutputItem, ReasoningItem, ToolCallItem)):
                 raise UserTypeError(
                     f"{type(self._model).__name__} returned a wrong item: expected messages, "
-                    f"reasoning and tool calls, got a {type(item).__name__}."
+                    f"reasoning and tool calls, got {type_with_article(item)}."
                 )
         calls: list[PendingToolCall] = []
         self.calls.begin_response()
@@ -600,12 +605,12 @@ class Run:
     # --- tool calls
 
     async def _execute_calls(
-        self, calls: list[PendingToolCall], toolbox: Toolbox, *, is_cut_off: bool = False
+        self, calls: list[PendingToolCall], toolbox: Toolbox, *, truncation: str | None = None
     ) -> None:
         """Execute calls, and add their outputs to the history in the order of the calls."""
         try:
             await self.calls.execute(
-                calls, toolbox, before=self._before_calls, is_cut_off=is_cut_off
+                calls, toolbox, before=self._before_calls, truncation=truncation
             )
         finally:
             outputs = [call.output_item for call in calls if call.output_item is not None]

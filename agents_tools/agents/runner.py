@@ -14,10 +14,12 @@ from agents_tools.agents.run import Run
 from agents_tools.agents.state import RunState
 from agents_tools.agents.type_variables import ContextT, OutputT
 from agents_tools.concurrency.bridge import run_sync
+from agents_tools.concurrency.future import call_on_loop
 from agents_tools.concurrency.supervisor import finish
 from agents_tools.content.items import input_items
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.events.channel import Channel
+from agents_tools.text.nouns import type_with_article
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -395,14 +397,14 @@ class RunResultStreaming(Generic[OutputT]):
 
 def _cancel(task: asyncio.Task[Any], loop: asyncio.AbstractEventLoop) -> None:
     """Cancel a run whose result was dropped; the finalizer can run in any thread."""
-    if not task.done() and not loop.is_closed():
-        loop.call_soon_threadsafe(task.cancel)
+    if not task.done():
+        call_on_loop(loop, task.cancel)
 
 
 def _read_input(agent: object, value: object, run_id: object) -> tuple[list[Item], RunState | None]:
     if not isinstance(agent, Agent):
         raise UserTypeError(
-            f"Runner needs an agent: expected an Agent, got a {type(agent).__name__}."
+            f"Runner needs an agent: expected an Agent, got {type_with_article(agent)}."
         )
     if not isinstance(value, RunState):
         return input_items(value), None
@@ -431,7 +433,7 @@ def _resumed_run(
     """Check the arguments, and return a function that creates the resumed run."""
     if not isinstance(agent, Agent):
         raise UserTypeError(
-            f"Runner needs an agent: expected an Agent, got a {type(agent).__name__}."
+            f"Runner needs an agent: expected an Agent, got {type_with_article(agent)}."
         )
     _check_options(None if max_turns is KEPT else max_turns, run_config, hooks, session, run_id)
     config = run_config or RunConfig()
@@ -470,14 +472,14 @@ def _check_options(max_turns: Any, run_config: Any, hooks: Any, session: Any, ru
         problem = f"max_turns is not valid: expected an integer or None, got {max_turns!r:.60}"
     elif run_config is not None and not isinstance(run_config, RunConfig):
         problem = (
-            f"run_config is not valid: expected a RunConfig, got a {type(run_config).__name__}"
+            f"run_config is not valid: expected a RunConfig, got {type_with_article(run_config)}"
         )
     elif hooks is not None and not isinstance(hooks, RunHooks):
-        problem = f"hooks is not valid: expected RunHooks, got a {type(hooks).__name__}"
+        problem = f"hooks is not valid: expected RunHooks, got {type_with_article(hooks)}"
     elif session is not None and not (hasattr(session, "read") and hasattr(session, "append")):
         problem = (
-            "session is not valid: expected an object with read() and append(), got a "
-            f"{type(session).__name__}"
+            "session is not valid: expected an object with read() and append(), got "
+            f"{type_with_article(session)}"
         )
     elif run_id is not None and not _is_valid_id(run_id):
         problem = (

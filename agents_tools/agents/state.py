@@ -19,6 +19,7 @@ from agents_tools.content.items import (
 from agents_tools.content.usage import Usage
 from agents_tools.errors import UserError, UserKeyError, UserTypeError, UserValueError
 from agents_tools.events.kinds import MessageEvent, RunItemStreamEvent
+from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.records import Decision
 
 if TYPE_CHECKING:
@@ -216,7 +217,8 @@ class RunState:
         """
         if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UserTypeError(
-                f"The state of the run is not valid: expected a JSON object, got a {_kind(data)}."
+                "The state of the run is not valid: expected a JSON object, got "
+                f"{type_with_article(data)}."
             )
         if data.get("type") != _STATE_KIND or data.get("v") != STATE_VERSION:
             raise UserValueError(
@@ -326,8 +328,8 @@ def _edited(arguments: Mapping[str, Any] | str) -> str:
         raise UserValueError(f"approve(arguments=...) is not valid JSON: {error}.") from error
     if not isinstance(value, dict):
         raise UserTypeError(
-            "approve(arguments=...) is not valid: expected a JSON object, got a "
-            f"{type(value).__name__}."
+            "approve(arguments=...) is not valid: expected a JSON object, got "
+            f"{type_with_article(value)}."
         )
     return arguments
 
@@ -380,10 +382,6 @@ def _of(kind: type[Any], data: Mapping[str, Any], key: str) -> Any:
     value = data.get(key)
     if not isinstance(value, kind):
         raise UserValueError(
-            f"state.{key}: expected a {kind.__name__}, got a {type(value).__name__}."
+            f"state.{key}: expected a {kind.__name__}, got {type_with_article(value)}."
         )
     return value
-
-
-def _kind(value: object) -> str:
-    return type(value).__name__

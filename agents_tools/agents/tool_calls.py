@@ -41,10 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TurnCalls"]
 
-_CUT_OFF = (
-    "Not run: the answer was cut off at the limit of output tokens before this call was complete. "
-    "Send it again, with shorter arguments or fewer calls at once."
-)
 _CANCELLED = "The call was cancelled before it had a result."
 _CANCELLED_ALONE = (
     "The user cancelled this call before it had a result. If it had started, it may have taken "
@@ -272,7 +268,7 @@ class TurnCalls:
         toolbox: Toolbox,
         *,
         before: Callable[[], Awaitable[None]],
-        is_cut_off: bool = False,
+        truncation: str | None = None,
     ) -> None:
         """Run calls and set the output of each one, also after an error or a cancellation.
 
@@ -282,7 +278,7 @@ class TurnCalls:
             calls: The calls, in order.
             toolbox: The tools of the turn.
             before: Awaited before the first call runs.
-            is_cut_off: Whether the response with the calls is incomplete.
+            truncation: The output for the calls of a truncated response, which do not run.
 
         Raises:
             BudgetExceeded: The run has reached its limit of calls.
@@ -292,7 +288,7 @@ class TurnCalls:
         try:
             await before()
             self._count_calls(calls)
-            to_run = list(self._calls_to_run(calls, toolbox, is_cut_off=is_cut_off))
+            to_run = list(self._calls_to_run(calls, toolbox, truncation))
             if self._journal is not None:
                 await self._record_skipped(self._journal, calls)
             for group in group_calls(to_run):
@@ -354,7 +350,7 @@ class TurnCalls:
         )
 
     def _calls_to_run(
-        self, calls: Sequence[PendingToolCall], toolbox: Toolbox, *, is_cut_off: bool
+        self, calls: Sequence[PendingToolCall], toolbox: Toolbox, truncation: str | None
     ) -> Iterator[PendingToolCall]:
         """Set the outputs that need no execution, and yield the other calls."""
         for call in calls:
@@ -363,8 +359,8 @@ class TurnCalls:
                 continue
             if item.call_id in self._lost and not is_repeatable(tool):
                 self._finish(call, "lost", _LOST)
-            elif is_cut_off and call.task is None:
-                self._finish(call, "invalid_args", _CUT_OFF)
+            elif truncation is not None and call.task is None:
+                self._finish(call, "invalid_args", truncation)
             elif tool is None:
                 message = self._unknown_tool_message(item.name, list(toolbox.by_name))
                 self._finish(call, "invalid_args", message)
@@ -447,7 +443,7 @@ class TurnCalls:
         if self._journal is not None and await self._finish_if_lost(self._journal, call, tool):
             return
         record = await self._prepare(call, tool)
-        if not await self.approvals.check(call, tool, record):
+        if record.tool.stack.has_checks and not await self.approvals.check(call, tool, record):
             return
         if record.decision is not None and record.failure is None:
             # Saved before the call runs: if the process ends during the call, the history
@@ -491,7 +487,7 @@ class TurnCalls:
         arguments = call.target.arguments
         if call.target is call.item:  # otherwise the provider never saw the schema of the tool
             arguments = self._decode_arguments(call.item, tool)
-        record = Call.enter(fresh, tool.name, arguments)
+        record = Call.begun(fresh, tool.name, arguments)
         await prepare(record, self._with_limit(tool), arguments)
         return record
 

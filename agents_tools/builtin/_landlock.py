@@ -1,4 +1,7 @@
-"""Landlock by system calls: a thread and its children can write only in some directories."""
+"""Landlock by system calls: a thread and its children can write only in some directories.
+
+They can read everything except terminals, where the user types passwords.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,19 @@ import ctypes
 import os
 import stat
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["ENOUGH", "SIGNALS", "abi", "make_ruleset", "restrict_thread"]
 
 ENOUGH = 3
 """The first version that keeps files outside from being truncated (Linux 6.2)."""
 _TCP = 4
+_DEVICES = 5
+"""The first version that handles the control of devices, such as the modes of a terminal."""
 SIGNALS = 6
 """The first version that keeps signals and abstract sockets inside (Linux 6.12)."""
 
@@ -24,10 +30,12 @@ _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _VERSION = 1
 _BENEATH = 1
 _WRITE_FILE = 1 << 1
+_READ_FILE = 1 << 2
 _TRUNCATE = 1 << 14
-_FILE = _WRITE_FILE | _TRUNCATE
-_WRITES = _FILE | sum(1 << bit for bit in range(4, 14))
-"""Everything that changes a directory or a file; reading and executing are not handled."""
+_CONTROL_DEVICE = 1 << 15
+_CHANGE_DIRECTORY = sum(1 << bit for bit in range(4, 14))
+_TERMINALS = ("console", "hvc", "pts", "tty", "vcs", "xvc")
+"""The first letters of the names of terminals in `/dev`."""
 _NET = 0b11
 _SCOPED = 0b11
 
@@ -59,8 +67,11 @@ def abi() -> int:
 def make_ruleset(writable: Sequence[str], *, network: bool) -> int:
     """Create a ruleset: writes only beneath some paths, signals only to own processes.
 
+    Everything can be read except terminals. Rules can only allow, so there is one for each entry
+    of `/` and `/dev`; reading from an entry that is created later is denied.
+
     Args:
-        writable: Directories and files; missing ones are skipped.
+        writable: Directories, files and terminals; missing ones are skipped.
         network: Whether TCP stays allowed.
 
     Returns:
@@ -70,8 +81,11 @@ def make_ruleset(writable: Sequence[str], *, network: bool) -> int:
         OSError: The kernel rejects the rules.
     """
     version = abi()
+    files = _WRITE_FILE | _READ_FILE | _TRUNCATE
+    if version >= _DEVICES:
+        files |= _CONTROL_DEVICE
     rules = _Ruleset(
-        fs=_WRITES,
+        fs=files | _CHANGE_DIRECTORY,
         net=0 if network or version < _TCP else _NET,
         scoped=_SCOPED if version >= SIGNALS else 0,
     )
@@ -79,7 +93,9 @@ def make_ruleset(writable: Sequence[str], *, network: bool) -> int:
     ruleset = _call(_CREATE, ctypes.byref(rules), ctypes.c_size_t(size), ctypes.c_uint32(0))
     try:
         for path in writable:
-            _allow(ruleset, path)
+            _allow(ruleset, path, files, files | _CHANGE_DIRECTORY)
+        for path in _readable():
+            _allow(ruleset, path, _READ_FILE, _READ_FILE)
     except OSError:
         os.close(ruleset)
         raise
@@ -98,12 +114,23 @@ def restrict_thread(ruleset: int) -> None:
     _call(_RESTRICT, ctypes.c_int(ruleset), ctypes.c_uint32(0))
 
 
-def _allow(ruleset: int, path: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
+def _readable() -> Iterator[str]:
+    """Return the paths beneath which everything can be read."""
+    yield from (str(one) for one in Path("/").iterdir() if one.name != "dev")
+    for one in Path("/dev").iterdir():
+        # The targets of links are entries themselves, or descriptors such as `/dev/stdin`.
+        if not one.name.startswith(_TERMINALS) and not one.is_symlink():
+            yield str(one)
+
+
+def _allow(ruleset: int, path: str, file_rights: int, directory_rights: int) -> None:
+    with contextlib.suppress(FileNotFoundError, PermissionError):
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
-            directory = stat.S_ISDIR(os.fstat(fd).st_mode)
-            rule = _PathBeneath(allowed=_WRITES if directory else _FILE, parent=fd)
+            is_directory = stat.S_ISDIR(os.fstat(fd).st_mode)
+            rule = _PathBeneath(
+                allowed=directory_rights if is_directory else file_rights, parent=fd
+            )
             _call(_ADD, ctypes.c_int(ruleset), _BENEATH, ctypes.byref(rule), ctypes.c_uint32(0))
         finally:
             os.close(fd)

@@ -41,14 +41,36 @@ DEFAULT_PROTECTED = (
     ".git/commondir",
     ".git/modules",
     ".git/worktrees",
+    ".husky",
+    ".envrc",
+    ".vscode/launch.json",
     ".vscode/mcp.json",
+    ".vscode/settings.json",
+    ".vscode/tasks.json",
+    ".cursor/hooks.json",
     ".cursor/mcp.json",
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    ".codex/config.toml",
+    ".gemini/settings.json",
 )
-"""Files that are executed or decide what is executed later: tools can read but not write them."""
+"""Files that are executed or decide what is executed later: tools can read but not write them.
+
+Git, direnv, editors and other agents run commands from them when a person commits, enters the
+directory or opens it.
+"""
 
 _REPOSITORY = frozenset({"HEAD", "objects", "refs"})
 """The entries by which git recognizes a directory of any name as a repository."""
-_EXECUTED = frozenset({"commondir", "config", "config.worktree", "hooks", "modules", "worktrees"})
+_OPERATIONS = frozenset({"rebase-apply", "rebase-merge", "sequencer"})
+"""The entries with the commands of an operation that git continues later, which only git writes.
+
+They are not in the list above, because commands of a sandbox run git.
+"""
+_EXECUTED = (
+    frozenset({"commondir", "config", "config.worktree", "hooks", "modules", "worktrees"})
+    | _OPERATIONS
+)
 """The entries of a repository that decide what git executes."""
 _MAX_LINKS = 40
 _MAX_PATH = 4096

@@ -140,7 +140,8 @@ def _says(level: Level, network: bool) -> str:
         scoped = _landlock.abi() >= _landlock.SIGNALS
         return (
             "Commands write only in the workspace, `writable` and a private temporary directory, "
-            f"read everything, {_of_the_network(network, 'have no network')}, and "
+            "read everything but terminals, "
+            f"{_of_the_network(network, 'have no network')}, and "
             f"{_of_others(scoped)}; not confined are the attributes of files outside (permissions, "
             f"times), Unix sockets{' that have a path' if scoped else ''}, priorities and System V "
             "memory of other processes, protected names in the workspace, and daemons that cut "

@@ -19,7 +19,35 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
 
-__all__ = ["run_in_lasting_thread", "run_in_restricted_thread"]
+__all__ = ["default_signals", "run_in_lasting_thread", "run_in_restricted_thread"]
+
+
+def default_signals() -> Callable[[], None] | None:
+    """Return the `preexec_fn` that lets a program receive the signals that this process ignores.
+
+    A process that was started by `nohup`, or as a background job of a script, ignores SIGHUP or
+    SIGINT. Programs inherit that, and a shell cannot undo it, so Ctrl-C would not end a command.
+
+    Returns:
+        The function; `None` if no signal is ignored, because a `preexec_fn` prevents `vfork`.
+        `subprocess` itself resets SIGPIPE and SIGXFSZ, which Python ignores.
+    """
+    if os.name != "posix":
+        return None
+    restored = {signal.SIGPIPE, signal.SIGXFSZ}
+    ignored = [
+        number
+        for number in signal.valid_signals() - restored
+        if signal.getsignal(number) is signal.SIG_IGN
+    ]
+    if not ignored:
+        return None
+
+    def reset() -> None:
+        for number in ignored:
+            signal.signal(number, signal.SIG_DFL)
+
+    return reset
 
 
 def run_in_restricted_thread(

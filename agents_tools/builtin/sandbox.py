@@ -29,7 +29,11 @@ from agents_tools.builtin._paths import DEFAULT_PROTECTED, Root
 from agents_tools.builtin._process_tree import MARKER, ProcessTree
 from agents_tools.builtin._protected_paths import Protection
 from agents_tools.builtin._sandbox_levels import LEVELS, SandboxReport, choose, restrict
-from agents_tools.builtin._spawn import run_in_lasting_thread, run_in_restricted_thread
+from agents_tools.builtin._spawn import (
+    default_signals,
+    run_in_lasting_thread,
+    run_in_restricted_thread,
+)
 from agents_tools.concurrency import process_reaper
 from agents_tools.errors import UserValueError
 
@@ -336,6 +340,7 @@ class _SandboxCommand:
                 umask=_UMASK if os.name == "posix" else -1,
                 close_fds=True,
                 pass_fds=(*pass_fds, *self._fds),
+                preexec_fn=default_signals(),  # noqa: PLW1509 - it only calls signal.signal
             )
 
         if self.report.level == "bwrap":

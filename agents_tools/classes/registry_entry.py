@@ -9,6 +9,7 @@ from functools import lru_cache, partial
 from typing import Any, TypeAlias, cast
 
 from agents_tools.errors import UserError, UserTypeError, UserValueError
+from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.naming import check_tool_name
 from agents_tools.tool.tool import FunctionTool
 
@@ -182,7 +183,7 @@ def _call(entry: RegistryEntry, params: Mapping[str, Any], conv_state: Any) -> l
         return list(cast("Sequence[Any]", tools))
     raise UserTypeError(
         f"Tool {entry.name!r} cannot be created: expected a list of tools from {entry.source}, got "
-        f"a {type(tools).__name__}."
+        f"{type_with_article(tools)}."
     )
 
 

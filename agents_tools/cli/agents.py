@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.cli.errors import CommandError
 from agents_tools.cli.target import attribute_of, is_agent, load_target, parted
+from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _of_attribute(module: Any, attribute: str, place: str, known: dict[str, AnyA
         kind = (
             "a tool"
             if isinstance(value, FunctionTool)
-            else f"a {type(cast('object', value)).__name__}"
+            else f"{type_with_article(cast('object', value))}"
         )
         hint = f"Agents: {_listed(known)}." if known else None
         if isinstance(value, FunctionTool):

@@ -14,6 +14,7 @@ import click
 from agents_tools.cli.arguments import parse_arguments
 from agents_tools.cli.errors import CommandError
 from agents_tools.cli.output import is_terminal, paint
+from agents_tools.concurrency.future import PendingFuture
 from agents_tools.text.escape import escape_for_model, safe_text
 from agents_tools.tool.records import Decision
 
@@ -140,21 +141,14 @@ def _whole(arguments: str) -> list[str]:
 async def _typed(prompt: str) -> str | None:
     """Read a line without blocking the loop; `None` at the end of the input."""
     click.echo(paint(prompt, err=True, fg="yellow"), err=True, nl=False)
-    loop = asyncio.get_running_loop()
-    line: asyncio.Future[bytes] = loop.create_future()
-
-    def deliver(read: bytes) -> None:
-        if not line.done():
-            line.set_result(read)
+    line: PendingFuture[bytes] = PendingFuture()
 
     def read() -> None:
         # Not through `sys.stdin`: its lock would block the exit of the process.
         try:
-            data = os.read(sys.stdin.fileno(), 65536)
+            line.resolve(os.read(sys.stdin.fileno(), 65536))
         except OSError:
-            data = b""
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(deliver, data)
+            line.resolve(b"")
 
     threading.Thread(target=read, daemon=True, name="agents-tools-typed").start()
     data = await line

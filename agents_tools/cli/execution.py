@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from agents_tools.cli.errors import CANCELLED
 from agents_tools.cli.output import prints_on_stderr
-from agents_tools.concurrency.supervisor import GRACE
+from agents_tools.concurrency.supervisor import GRACE, abandoned_tasks
 from agents_tools.tool.context import ToolContext
 
 if TYPE_CHECKING:
@@ -184,13 +184,12 @@ async def _attended(
             task.cancel()
             await asyncio.wait({task}, timeout=GRACE)
         duration = time.monotonic() - started
+        left_behind = not task.done() or bool(abandoned_tasks())
         await _clear_up(loop, besides={task})
-    if not task.done():
-        return InteractiveCall(value=None, duration=duration, left_behind=True)
-    if interrupted.is_set() or task.cancelled():
-        if not task.cancelled():
+    if interrupted.is_set() or not task.done() or task.cancelled():
+        if task.done() and not task.cancelled():
             task.exception()  # retrieved, so that asyncio does not log it
-        return InteractiveCall(value=None, duration=duration)
+        return InteractiveCall(value=None, duration=duration, left_behind=left_behind)
     return InteractiveCall(value=task.result(), duration=duration)
 
 

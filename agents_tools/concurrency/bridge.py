@@ -8,9 +8,9 @@ import threading
 import time
 from contextvars import ContextVar
 from math import inf
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, TypeVar
 
+from agents_tools.concurrency.future import PendingFuture, running_loop
 from agents_tools.errors import (
     ToolCancelledError,
     ToolLostError,
@@ -76,8 +76,8 @@ _GRACE: Final = 2.0
 _TICK: Final = 0.5
 """How long a caller waits at a time, in seconds; some systems delay Ctrl-C until a wait ends."""
 
-_Answers: TypeAlias = "SimpleQueue[tuple[bool, Any]]"
-"""Receives one item: True and the returned value, or False and the raised exception."""
+_Outcome: TypeAlias = "tuple[bool, Any]"
+"""True and the returned value, or False and the raised exception."""
 
 
 def is_blocked(loop: AbstractEventLoop) -> bool:
@@ -110,18 +110,19 @@ def _wait(
     if threading.get_ident() == bridge.thread.ident:
         raise UserError(_deadlock_message(fn))
     call = _BridgeCall(bridge, fn, args, kwargs)
-    here = _running_loop()
+    loop = running_loop()
+    here = None if loop is None else _BlockedCaller(loop)
     token = None if here is None else _blocked.set((*_blocked.get(), here))
     try:
         bridge.loop.call_soon_threadsafe(call.start)
-        returned, value = _receive(call.answers, timeout, bridge.thread)
-    except Empty:
+        returned, value = _receive(call.outcome, timeout, bridge.thread)
+    except TimeoutError:
         call.cancel()
         raise ToolTimeoutError(f"{_name(fn)} had no result after {timeout:g} s.") from None
     except BaseException:  # Ctrl-C, or an exception of another signal handler
         call.cancel()
-        with contextlib.suppress(Empty):
-            _receive(call.answers, _GRACE, bridge.thread)
+        with contextlib.suppress(TimeoutError):
+            _receive(call.outcome, _GRACE, bridge.thread)
         raise
     finally:
         if here is not None and token is not None:
@@ -139,33 +140,29 @@ def _wait(
         del call, value
 
 
-def _running_loop() -> _BlockedCaller | None:
-    import asyncio
+def _receive(
+    outcome: PendingFuture[_Outcome], timeout: float, thread: threading.Thread
+) -> _Outcome:
+    """Wait for the outcome of a call that runs in that thread.
 
-    try:
-        return _BlockedCaller(asyncio.get_running_loop())
-    except RuntimeError:
-        return None
-
-
-def _receive(answers: _Answers, timeout: float, thread: threading.Thread) -> tuple[bool, Any]:
-    """Wait for the answer of a call that runs in that thread; raise `Empty` after the timeout."""
+    Raises:
+        TimeoutError: There was no outcome in time.
+    """
     until = time.monotonic() + timeout
     while True:
         left = until - time.monotonic()
-        try:
-            return answers.get(timeout=max(0.0, min(left, _TICK)))
-        except Empty:
-            if left <= _TICK:
-                raise
-            if not thread.is_alive():
-                return False, ToolLostError("The thread of the background loop has ended.")
+        if outcome.wait_in_thread(min(left, _TICK)):
+            return outcome.result()
+        if left <= _TICK:
+            raise TimeoutError
+        if not thread.is_alive():
+            return False, ToolLostError("The thread of the background loop has ended.")
 
 
 class _BridgeCall:
     """A run of an async function on the background loop."""
 
-    __slots__ = ("answers", "args", "bridge", "fn", "kwargs", "task")
+    __slots__ = ("args", "bridge", "fn", "kwargs", "outcome", "task")
 
     def __init__(
         self,
@@ -178,8 +175,8 @@ class _BridgeCall:
         self.fn = fn
         self.args = args
         self.kwargs = kwargs
-        self.answers: _Answers = SimpleQueue()
-        self.task: Task[tuple[bool, Any]] | None = None
+        self.outcome: PendingFuture[_Outcome] = PendingFuture()
+        self.task: Task[_Outcome] | None = None
 
     def cancel(self) -> None:
         """Request the cancellation of the function; callable from any thread."""
@@ -188,30 +185,29 @@ class _BridgeCall:
     # The other methods run on the loop.
 
     def start(self) -> None:
-        outcome = _outcome(self.fn, self.args, self.kwargs)
-        self.task = self.bridge.loop.create_task(outcome)
+        self.task = self.bridge.loop.create_task(_outcome(self.fn, self.args, self.kwargs))
         # The loop only has weak references to tasks, and the caller can leave before the task ends.
         self.bridge.tasks.add(self.task)
-        self.task.add_done_callback(self._answer)
+        self.task.add_done_callback(self._end)
 
     def _cancel(self) -> None:
         if self.task is None:
-            self.answers.put((False, None))
+            self.outcome.resolve((False, None))
         else:
             self.task.cancel()
 
-    def _answer(self, task: Task[tuple[bool, Any]]) -> None:
+    def _end(self, task: Task[_Outcome]) -> None:
         import asyncio
 
         self.bridge.tasks.discard(task)
         self.task = None
         cancelled = task.cancelled()  # before its first step
-        self.answers.put((False, asyncio.CancelledError()) if cancelled else task.result())
+        self.outcome.resolve((False, asyncio.CancelledError()) if cancelled else task.result())
 
 
 async def _outcome(
     fn: Callable[..., Awaitable[Any]], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[bool, Any]:
+) -> _Outcome:
     """Await the function and report its result or exception, without stopping the loop."""
     try:
         return True, await _awaitable(fn, fn(*args, **kwargs))

@@ -6,21 +6,46 @@ import asyncio
 import signal
 import time
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from agents_tools.concurrency.supervisor import GRACE, supervise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator
+    from collections.abc import Coroutine, Generator
     from contextvars import Context
+    from typing import Self
 
-__all__ = ["Driver"]
+__all__ = ["drive"]
 
 T = TypeVar("T")
 
 
-class Driver(Generic[T]):
-    """Awaits a coroutine without a task of its own, and keeps the promises of one.
+class Owner(Protocol):
+    """Whatever a coroutine is driven for.
+
+    Attributes:
+        tool_name: The name of the tool, for the log.
+        is_caller_cancelled: Set when code outside the coroutine has cancelled the caller.
+        delivered: How many events of the coroutine its receivers got so far.
+    """
+
+    tool_name: str
+    is_caller_cancelled: bool
+
+    @property
+    def delivered(self) -> int: ...
+
+    def enter(self) -> None:
+        """Mark the context variables of the coroutine."""
+        ...
+
+    def is_running_here(self) -> bool:
+        """Return whether the current code runs in the coroutine, or was started there."""
+        ...
+
+
+async def drive(coroutine: Coroutine[Any, Any, T], owner: Owner) -> T:
+    """Await a coroutine without a task of its own, but with the promises of one.
 
     The coroutine runs in a copy of the current context, so the variables that it sets do not reach
     the caller. Timeouts, task groups and cancel scopes work in it, because `current_task()` is the
@@ -28,6 +53,8 @@ class Driver(Generic[T]):
     variables of the code that cancels the task:
 
     * The coroutine cancels its task by a call of its own. Only the coroutine gets the cancellation.
+      If it has emitted an event in the same step, the receiver of the event may have done it, so
+      the cancellation counts as one of the caller.
     * A timeout, task group or cancel scope inside the coroutine cancels the task. The caller was
       not cancelled, so the cleanup in the coroutine can take any time.
     * Other code cancels the task: the caller was cancelled. The coroutine has `GRACE` seconds for
@@ -37,95 +64,124 @@ class Driver(Generic[T]):
 
     Args:
         coroutine: The coroutine.
-        name: The name of the tool, for the log.
-        is_inside: Returns whether the code that calls it runs in the coroutine, or in a task or a
-            callback that was started there.
+        owner: Knows the name of the tool and the code that the coroutine has started.
 
-    Attributes:
-        is_cancelled: Whether the caller was cancelled.
+    Returns:
+        The result of the coroutine.
+
+    Raises:
+        asyncio.CancelledError: The caller was cancelled, or the coroutine raised it.
+        BaseException: The exception that the coroutine raised.
+    """
+    variables = copy_context()
+    variables.run(owner.enter)
+    task: Any = asyncio.current_task() or _NO_TASK
+    before = task.cancelling()
+    try:
+        pending = variables.run(coroutine.send, None)
+    except StopIteration as stop:  # most coroutines end without waiting for anything
+        if task.cancelling() > before:
+            await _Driver(coroutine, owner, variables, before).absorb(task)
+        return stop.value
+    except BaseException:
+        if task.cancelling() > before:
+            await _Driver(coroutine, owner, variables, before).absorb(task)
+        raise
+    finally:
+        waits_in, task = task, None  # the frames of an error must not keep the task
+    driver = _Driver(coroutine, owner, variables, before)
+    driver.count_own(waits_in)
+    return await driver.wait(pending)
+
+
+class _Driver(Generic[T]):
+    """Continues a coroutine whenever what it waits for is done; see `drive`.
+
+    Args:
+        coroutine: The coroutine.
+        owner: Knows the name of the tool and the code that the coroutine has started.
+        variables: The context variables of the coroutine.
+        before: How often the task was cancelled before the coroutine started.
     """
 
-    __slots__ = (
-        "_coroutine",
-        "_grace_began",
-        "_has_expired",
-        "_is_adopted",
-        "_is_inside",
-        "_is_sorted",
-        "_loop",
-        "_name",
-        "_own_cancellations",
-        "_pending",
-        "_timer",
-        "_variables",
-        "_waiter",
-        "is_cancelled",
-    )
-
     def __init__(
-        self, coroutine: Coroutine[Any, Any, T], name: str, is_inside: Callable[[], bool]
+        self,
+        coroutine: Coroutine[Any, Any, T],
+        owner: Owner,
+        variables: Context,
+        before: int,
     ) -> None:
         self._coroutine = coroutine
-        self._name = name
-        self._is_inside = is_inside
-        self._variables: Context | None = None
-        self._pending: Any = _START
+        self._owner = owner
+        self._variables = variables
+        self._before = before
+        self._delivered = 0  # the number of events before the step
+        self._pending: Any = None
         self._is_adopted = False
-        self._is_sorted = False
-        self._own_cancellations = 0  # requested by the coroutine and not delivered yet
+        self._is_sorted = False  # the cancellation that is thrown next has been sorted already
+        self._own = 0  # cancellations that the coroutine requested
+        self._own_undelivered = 0
         self._waiter: _Waiter | None = None
         self._grace_began = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._has_expired = False
-        self.is_cancelled = False
+        self._loop = asyncio.get_running_loop()
+
+    def count_own(self, task: Any) -> None:
+        """Count the cancellations that the coroutine has requested in its first step."""
+        self._add_own(task.cancelling() - self._before)
+
+    def _add_own(self, count: int) -> None:
+        if count <= 0:
+            return
+        if _is_interrupted() or self._owner.delivered > self._delivered:
+            self._begin_grace()  # a receiver of an event can have done it, on behalf of the caller
+            self._is_sorted = True
+        else:
+            self._own += count
+            self._own_undelivered += count
+
+    def wait(self, pending: Any) -> Self:
+        """Return itself, to be awaited, for a coroutine that waits for something.
+
+        Args:
+            pending: What the coroutine waits for: a future, or `None` for one turn of the loop.
+        """
+        self._pending = pending
+        return self
 
     def __await__(self) -> Generator[Any, Any, T]:
-        """Run the coroutine to its end, and return its result.
-
-        Raises:
-            asyncio.CancelledError: The caller was cancelled, or the coroutine raised it.
-            BaseException: The exception that the coroutine raised.
-        """
-        variables = self._variables or copy_context()
-        self._loop = asyncio.get_running_loop()
-        task: Any = asyncio.current_task() or _NO_TASK
-        before = task.cancelling()
-        advance, value, pending = self._coroutine.send, None, self._pending
-        own = 0
+        """Run the coroutine to its end, and return its result."""
+        task: Any = asyncio.current_task(self._loop) or _NO_TASK
+        run, coroutine, pending = self._variables.run, self._coroutine, self._pending
+        value: Any = None
         try:
             while True:
-                if pending is not _START:
-                    advance, value = self._coroutine.send, None
-                    try:
-                        yield from self._wait_for(pending)
-                    except asyncio.CancelledError as error:
-                        self._sort_thrown_cancellation()
-                        advance, value = self._coroutine.throw, error
-                    if self._has_expired and not (pending is not None and pending.done()):
-                        self._give_up(variables, pending)
-                        raise asyncio.CancelledError  # noqa: TRY301 - as `await` would
-                count = task.cancelling()
+                advance, value = coroutine.send, None
                 try:
-                    pending = variables.run(advance, value)
+                    yield from self._wait_for(pending)
+                except asyncio.CancelledError as error:
+                    self._sort_thrown_cancellation()
+                    advance, value = coroutine.throw, error
+                if self._has_expired and not (pending is not None and pending.done()):
+                    self._give_up(pending)
+                    raise asyncio.CancelledError  # noqa: TRY301 - as `await` would
+                count, self._delivered = task.cancelling(), self._owner.delivered
+                try:
+                    pending = run(advance, value)
                 finally:
                     value = None  # the frames of an error must not keep the error
-                    if task.cancelling() > count:
-                        if _is_interrupted():
-                            self._begin_grace()
-                            self._is_sorted = True
-                        else:
-                            own += task.cancelling() - count
-                            self._own_cancellations += task.cancelling() - count
+                    self._add_own(task.cancelling() - count)
         except StopIteration as stop:
-            if own:
-                yield from self._absorb(task, before, own)
+            if self._own:
+                yield from self.absorb(task).__await__()
             return stop.value
         except GeneratorExit:
-            variables.run(self._coroutine.close)
+            run(coroutine.close)
             raise
         except BaseException:
-            if own:
-                yield from self._absorb(task, before, own)
+            if self._own:
+                yield from self.absorb(task).__await__()
             raise
         finally:
             # The frames of an error keep these, and the result of the task can be the error.
@@ -155,21 +211,21 @@ class Driver(Generic[T]):
                 thrown into the task later.
         """
         self._is_sorted = not is_delivered
-        if self._own_cancellations:
-            self._own_cancellations -= 1
-        elif self._is_adopted or not self._is_inside() or _is_interrupted():
+        if self._own_undelivered:
+            self._own_undelivered -= 1
+        elif self._is_adopted or not self._owner.is_running_here() or _is_interrupted():
             self._begin_grace()
 
     def _sort_thrown_cancellation(self) -> None:
         if self._is_sorted:
             self._is_sorted = False
-        elif self._own_cancellations:
-            self._own_cancellations -= 1
+        elif self._own_undelivered:
+            self._own_undelivered -= 1
         else:
             self._begin_grace()
 
     def _begin_grace(self) -> None:
-        self.is_cancelled = True
+        self._owner.is_caller_cancelled = True
         if self._timer is None:
             self._grace_began = time.monotonic()
             self._timer = self._loop.call_later(GRACE, self._expire)
@@ -179,44 +235,44 @@ class Driver(Generic[T]):
         if self._waiter is not None:
             self._waiter.wake()
 
-    def _give_up(self, variables: Context, pending: Any) -> None:
+    def _give_up(self, pending: Any) -> None:
         """Let a supervised task await the coroutine; if one has done so already, close it."""
         if self._is_adopted:
             try:
-                variables.run(self._coroutine.close)
+                self._variables.run(self._coroutine.close)
             except Exception:  # noqa: BLE001 - it refuses to be closed, or fails at that
-                _log().exception("A call of tool %r cannot be ended.", self._name)
+                _log().exception("A call of tool %r cannot be ended.", self._owner.tool_name)
             return
-        rest = Driver(self._coroutine, self._name, self._is_inside)
-        rest._is_adopted, rest._variables, rest._pending = True, variables, pending
-        task = self._loop.create_task(rest._run())
-        supervise(task, name=self._name, grace=GRACE, since=self._grace_began)
+        rest = _Driver(self._coroutine, self._owner, self._variables, 0)
+        rest._is_adopted = True
+        task = self._loop.create_task(rest._run(pending))
+        supervise(task, name=self._owner.tool_name, grace=GRACE, since=self._grace_began)
 
-    async def _run(self) -> T:
-        return await self
+    async def _run(self, pending: Any) -> T:
+        return await self.wait(pending)
 
-    def _absorb(self, task: Any, before: int, own: int) -> Generator[Any, Any, None]:
-        """Take back cancellations of the task that the coroutine itself requested.
+    async def absorb(self, task: Any) -> None:
+        """Take back the cancellations of the task that the coroutine itself requested.
 
         Args:
             task: The task.
-            before: How often the task was cancelled before the coroutine started.
-            own: How often the coroutine cancelled it.
         """
-        for _ in range(min(own, task.cancelling() - before)):
+        if not self._own:
+            self.count_own(task)
+        for _ in range(min(self._own, task.cancelling() - self._before)):
             task.uncancel()
-        if self._own_cancellations:  # the event loop still throws one into the task
+        if self._own_undelivered:  # the event loop still throws one into the task
             try:
-                yield
+                await asyncio.sleep(0)
             except asyncio.CancelledError:
-                if task.cancelling() > before:
+                if task.cancelling() > self._before:
                     raise
 
 
 class _Waiter(asyncio.Future[None]):
     """What the task waits for while the coroutine waits for a future."""
 
-    def __init__(self, driver: Driver[Any], pending: asyncio.Future[Any]) -> None:
+    def __init__(self, driver: _Driver[Any], pending: asyncio.Future[Any]) -> None:
         super().__init__(loop=pending.get_loop())
         self._driver = driver
         self._pending = pending
@@ -255,8 +311,6 @@ class _NoTask:
 
 
 _NO_TASK = _NoTask()
-_START: Any = object()
-"""Stands for what a coroutine waits for that has not been started."""
 
 
 def _log() -> Any:

@@ -8,32 +8,33 @@ import time
 from collections import deque
 from typing import Generic, TypeVar
 
+from agents_tools.concurrency.future import PendingFuture
+
 __all__ = ["FairLock", "LockTicket"]
 
 T = TypeVar("T")
 
 
 class LockTicket(Generic[T]):
-    """A place in the queue. Create it on the event loop that waits."""
+    """A call that waits for resources. Create it on the event loop that waits."""
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
-        self.signal = asyncio.Event()
-        self.resource: T | None = None
         self.left = False
+        self._turn: PendingFuture[T | None] | None = None
+
+    def start_turn(self) -> PendingFuture[T | None]:
+        """Return a new place in the queue, which is over already after `leave`."""
+        turn = self._turn = PendingFuture[T | None](loop=self.loop)
+        if self.left:  # checked after the assignment: another thread can call `leave` meanwhile
+            turn.resolve(None)
+        return turn
 
     def leave(self) -> None:
-        """Stop waiting. Can be called from any thread."""
+        """Stop waiting, now and later. Can be called from any thread."""
         self.left = True
-        self.wake()
-
-    def wake(self) -> bool:
-        """Wake the waiting task; `False` if its event loop is closed."""
-        try:
-            self.loop.call_soon_threadsafe(self.signal.set)
-        except RuntimeError:  # the event loop is closed
-            return False
-        return True
+        if (turn := self._turn) is not None:
+            turn.resolve(None)
 
 
 class FairLock(Generic[T]):
@@ -42,7 +43,7 @@ class FairLock(Generic[T]):
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._free: deque[T] = deque()
-        self._waiting: deque[LockTicket[T]] = deque()
+        self._waiting: deque[PendingFuture[T | None]] = deque()
 
     @property
     def waiting(self) -> int:
@@ -56,16 +57,15 @@ class FairLock(Generic[T]):
                 if not self._waiting:
                     self._free.append(resource)
                     return
-                ticket = self._waiting.popleft()
-                ticket.resource = resource
-            if ticket.wake():
+                turn = self._waiting.popleft()
+            if turn.resolve(resource):
                 return
 
     async def take(self, ticket: LockTicket[T], *, deadline: float | None = None) -> T | None:
         """Wait for a resource and return it.
 
         Args:
-            ticket: The place in the queue.
+            ticket: The waiting call.
             deadline: The time at which to stop waiting, in seconds since 1970.
 
         Returns:
@@ -74,47 +74,46 @@ class FairLock(Generic[T]):
         with self._lock:
             if self._free:
                 return self._free.popleft()
-            if ticket.left:
-                return None
-            ticket.resource = None  # the resource of the previous wait
-            ticket.signal.clear()
-            self._waiting.append(ticket)
-        seconds = None if deadline is None else max(0.0, deadline - time.time())
+            turn = ticket.start_turn()
+            self._waiting.append(turn)
         try:
-            async with asyncio.timeout(seconds):
-                while ticket.resource is None and not ticket.left:
-                    await ticket.signal.wait()
-                    ticket.signal.clear()
-        except TimeoutError:
-            pass
+            await turn.wait(None if deadline is None else max(0.0, deadline - time.time()))
         except BaseException:
-            if (resource := self._leave_queue(ticket)) is not None:
-                self.put(resource)
+            self._abandon(turn)
             raise
-        return self._leave_queue(ticket)
+        turn.resolve(None)  # the deadline has passed, unless a resource has arrived
+        self._leave_queue(turn)
+        return turn.result()
 
-    def _leave_queue(self, ticket: LockTicket[T]) -> T | None:
+    def _abandon(self, turn: PendingFuture[T | None]) -> None:
+        """Leave the queue; a resource that has arrived meanwhile goes to the next call."""
+        self._leave_queue(turn)
+        if turn.cancel() or not turn.done():
+            return
+        if (resource := turn.result()) is not None:
+            self.put(resource)
+
+    def _leave_queue(self, turn: PendingFuture[T | None]) -> None:
         with self._lock:
-            if ticket in self._waiting:
-                self._waiting.remove(ticket)
-            return ticket.resource
+            if turn in self._waiting:
+                self._waiting.remove(turn)
 
     def put_for_all(self, resource: T) -> None:
         """Hand the same resource to all waiting calls."""
-        with self._lock:
-            waiting = list(self._waiting)
-            self._waiting.clear()
-            for ticket in waiting:
-                ticket.resource = resource
-        for ticket in waiting:
-            ticket.wake()
+        for turn in self._take_waiting():
+            turn.resolve(resource)
 
     def clear(self) -> list[T]:
         """Return all free resources, and end all waits."""
         with self._lock:
-            free, waiting = list(self._free), list(self._waiting)
+            free = list(self._free)
             self._free.clear()
-            self._waiting.clear()
-        for ticket in waiting:
-            ticket.leave()
+        for turn in self._take_waiting():
+            turn.resolve(None)
         return free
+
+    def _take_waiting(self) -> list[PendingFuture[T | None]]:
+        with self._lock:
+            waiting = list(self._waiting)
+            self._waiting.clear()
+            return waiting

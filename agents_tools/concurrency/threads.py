@@ -12,10 +12,10 @@ from itertools import count
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
+from agents_tools.concurrency.future import PendingFuture
 from agents_tools.errors import ToolOverloadedError, UserTypeError, UserValueError
 
 if TYPE_CHECKING:
-    from asyncio import Future
     from collections.abc import Callable
     from contextvars import Context
 
@@ -94,11 +94,13 @@ async def run_in_thread(fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs
     """
     import asyncio
 
-    future: Future[_Outcome] = asyncio.get_running_loop().create_future()
+    future: PendingFuture[_Outcome] = PendingFuture()
     pool = _pool
     job = _ThreadJob((copy_context(), fn, args, kwargs, future))
     pool.submit(job)
     try:
+        if future.done():
+            await asyncio.sleep(0)  # otherwise a series of fast calls would block the loop
         returned, value = await future
     except BaseException:
         pool.leave(job)
@@ -148,7 +150,7 @@ _NOT_RAISABLE: Final = (StopIteration, StopAsyncIteration)
 """The kinds of `Exception` that cannot leave a coroutine."""
 
 _Call: TypeAlias = (
-    "tuple[Context, Callable[..., Any], tuple[Any, ...], dict[str, Any], Future[_Outcome]]"
+    "tuple[Context, Callable[..., Any], tuple[Any, ...], dict[str, Any], PendingFuture[_Outcome]]"
 )
 _Outcome: TypeAlias = "tuple[bool, Any]"
 """True and the returned value, or False and the raised exception."""
@@ -291,7 +293,7 @@ class _ThreadPool:
         # If the caller has left since the call was handed over, the function is not called.
         outcome = None if job.state == _ABANDONED else context.run(_outcome, job, fn, args, kwargs)
         if self._finish(job, inbox) and outcome is not None:
-            _deliver(future, outcome)
+            future.resolve(outcome)
         # The traceback of the error holds this frame, which must not hold the error.
         del future, outcome
 
@@ -359,7 +361,7 @@ class _ThreadPool:
     def _refuse(self, job: _ThreadJob, error: ToolOverloadedError) -> None:
         future = job.call[4]
         self._close(job)
-        _deliver(future, (False, error))
+        future.resolve((False, error))
 
     def _refusal(self, job: _ThreadJob) -> ToolOverloadedError:
         oldest = next(iter(self.abandoned))
@@ -409,18 +411,6 @@ def _outcome(
         return True, fn(*args, **kwargs)
     except BaseException as error:  # noqa: BLE001 - raised again where the call is awaited
         return False, error
-
-
-def _deliver(future: Future[_Outcome], outcome: _Outcome) -> None:
-    try:
-        future.get_loop().call_soon_threadsafe(_settle, future, outcome)
-    except RuntimeError:
-        return  # the loop is closed, so no caller waits
-
-
-def _settle(future: Future[_Outcome], outcome: _Outcome) -> None:
-    if not future.done():
-        future.set_result(outcome)
 
 
 def _positive(name: str, value: int) -> int:

@@ -9,6 +9,7 @@ import typing
 from dataclasses import dataclass
 from typing import Any, Self
 
+from agents_tools.concurrency.future import call_on_loop
 from agents_tools.errors import UserValueError
 
 if typing.TYPE_CHECKING:
@@ -85,10 +86,8 @@ class watch_loop:  # noqa: N801 - used like a function: `async with watch_loop()
     def _watch(self, loop: asyncio.AbstractEventLoop, ident: int) -> None:
         while not self._left.wait(self._limit / 4):
             answered = threading.Event()
-            try:
-                loop.call_soon_threadsafe(answered.set)
-            except RuntimeError:
-                return  # the loop is closed
+            if not call_on_loop(loop, answered.set):
+                return
             waited = 0.0
             while not answered.wait(self._limit) and not self._left.is_set():
                 waited += self._limit

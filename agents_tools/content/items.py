@@ -22,6 +22,7 @@ from agents_tools.content.outputs import (
     block_from_dict,
 )
 from agents_tools.errors import UserError, UserTypeError, UserValueError
+from agents_tools.text.nouns import type_with_article
 
 if TYPE_CHECKING:
     from agents_tools.events.kinds import CallStatus
@@ -550,4 +551,4 @@ def _mapping_or_none(data: Mapping[str, Any], key: str, at: str) -> Mapping[str,
 
 
 def _describe_type(value: Any) -> str:
-    return "null" if value is None else f"a {type(value).__name__}"
+    return "null" if value is None else f"{type_with_article(value)}"

@@ -26,8 +26,10 @@ from os import fspath
 from types import CoroutineType, GeneratorType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from agents_tools.content.tables import is_missing, is_table, read_table
 from agents_tools.errors import UserTypeError
 from agents_tools.text.escape import describe_value, shorten, type_name
+from agents_tools.text.nouns import with_article
 from agents_tools.text.secrets import mask
 
 if TYPE_CHECKING:
@@ -53,11 +55,13 @@ class UnserializableOutput(UserTypeError):  # noqa: N818 - a public name of 0.1
     """A tool returned a value without a JSON form. The message names the value and the remedy.
 
     Attributes:
+        problem: The message without the remedy, which is for the author of the tool only.
         path: The location in the returned value, in Python syntax; empty for the whole value.
     """
 
-    def __init__(self, message: str, *, path: str = "") -> None:
-        super().__init__(message)
+    def __init__(self, problem: str, remedy: str = "", *, path: str = "") -> None:
+        super().__init__(f"{problem} {remedy}".strip())
+        self.problem = problem
         self.path = path
 
 
@@ -79,7 +83,10 @@ CHECKED_LEVELS = 2
 _CHECKED_MEMBERS = 32
 _MAX_ITEMS = 100_000
 _MAX_DEPTH = 100
-_TOO_DEEP = f"The result is nested more than {_MAX_DEPTH} levels deep. Return a flatter value."
+_TOO_DEEP = (
+    f"The result is nested more than {_MAX_DEPTH} levels deep.",
+    "Return a flatter value.",
+)
 
 
 def serialize(value: Any, serializer: SchemaSerializer | None, *, is_unread: bool) -> str:
@@ -96,7 +103,7 @@ def serialize(value: Any, serializer: SchemaSerializer | None, *, is_unread: boo
     try:
         return _untyped_serializer()(_JsonConverter(is_unread=is_unread).convert(value)).decode()
     except RecursionError:
-        raise UnserializableOutput(_TOO_DEEP) from None
+        raise UnserializableOutput(*_TOO_DEEP) from None
 
 
 _SERIALIZER_ERRORS = (ValueError, TypeError, RecursionError)
@@ -167,8 +174,8 @@ def read_iterator(iterator: Iterator[Any], where: str) -> list[Any]:
     if issubclass(exact_type(iterator), GeneratorType):
         cast("Any", iterator).close()
     raise UnserializableOutput(
-        f"The result{where} has more than {_MAX_ITEMS:,} items. Return a shorter list, "
-        "or write the tool with @streaming_tool and yield events.",
+        f"The result{where} has more than {_MAX_ITEMS:,} items.",
+        "Return a shorter list, or write the tool with @streaming_tool and yield events.",
         path=where.removeprefix(" at "),
     )
 
@@ -224,7 +231,7 @@ class _JsonConverter:
         if issubclass(kind, BYTES):
             return _bytes_text(bytes(value))
         if len(self._steps) > _MAX_DEPTH:
-            raise UnserializableOutput(_TOO_DEEP)
+            raise UnserializableOutput(*_TOO_DEEP)
         if id(value) in self._active:
             self._refuse("contains itself", "Return it without the cycle.")
         self._active.add(id(value))
@@ -255,8 +262,16 @@ class _JsonConverter:
             self._refuse_value(kind)
         if issubclass(kind, Iterator):
             return self._convert_items(self._read_iterator(value))
-        if type_name(kind).startswith("numpy."):
+        if is_missing(value):
+            return None
+        if hasattr(kind, "tolist"):  # arrays and scalars of numpy, series and indexes of pandas
             return self.convert(value.tolist())
+        if is_table(kind) and (table := read_table(value)) is not None:
+            header = table.header
+            rows = (dict(zip(header, row, strict=True)) for row in table.rows())
+            return self._convert_items(read_iterator(rows, self._location()))
+        if hasattr(kind, "to_pylist"):  # arrays of Arrow
+            return self.convert(value.to_pylist())
         return self._convert_scalar(value, kind)
 
     def _convert_members(self, members: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
@@ -313,8 +328,8 @@ class _JsonConverter:
         where = self._location()
         verb = "contains" if where else "is"
         raise UnserializableOutput(
-            f"The result {verb} {_with_article(kind)}{role}{where}, which has no JSON form. "
-            f"{remedy}",
+            f"The result {verb} {_with_article(kind)}{role}{where}, which has no JSON form.",
+            remedy,
             path=where.removeprefix(" at "),
         )
 
@@ -323,7 +338,7 @@ class _JsonConverter:
     ) -> NoReturn:
         where = self._location()
         raise UnserializableOutput(
-            f"The result {problem}{where}{why}. {remedy}", path=where.removeprefix(" at ")
+            f"The result {problem}{where}{why}.", remedy, path=where.removeprefix(" at ")
         ) from cause
 
     def _location(self) -> str:
@@ -340,8 +355,7 @@ def _path_step(step: object) -> str:
 def _with_article(kind: Any) -> str:
     if issubclass(kind, type):
         return "a class"
-    name = type_name(kind)
-    return f"an {name}" if name[:1] in "aeiouAEIOU" else f"a {name}"
+    return with_article(type_name(kind))
 
 
 _REMEDIES: tuple[tuple[Any, str], ...] = (

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import binascii
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
+from agents_tools.content.display import display, has_display
 from agents_tools.content.json_value import (
     BYTES,
     CHECKED_LEVELS,
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
 
     from pydantic_core import SchemaSerializer
 
+    from agents_tools.content.tables import KeepTable
+
 __all__ = [
+    "NO_OUTPUT",
     "ContentBlock",
     "ToolOutput",
     "ToolOutputAudio",
@@ -38,6 +42,7 @@ __all__ = [
     "as_tool_result",
     "block_from_dict",
     "to_json",
+    "to_model_output",
     "to_output",
     "truncate_output",
 ]
@@ -88,7 +93,7 @@ class _Media:
         if not isinstance(self.data, BYTES):
             raise UserTypeError(
                 f"{kind}(data=) expects bytes, got {type_name(exact_type(self.data))}. "
-                "Decode base64 text with base64.b64decode() first."
+                "Decode base64 text with base64.b64decode() first; pass an address as url=."
             )
         object.__setattr__(self, "data", bytes(self.data))
         if self.mime_type is None:
@@ -124,7 +129,7 @@ class ToolOutputImage(_Media):
 
     type: ClassVar[Literal["image"]] = "image"
 
-    data: bytes | None = None
+    data: bytes | None = field(default=None, kw_only=False)
     url: str | None = None
     file_id: str | None = None
     mime_type: str | None = None
@@ -144,7 +149,7 @@ class ToolOutputAudio(_Media):
 
     type: ClassVar[Literal["audio"]] = "audio"
 
-    data: bytes | None = None
+    data: bytes | None = field(default=None, kw_only=False)
     url: str | None = None
     file_id: str | None = None
     mime_type: str | None = None
@@ -164,7 +169,7 @@ class ToolOutputFileContent(_Media):
 
     type: ClassVar[Literal["file"]] = "file"
 
-    data: bytes | None = None
+    data: bytes | None = field(default=None, kw_only=False)
     url: str | None = None
     file_id: str | None = None
     filename: str | None = None
@@ -196,18 +201,29 @@ class ToolResult:
     is_error: bool = False
 
 
-def to_output(value: Any, serializer: SchemaSerializer | None = None) -> ToolOutput:
+def to_output(
+    value: Any,
+    serializer: SchemaSerializer | None = None,
+    *,
+    keep_table: KeepTable | None = None,
+) -> ToolOutput:
     """Convert the return value of a tool to the output for the model.
 
     Text is returned unchanged, and `None` becomes empty text. Blocks, lists with a block, and
-    bytes become content blocks. Any other value is serialized as compact JSON: NaN and infinities
-    as `null`, bytes that are not UTF-8 in base64, iterators as arrays, lone surrogates as escapes.
-    A Python repr is never used.
+    bytes become content blocks; bytes of an image or a sound become a block of that kind. A table
+    (pandas, polars, Arrow, DuckDB, or any object with `__arrow_c_stream__` or `__dataframe__`)
+    becomes a text with its shape, its column types and its first rows in Markdown. Figures,
+    images and objects with `_repr_png_` become images, and objects with `_repr_markdown_` become
+    text. Any other value is serialized as compact JSON: NaN and infinities as `null`, bytes that
+    are not UTF-8 in base64, iterators as arrays, lone surrogates as escapes. A Python repr is never
+    used.
 
     Args:
         value: The return value.
         serializer: A serializer built from the return annotation of the tool. A value that it does
             not support is serialized without it.
+        keep_table: Called with the CSV text of each table that is not shown as a whole; returns
+            the name under which it was stored.
 
     Returns:
         Text, or a list of content blocks.
@@ -221,22 +237,43 @@ def to_output(value: Any, serializer: SchemaSerializer | None = None) -> ToolOut
         return ""
     kind = exact_type(value)
     if kind is list or kind is tuple:
-        return _convert_list(value, serializer)
+        return _convert_list(value, serializer, keep_table)
     if issubclass(kind, str):
         return str.__str__(value)
     if issubclass(kind, _BLOCKS):
         return [cast("ContentBlock", value)]
     if issubclass(kind, BYTES):
-        return [ToolOutputFileContent(data=bytes(value))]
+        return [_block_of_bytes(bytes(value))]
     result = as_tool_result(value)
     if result is not None:
         content = result.structured if result.content is None else result.content
-        return to_output(content, serializer)
+        return to_output(content, serializer, keep_table=keep_table)
+    if has_display(kind):
+        shown = display(value, keep_table)
+        if shown is not None:
+            return shown if isinstance(shown, str) else [ToolOutputImage(shown)]
     if issubclass(kind, _LISTS):
-        return _convert_list(value, serializer)
+        return _convert_list(value, serializer, keep_table)
     if is_iterator(kind):
-        return _convert_list(read_iterator(value, ""), serializer)
+        return _convert_list(read_iterator(value, ""), serializer, keep_table)
     return to_json(value, serializer)
+
+
+NO_OUTPUT = "(no output)"
+"""The output of a call that returned `None`, empty text or no content.
+
+A model reads an empty result as a failure, or guesses what it was."""
+
+
+def to_model_output(
+    value: Any, serializer: SchemaSerializer | None, keep_table: KeepTable | None
+) -> ToolOutput:
+    """Return the result of `to_output`, or `NO_OUTPUT` if it is empty."""
+    output = to_output(value, serializer, keep_table=keep_table)
+    if isinstance(output, str):
+        return output or NO_OUTPUT
+    is_empty = all(isinstance(block, ToolOutputText) and not block.text for block in output)
+    return NO_OUTPUT if is_empty else output
 
 
 def as_tool_result(value: Any) -> ToolResult | None:
@@ -342,22 +379,38 @@ def _detect_mime_type(data: bytes) -> str:
         return "application/octet-stream"
 
 
-def _convert_list(items: Sequence[Any], serializer: SchemaSerializer | None) -> ToolOutput:
+def _convert_list(
+    items: Sequence[Any], serializer: SchemaSerializer | None, keep_table: KeepTable | None
+) -> ToolOutput:
     kinds = types_of(items)
     for kind in kinds:
-        if issubclass(kind, _BLOCKS):
-            return [_to_block(item) for item in items if item is not None]
+        if issubclass(kind, _BLOCKS) or has_display(kind):
+            return [_to_block(item, keep_table) for item in items if item is not None]
     return serialize(items, serializer, is_unread=hold_iterator(kinds, items, CHECKED_LEVELS))
 
 
-def _to_block(item: Any) -> ContentBlock:
+def _to_block(item: Any, keep_table: KeepTable | None) -> ContentBlock:
     if isinstance(item, _BLOCKS):
         return item
     if isinstance(item, str):
         return ToolOutputText(str.__str__(item))
     if isinstance(item, BYTES):
-        return ToolOutputFileContent(data=bytes(item))
-    return ToolOutputText(to_json(item))
+        return _block_of_bytes(bytes(item))
+    shown = display(item, keep_table) if has_display(exact_type(item)) else None
+    if shown is None:
+        return ToolOutputText(to_json(item))
+    return ToolOutputText(shown) if isinstance(shown, str) else ToolOutputImage(shown)
+
+
+def _block_of_bytes(data: bytes) -> ContentBlock:
+    mime_type = _detect_mime_type(data)
+    match mime_type.partition("/")[0]:
+        case "image":
+            return ToolOutputImage(data, mime_type=mime_type)
+        case "audio":
+            return ToolOutputAudio(data, mime_type=mime_type)
+        case _:
+            return ToolOutputFileContent(data, mime_type=mime_type)
 
 
 # Truncation

@@ -10,6 +10,7 @@ from collections import deque
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
+from agents_tools.concurrency.future import PendingFuture, running_loop
 from agents_tools.errors import UserError
 from agents_tools.events.coalesce import (
     coalesce,
@@ -17,13 +18,7 @@ from agents_tools.events.coalesce import (
     drop_display_events,
     gap_after,
 )
-from agents_tools.events.wakeup import (
-    SingleReader,
-    TaskWaiter,
-    ThreadWaiter,
-    runs_event_loop,
-    yield_to_event_loop,
-)
+from agents_tools.events.single_reader import SingleReader, yield_to_event_loop
 
 if TYPE_CHECKING:
     from typing import Self
@@ -71,7 +66,7 @@ class Channel(SingleReader):
         self._batch: deque[Event] = deque()  # used by the reader only
         self._batches = 0
         self._batches_in_turn = 0
-        self._senders: deque[TaskWaiter | ThreadWaiter] = deque()
+        self._senders: deque[PendingFuture[None]] = deque()
         self._closed = False
         self._dropped = 0
         self._is_incompressible = False  # a full queue without droppable events
@@ -141,16 +136,18 @@ class Channel(SingleReader):
 
         In a thread that runs an event loop, return at once: waiting would block the loop.
         """
-        while len(self._queue) >= self._limit and not runs_event_loop():
-            waiter = ThreadWaiter()
-            position = self._join_queue(waiter)
+        while len(self._queue) >= self._limit and running_loop() is None:
+            sender: PendingFuture[None] = PendingFuture()
+            position = self._join_queue(sender)
             if position is None:
                 return
-            woken = False
             try:
-                woken = waiter.wait(self._patience)
-            finally:
-                self._leave_queue(waiter, position, woken=woken)
+                has_room = sender.wait_in_thread(self._patience)
+            except BaseException:
+                self._abandon(sender)
+                raise
+            if not has_room:
+                self._leave_queue(sender, position)
 
     def close(self) -> None:
         """Accept no more events and wake the reader and all senders. Can be called again."""
@@ -160,7 +157,7 @@ class Channel(SingleReader):
             senders = [*self._senders]
             self._senders.clear()
         for sender in senders:
-            sender.wake()
+            sender.resolve(None)
         self._wake_reader()
 
     def __aiter__(self) -> Self:
@@ -206,7 +203,7 @@ class Channel(SingleReader):
             free = max(self._limit - len(self._queue), 0)
             released = [self._senders.popleft() for _ in range(min(free, len(self._senders)))]
         for sender in released:
-            if not sender.wake():
+            if not sender.resolve(None):
                 self._wake_sender()
         return True
 
@@ -218,17 +215,19 @@ class Channel(SingleReader):
 
     async def _wait_in_queue(self) -> None:
         while len(self._queue) >= self._limit:
-            waiter = TaskWaiter()
-            position = self._join_queue(waiter)
+            sender: PendingFuture[None] = PendingFuture(loop=running_loop())
+            position = self._join_queue(sender)
             if position is None:
                 return
-            woken = False
             try:
-                woken = await waiter.wait(self._patience)
-            finally:
-                self._leave_queue(waiter, position, woken=woken)
+                has_room = await sender.wait(self._patience)
+            except BaseException:
+                self._abandon(sender)
+                raise
+            if not has_room:
+                self._leave_queue(sender, position)
 
-    def _join_queue(self, sender: TaskWaiter | ThreadWaiter) -> tuple[int, int] | None:
+    def _join_queue(self, sender: PendingFuture[None]) -> tuple[int, int] | None:
         """Queue a sender and return the reader's position; return `None` if it need not wait.
 
         A sender does not wait when there is room, after `close`, and when another sender has timed
@@ -241,23 +240,21 @@ class Channel(SingleReader):
             self._senders.append(sender)
             return position
 
-    def _leave_queue(
-        self,
-        sender: TaskWaiter | ThreadWaiter,
-        position: tuple[int, int],
-        *,
-        woken: bool,
-    ) -> None:
-        """Remove a sender that timed out or was cancelled. A woken sender has left already."""
-        if woken:
-            return
+    def _leave_queue(self, sender: PendingFuture[None], position: tuple[int, int]) -> None:
+        """Remove a sender that timed out, and note that the reader does not read."""
+        with self._lock:
+            if sender in self._senders:  # otherwise it was woken meanwhile
+                self._senders.remove(sender)
+            if position == (self._batches, len(self._batch)):
+                self._stalled = position
+
+    def _abandon(self, sender: PendingFuture[None]) -> None:
+        """Remove a sender that was cancelled while it waited."""
         with self._lock:
             is_queued = sender in self._senders
             if is_queued:
                 self._senders.remove(sender)
-            if sender.timed_out and position == (self._batches, len(self._batch)):
-                self._stalled = position
-        if not is_queued and not sender.timed_out:
+        if not is_queued:
             # It was woken and cancelled at the same time: the free slot goes to the next sender.
             self._wake_sender()
 
@@ -268,7 +265,7 @@ class Channel(SingleReader):
                 if not self._senders:
                     return
                 sender = self._senders.popleft()
-            woken = sender.wake()
+            woken = sender.resolve(None)
 
     # --- making room ------------------------------------------------------------------------------
 

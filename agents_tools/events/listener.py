@@ -8,7 +8,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 from agents_tools.errors import UserError, UserTypeError
-from agents_tools.events.wakeup import SingleReader, yield_to_event_loop
+from agents_tools.events.single_reader import SingleReader, yield_to_event_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import threading
 from collections import OrderedDict, deque
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from agents_tools.concurrency.future import PendingFuture
 from agents_tools.execution.protocol import CallLog, ended
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import AsyncGenerator, Callable
 
     from agents_tools.execution.protocol import CallEnvelope, CallEvent
@@ -132,7 +131,7 @@ class _CallRecord:
         self._messages: deque[tuple[int, CallEvent]] = deque(maxlen=_EVENTS_WHILE_RUNNING)
         self._size = 0
         self._count = 0
-        self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+        self._waiting: list[PendingFuture[None]] = []
         self.principal = envelope.principal
         self.result: CallEvent | None = None
         self.chars = 0
@@ -181,12 +180,9 @@ class _CallRecord:
 
     async def follow(self) -> AsyncGenerator[CallEvent]:
         """Yield the stored messages and then the new ones, up to the result."""
-        import asyncio
-
         seen = 0
         while True:
-            signal = asyncio.Event()
-            waiting = (asyncio.get_running_loop(), signal)
+            waiting: PendingFuture[None] = PendingFuture()
             with self._lock:
                 new = [message for number, message in self._messages if number >= seen]
                 seen, is_over = self._count, self.result is not None
@@ -198,7 +194,7 @@ class _CallRecord:
                 return
             if not new:
                 try:
-                    await signal.wait()
+                    await waiting
                 finally:
                     with self._lock:
                         if waiting in self._waiting:
@@ -207,9 +203,8 @@ class _CallRecord:
     def _wake(self) -> None:
         with self._lock:
             waiting, self._waiting = self._waiting, []
-        for loop, signal in waiting:
-            with contextlib.suppress(RuntimeError):  # the event loop is closed
-                loop.call_soon_threadsafe(signal.set)
+        for follower in waiting:
+            follower.resolve(None)
 
 
 def _weight(message: CallEvent) -> int:

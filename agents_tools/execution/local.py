@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 from contextlib import aclosing
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, Final
 
 from agents_tools.concurrency.fair_lock import FairLock, LockTicket
+from agents_tools.concurrency.future import call_on_loop
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.execution.ledger import Ledger
 from agents_tools.execution.protocol import BackendCapabilities, BackendHealth, CallLog, ended
 from agents_tools.execution.worker_call import NOT_HERE, Execution
+from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.flatten import function_tools
 from agents_tools.tool.tool import FunctionTool
 
@@ -155,8 +156,7 @@ class _LocalCall:
     def cancel(self, reason: str) -> None:
         """Cancel the call from any thread, whether it is running or waiting."""
         self.ticket.leave()
-        with contextlib.suppress(RuntimeError):  # its event loop is closed
-            self.ticket.loop.call_soon_threadsafe(self.execution.cancel, reason)
+        call_on_loop(self.ticket.loop, self.execution.cancel, reason)
 
 
 def tools_by_name(tools: Iterable[Any]) -> dict[str, FunctionTool[..., Any]]:
@@ -169,7 +169,7 @@ def tools_by_name(tools: Iterable[Any]) -> dict[str, FunctionTool[..., Any]]:
     for tool in function_tools(tools):
         if not isinstance(tool, FunctionTool):
             raise UserTypeError(
-                f"A backend expects tools, got a {type(tool).__name__}. "
+                f"A backend expects tools, got {type_with_article(tool)}. "
                 "Decorate the function with @function_tool."
             )
         if tool.name in by_name:

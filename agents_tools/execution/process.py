@@ -11,6 +11,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from agents_tools.concurrency.fair_lock import LockTicket
+from agents_tools.concurrency.future import call_on_loop
 from agents_tools.errors import UserError, UserValueError
 from agents_tools.execution.framing import FrameTooLargeError
 from agents_tools.execution.ledger import Ledger
@@ -239,8 +240,7 @@ class _ProcessCall:
         """Cancel the call. Can be called from any thread."""
         self._cancelled = reason or "its caller no longer waits for it"
         self._ticket.leave()
-        with contextlib.suppress(RuntimeError):  # its event loop is closed
-            self._ticket.loop.call_soon_threadsafe(self._end_wait)
+        call_on_loop(self._ticket.loop, self._end_wait)
 
     def _end_wait(self) -> None:
         if self._child is not None:

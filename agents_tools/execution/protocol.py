@@ -18,6 +18,7 @@ from typing import (
 )
 
 from agents_tools.errors import UserValueError
+from agents_tools.text.nouns import type_with_article
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -363,7 +364,7 @@ def _checked(
     name: str, data: object, known: Mapping[str, tuple[tuple[type, ...], bool]]
 ) -> dict[str, Any]:
     if not isinstance(data, Mapping):
-        raise UserValueError(f"{name}: expected an object, got a {type(data).__name__}.")
+        raise UserValueError(f"{name}: expected an object, got {type_with_article(data)}.")
     items = typing.cast("Mapping[str, Any]", data)
     if items.get("v") != VERSION:
         raise UserValueError(

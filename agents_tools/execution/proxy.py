@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from agents_tools import errors
 from agents_tools.concurrency.supervisor import GRACE
+from agents_tools.content.json_value import UnserializableOutput
 from agents_tools.content.outputs import ToolResult, block_from_dict
 from agents_tools.errors import (
     ModelBehaviorError,
@@ -34,6 +35,8 @@ from agents_tools.events.registry import event_from_dict
 from agents_tools.events.trace_hooks import trace_carrier
 from agents_tools.execution.protocol import ERRORS, CallEnvelope, ToolBackend, is_result
 from agents_tools.execution.worker_call import bare, pin_of
+from agents_tools.text.escape import type_name
+from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.manual import ManualSource
 from agents_tools.tool.policy import Policy
 from agents_tools.tool.records import ToolOrigin
@@ -76,8 +79,8 @@ class _RunOn(Policy):
     def __init__(self, backend: ToolBackend, name: str | None, idempotent: bool | None) -> None:
         if not isinstance(typing.cast("object", backend), ToolBackend):
             raise UserTypeError(
-                "run_on(...) expects a backend, such as LocalBackend or ProcessBackend, got a "
-                f"{type(backend).__name__}."
+                "run_on(...) expects a backend, such as LocalBackend or ProcessBackend, got "
+                f"{type_with_article(backend)}."
             )
         self.name = f"run_on({backend.name})"
         self._backend = backend
@@ -170,7 +173,7 @@ class RemoteSource(ToolSource):
     def bind(self, instance: object) -> NoReturn:
         """Raise an error, because the instance of a method cannot be sent to a worker."""
         raise UserTypeError(
-            f"Tool {self.name!r} is a method, and its instance, a {type(instance).__name__}, "
+            f"Tool {self.name!r} is a method, and its instance, {type_with_article(instance)}, "
             "cannot be sent to a worker. Make it a function at the top level of a module."
         )
 
@@ -416,6 +419,8 @@ def _error_of(status: str, error: Mapping[str, Any], call: Call) -> Exception:
     known: Any = getattr(errors, name, None) if name in errors.__all__ else None
     if known in _PLAIN_ERRORS:
         return known(message)
+    if kind == type_name(UnserializableOutput):
+        return UnserializableOutput(message)
     if name in _BUILT_IN:
         return getattr(builtins, name)(message)
     return ToolError(

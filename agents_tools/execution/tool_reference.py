@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.execution.local import tools_by_name
+from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def addresses_of(target: object) -> list[dict[str, Any]]:
         ]
     raise UserTypeError(
         "The tools of a worker are invalid: expected 'package.module', 'package.module:name', or "
-        f"tools made from functions, got a {type(target).__name__}."
+        f"tools made from functions, got {type_with_article(target)}."
     )
 
 

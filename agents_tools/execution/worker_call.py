@@ -12,15 +12,18 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from agents_tools.concurrency.supervisor import GRACE, finish, supervise
+from agents_tools.content.display import has_display
+from agents_tools.content.json_value import exact_type
 from agents_tools.content.outputs import as_tool_result
 from agents_tools.errors import Interruption, UserError
 from agents_tools.events.channel import Channel
 from agents_tools.events.kinds import NullEvent, ToolStreamEndEvent, ToolStreamStartEvent
 from agents_tools.events.trace_hooks import continue_trace
 from agents_tools.execution.protocol import CallLog, ended
-from agents_tools.text.escape import shorten, type_name
+from agents_tools.text.escape import shorten
 from agents_tools.text.secrets import MASK, mask_registered
 from agents_tools.tool.call import Call
+from agents_tools.tool.failure import error_record
 
 if TYPE_CHECKING:
     import contextvars
@@ -41,10 +44,10 @@ _LONGEST_MESSAGE: Final = 10_000
 
 
 class _UnavailableContext:
-    """Raises an error if a tool uses the application's own object, which is not sent to workers."""
+    """Raises an error if a tool uses the application's own object, which is not sent to workers.
 
-    def __bool__(self) -> bool:
-        return False
+    Truth is an error as well: `ctx.context or default` would silently use the default.
+    """
 
     def __repr__(self) -> str:
         return "<ctx.context is not available in a worker>"
@@ -52,11 +55,39 @@ class _UnavailableContext:
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
-        raise UserError(
-            f"ctx.context.{name} is not available: the tool runs in a worker, and the "
-            "application's own object is not sent there. Pass the values that the tool needs as "
-            "arguments, or create them in the worker."
-        )
+        raise _unavailable(f".{name}")
+
+    def __setattr__(self, name: str, _: object) -> NoReturn:
+        raise _unavailable(f".{name}")
+
+    def __getitem__(self, key: object) -> NoReturn:
+        raise _unavailable(f"[{key!r:.50}]")
+
+    def __setitem__(self, key: object, _: object) -> NoReturn:
+        raise _unavailable(f"[{key!r:.50}]")
+
+    def __bool__(self) -> NoReturn:
+        raise _unavailable("")
+
+    def __len__(self) -> NoReturn:
+        raise _unavailable("")
+
+    def __iter__(self) -> NoReturn:
+        raise _unavailable("")
+
+    def __contains__(self, _: object) -> NoReturn:
+        raise _unavailable("")
+
+    def __call__(self, *_: object, **__: object) -> NoReturn:
+        raise _unavailable("(...)")
+
+
+def _unavailable(use: str) -> UserError:
+    return UserError(
+        f"ctx.context{use} is not available: the tool runs in a worker, and the application's own "
+        "object is not sent there. Pass the values that the tool needs as arguments, or create "
+        "them in the worker."
+    )
 
 
 NOT_HERE: Final = _UnavailableContext()
@@ -257,8 +288,9 @@ class Execution:
         try:
             return payload_of(self._tool, outcome)
         except Exception as error:  # noqa: BLE001 - methods of the tool's value can fail
-            text = f"The result of tool {self._tool.name!r} cannot be sent: {_message_of(error)}"
-            return ended("tool_error", text, kind=type_name(type(error)))
+            kind, message = error_record(error)
+            text = f"The result of tool {self._tool.name!r} cannot be sent: {message}"
+            return ended("tool_error", text, kind=kind)
 
     def _cancelled_result(self) -> dict[str, Any]:
         """Return the result of a call whose task was cancelled, by `cancel` or by the tool itself.
@@ -303,8 +335,9 @@ def payload_of(tool: AnyTool, outcome: CallOutcome) -> dict[str, Any]:
         "metadata": _json_or_none(outcome.metadata),
     }
     if error is not None:
-        message = shorten(mask_registered(_message_of(error)), _LONGEST_MESSAGE)
-        payload["error"] = {"type": type_name(type(error)), "message": message}
+        kind, message = error_record(error)
+        message = shorten(mask_registered(message), _LONGEST_MESSAGE)
+        payload["error"] = {"type": kind, "message": message}
         return payload
     value = outcome.value
     result = as_tool_result(value)
@@ -319,7 +352,7 @@ def payload_of(tool: AnyTool, outcome: CallOutcome) -> dict[str, Any]:
 
 
 def _structured(tool: AnyTool, value: Any, output: Any) -> dict[str, Any]:
-    if not isinstance(output, str) or value is output:
+    if not isinstance(output, str) or value is output or has_display(exact_type(value)):
         return {}
     if value is None:
         return {"structured": None}
@@ -360,13 +393,6 @@ def _json_or_none(metadata: Mapping[str, Any] | None) -> dict[str, Any] | None:
     except UserError as error:
         _log().warning("The metadata of a result cannot be sent: %s", error)
         return None
-
-
-def _message_of(error: Exception) -> str:
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - the exception's __str__ can fail
-        return "(its message cannot be shown)"
 
 
 def _monotonic(deadline: float | None) -> float | None:

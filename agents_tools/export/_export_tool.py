@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
+from agents_tools.concurrency.future import call_on_loop
 from agents_tools.concurrency.supervisor import finish
 from agents_tools.content.outputs import (
     ContentBlock,
@@ -257,8 +257,7 @@ class _ToolEventForwarder:
         if threading.get_ident() == self._thread:
             self._flush()
         else:
-            with contextlib.suppress(RuntimeError):  # the loop is closed, so no one can receive it
-                self._loop.call_soon_threadsafe(self._flush)
+            call_on_loop(self._loop, self._flush)
 
     def _flush(self) -> None:
         # An emit function may itself emit an event: the outer flush forwards it, in order.

@@ -168,10 +168,12 @@ def _to_foreign_block(block: ContentBlock) -> dict[str, Any]:
     match block:
         case ToolOutputImage() if block.url is not None and not block.url.startswith("data:"):
             return {"type": "image", "source": {"type": "url", "url": block.url}}
-        case ToolOutputImage() if block.data is not None and block.mime_type in _IMAGES:
-            return {"type": "image", "source": _inline(block, block.mime_type)}
-        case ToolOutputFileContent() if block.mime_type == "application/pdf" and block.data:
-            return {"type": "document", "source": _inline(block, block.mime_type)}
+        case ToolOutputImage(data=bytes(), mime_type=str(kind)) if kind in _IMAGES:
+            return {"type": "image", "source": _inline(block, kind)}
+        case ToolOutputFileContent(data=bytes(), mime_type=str(kind)) if kind in _IMAGES:
+            return {"type": "image", "source": _inline(block, kind)}
+        case ToolOutputFileContent(data=bytes(), mime_type="application/pdf"):
+            return {"type": "document", "source": _inline(block, "application/pdf")}
         case _:
             return {"type": "text", "text": describe_block(block)}
 

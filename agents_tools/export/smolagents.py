@@ -13,6 +13,7 @@ from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
 from agents_tools._package import missing_extra
+from agents_tools.concurrency.future import call_on_loop
 
 try:
     from PIL import Image  # type: ignore[import-not-found, unused-ignore]
@@ -224,7 +225,7 @@ class _SmolTool(ForeignTool):
         with self._lock:
             running = list(self._calls)
         for task in running:
-            task.get_loop().call_soon_threadsafe(task.cancel)
+            call_on_loop(task.get_loop(), task.cancel)
 
     def bind_to_run(self, run_ended: threading.Event) -> _SmolTool:
         """Return a copy of the tool whose calls belong to the current call.
@@ -434,7 +435,8 @@ class _SmolRun:
             for step in steps:
                 if self._ended.is_set():
                     return
-                self._loop.call_soon_threadsafe(self._steps.put_nowait, step)
+                if not call_on_loop(self._loop, self._steps.put_nowait, step):
+                    return
 
     def _convert(self, step: Any) -> list[AgentEvent]:
         match step:

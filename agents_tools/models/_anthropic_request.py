@@ -302,7 +302,7 @@ def block_of(block: ContentBlock, path: str | None) -> dict[str, Any]:
         if path is not None:
             raise UserValueError(f"{path}: {_REMEDIES[block.type]}")
         return _text_block(_as_text(block))
-    if isinstance(block, ToolOutputImage):
+    if isinstance(block, ToolOutputImage) or source.get("media_type") in _IMAGES:
         return {"type": "image", "source": source}
     name = getattr(block, "filename", None)
     return {"type": "document", "source": source, **({"title": name[:500]} if name else {})}
@@ -322,7 +322,7 @@ def _source(block: ContentBlock) -> dict[str, Any] | None:
             kind, data = match[1].lower(), match[2]
         case _:
             kind, data = block.mime_type or "", base64_text(block.data or b"")
-    if kind in (_IMAGES if isinstance(block, ToolOutputImage) else {"application/pdf"}):
+    if kind in _IMAGES or (kind == "application/pdf" and block.type == "file"):
         return {"type": "base64", "media_type": kind, "data": data}
     if isinstance(block, ToolOutputFileContent) and block.data is not None:
         content = _decoded(block.data)

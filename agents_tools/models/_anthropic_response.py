@@ -133,7 +133,9 @@ class StreamedMessage:
             case "content_block_delta":
                 self._apply_delta(self._block(fields.get("index")), an_object(fields.get("delta")))
             case "content_block_stop":
-                self._finish_block(self._block(fields.get("index")))
+                # A call that is cut off has this event too, so it is reported when the next block
+                # starts, or when the answer ends and is complete.
+                self._block(fields.get("index"))
             case "message_delta":
                 self._count(fields.get("usage"))
                 self._finish_stream(an_object(fields.get("delta")))
@@ -208,11 +210,6 @@ class StreamedMessage:
         block.pieces.append(delta)
         if block.kind == "tool_use":
             self._emit(call_delta(block.call_id, delta))
-
-    def _finish_block(self, block: _ContentBlock) -> None:
-        # A call without arguments can be incomplete: report it only at the end of the stream.
-        if block.pieces:
-            self._report_call(block)
 
     def _finish_stream(self, delta: dict[str, Any]) -> None:
         if not delta.get("stop_reason"):

@@ -442,7 +442,9 @@ class _ResponsesResponse:
                 raw = object_of(attribute(event, "item"))
                 self._add(_position(event, self._items), raw, self._known_call_id(event))
             case "response.completed" | "response.incomplete":
-                self._finish(attribute(event, "response"), whole=kind == "response.completed")
+                final = attribute(event, "response")
+                is_incomplete = attribute(final, "status") == "incomplete"
+                self._finish(final, whole=kind == "response.completed" and not is_incomplete)
             case "response.failed":
                 error = attribute(event, "response", "error")
                 raise stream_error(

@@ -107,9 +107,7 @@ class PydanticAIModel:
                 reader = _ModelEventReader(request, emit)
                 async for event in stream:
                     reader.process(event)
-                reader.finish()
-                answer = stream.get()
-        return reader.response(answer)
+        return reader.finish(stream.get())
 
     async def _model(self) -> PydanticModel:
         if not isinstance(self._model_or_name, str):
@@ -309,14 +307,18 @@ class _ModelEventReader:
                 self._start(index, part)
             case wire.PartDeltaEvent(index=index, delta=delta):
                 self._apply_delta(index, delta)
-            case wire.PartEndEvent(index=index):
-                self._finish_part(index)
             case _:
                 pass
 
-    def finish(self) -> None:
-        """Report all calls that are still open."""
-        self._report_complete_calls(except_index=-1)
+    def finish(self, answer: wire.ModelResponse) -> ModelResponse:
+        """Return the complete response, and report the calls that are still open.
+
+        The last call ends with the stream. Only then it is known whether it is complete.
+        """
+        response = self._response(answer)
+        if response.truncation is None:
+            self._report_complete_calls(except_index=-1)
+        return response
 
     def _report_complete_calls(self, *, except_index: int) -> None:
         for index in list(self._calls):
@@ -365,8 +367,7 @@ class _ModelEventReader:
                 ToolCallItem(call_id=call.call_id, name=call.name, arguments=arguments)
             )
 
-    def response(self, answer: wire.ModelResponse) -> ModelResponse:
-        """Return the complete response."""
+    def _response(self, answer: wire.ModelResponse) -> ModelResponse:
         items = [item for item in map(_item, answer.parts) if item is not None]
         usage = answer.usage
         return ModelResponse(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 import typing
 from collections import OrderedDict
 from typing import Any
 
+from agents_tools.concurrency.future import PendingFuture
 from agents_tools.content.outputs import as_tool_result
 from agents_tools.errors import (
     ToolCancelledError,
@@ -20,11 +20,11 @@ from agents_tools.errors import (
 )
 from agents_tools.policies._policy import with_parentheses
 from agents_tools.policies._scope import EVERYWHERE, CallScope, hold
+from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.json_schema import copy_json
 from agents_tools.tool.policy import Policy
 
 if typing.TYPE_CHECKING:
-    import asyncio
     import types
     from collections.abc import Callable, Hashable, Mapping
 
@@ -113,8 +113,8 @@ class _Cache(Policy):
         except TypeError:
             raise UserTypeError(
                 f"The key function of cache() on tool {call.tool_name!r} returned a value that "
-                "is not hashable: expected for example a string, a number or a tuple, got a "
-                f"{type(key).__name__}."
+                "is not hashable: expected for example a string, a number or a tuple, got "
+                f"{type_with_article(key)}."
             ) from None
         return None if key is None else ("key", key)
 
@@ -243,9 +243,7 @@ class _InFlight:
         self.value: Any = None
         self.error: Exception | None = None
         self.traceback: types.TracebackType | None = None
-        self._waiting_lock = threading.Lock()
-        self._has_ended = False
-        self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
+        self._ended: PendingFuture[None] = PendingFuture()
         call = next(leader.ancestors)
         with self._lock:
             self._leaders[call] = self._leaders.get(call, 0) + 1
@@ -282,23 +280,11 @@ class _InFlight:
 
     async def wait(self, call: Call) -> None:
         """Wait until the execution ends; the call has to be registered with `join`."""
-        import asyncio
-
-        loop = asyncio.get_running_loop()
-        ended: asyncio.Future[None] = loop.create_future()
-        waiter = (loop, ended)
         try:
-            with self._waiting_lock:
-                if self._has_ended:
-                    return
-                self._waiting.append(waiter)
-            await ended
+            await self._ended
         finally:
             with self._lock:
                 self._waits.pop(call, None)
-            with self._waiting_lock:
-                if waiter in self._waiting:
-                    self._waiting.remove(waiter)
 
     def end(self) -> None:
         """Wake the waiting calls."""
@@ -307,17 +293,7 @@ class _InFlight:
             self._leaders[call] -= 1
             if not self._leaders[call]:
                 del self._leaders[call]
-        with self._waiting_lock:
-            self._has_ended = True
-            waiting, self._waiting = self._waiting, []
-        for loop, ended in waiting:
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(_wake, ended)
-
-
-def _wake(ended: asyncio.Future[None]) -> None:
-    if not ended.done():
-        ended.set_result(None)
+        self._ended.resolve(None)
 
 
 def _with_note(call: Call, how: str, value: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from agents_tools.errors import UserTypeError
 from agents_tools.policies._policy import with_parentheses
+from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.json_schema import copy_json
 from agents_tools.tool.policy import Policy
 
@@ -47,7 +48,7 @@ class _InputGuardrail(Policy):
         if arguments is not None and not isinstance(arguments, dict):
             raise UserTypeError(
                 f"The input guardrail of tool {call.tool_name!r} returned a wrong value: "
-                f"expected None or a dictionary of arguments, got a {type(arguments).__name__}."
+                f"expected None or a dictionary of arguments, got {type_with_article(arguments)}."
             )
         return cast("dict[str, Any] | None", arguments)
 

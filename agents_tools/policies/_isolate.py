@@ -81,7 +81,7 @@ class Isolation(Policy):
         self._idempotent = idempotent
         self._backends: weakref.WeakSet[_Workers] = weakref.WeakSet()
 
-    def apply(self, tool: FunctionTool[..., Any]) -> Any:
+    def apply(self, tool: Any) -> Any:
         """Return the tool with its function in a worker process."""
         from agents_tools.execution.proxy import RemoteSource, is_idempotent
 

@@ -10,6 +10,7 @@ from collections import OrderedDict, deque
 from contextlib import asynccontextmanager
 from typing import Any
 
+from agents_tools.concurrency.future import PendingFuture, running_loop
 from agents_tools.errors import ToolDeniedError, ToolOverloadedError, UserValueError
 from agents_tools.policies._policy import marked, with_parentheses
 from agents_tools.tool.policy import Policy
@@ -19,7 +20,6 @@ if typing.TYPE_CHECKING:
 
     from agents_tools.tool.call import Call
     from agents_tools.tool.policy import Run
-    from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["exclusive", "limit"]
 
@@ -97,7 +97,7 @@ def exclusive() -> Policy:
 
 
 class _Exclusive(_Limit):
-    def apply(self, tool: FunctionTool[..., Any]) -> Any:
+    def apply(self, tool: Any) -> Any:
         return super().apply(marked(tool, exclusive=True))
 
 
@@ -142,7 +142,7 @@ class _CallLimiter:
         self._free = concurrent
         self._rate = rate
         self._queue = queue
-        self._waiting: deque[tuple[Any, Any]] = deque()
+        self._waiting: deque[PendingFuture[None]] = deque()
         self._waiting_for_start = 0
         self._lock = threading.Lock()
         self._holders: set[Call] = set()
@@ -164,19 +164,16 @@ class _CallLimiter:
 
     async def _enter(self, tool: str) -> None:
         """Wait for a slot, and for the start time."""
-        import asyncio
-
-        loop = asyncio.get_running_loop()
         with self._lock:
-            turn = self._take_slot_or_queue(loop, tool)
+            turn = self._take_slot_or_queue(tool)
         if turn is not None:
             try:
                 await turn
             except BaseException:
                 with self._lock:
-                    has_slot = turn.done() and not turn.cancelled()
-                    if not has_slot and (loop, turn) in self._waiting:
-                        self._waiting.remove((loop, turn))
+                    has_slot = turn.done() and turn.error() is None
+                    if turn in self._waiting:
+                        self._waiting.remove(turn)
                 if has_slot:
                     self._leave()
                 raise
@@ -187,7 +184,7 @@ class _CallLimiter:
                 self._leave()
                 raise
 
-    def _take_slot_or_queue(self, loop: Any, tool: str) -> Any:
+    def _take_slot_or_queue(self, tool: str) -> PendingFuture[None] | None:
         """Return `None` if a slot was free, otherwise a future that is set when one is."""
         if self._free is None:
             return None
@@ -196,8 +193,8 @@ class _CallLimiter:
             return None
         if len(self._waiting) >= self._queue:
             raise _overloaded(tool, len(self._waiting))
-        turn = loop.create_future()
-        self._waiting.append((loop, turn))
+        turn: PendingFuture[None] = PendingFuture(loop=running_loop())
+        self._waiting.append(turn)
         return turn
 
     async def _wait_for_start(self, rate: _RateLimit, tool: str) -> None:
@@ -226,21 +223,9 @@ class _CallLimiter:
             return
         with self._lock:
             while self._waiting:
-                loop, turn = self._waiting.popleft()
-                if turn.cancelled() or loop.is_closed():
-                    continue
-                try:
-                    loop.call_soon_threadsafe(self._hand_over, turn)
-                except RuntimeError:  # the loop was closed just now
-                    continue
-                return
+                if self._waiting.popleft().resolve(None):
+                    return
             self._free += 1
-
-    def _hand_over(self, turn: Any) -> None:
-        if turn.done():
-            self._leave()  # cancelled in the meantime, so the next call gets the slot
-        else:
-            turn.set_result(None)
 
 
 class _RateLimit:

@@ -23,6 +23,7 @@ from agents_tools.events.kinds import (
     ToolStreamEndEvent,
 )
 from agents_tools.policies._policy import with_parentheses
+from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.policy import Policy
 
 if typing.TYPE_CHECKING:
@@ -132,8 +133,8 @@ class _RedactionRules:
             text = function(text)
             if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise UserTypeError(
-                    "A function of redact(...) returned a wrong value: expected a string, got a "
-                    f"{type(text).__name__}."
+                    "A function of redact(...) returned a wrong value: expected a string, got "
+                    f"{type_with_article(text)}."
                 )
         return text
 

@@ -10,6 +10,7 @@ from typing import Any
 from agents_tools.concurrency.supervisor import supervise
 from agents_tools.errors import ToolTimeoutError, UserTypeError, UserValueError
 from agents_tools.policies._policy import with_parentheses
+from agents_tools.text.escape import describe_value
 from agents_tools.tool.policy import Policy
 
 if typing.TYPE_CHECKING:
@@ -73,7 +74,7 @@ def _check(option: str, value: Any) -> None:
     if not is_number or not 0 < value <= _MAX_SECONDS or math.isnan(value):
         raise UserValueError(
             f"{option} is not valid: expected a positive number of seconds up to "
-            f"{_MAX_SECONDS:.0e}, got {value!r:.60}."
+            f"{_MAX_SECONDS:.0e}, got {describe_value(value)}."
         )
 
 
@@ -137,7 +138,7 @@ class _TimeLimit:
         except asyncio.CancelledError:
             call.cancel()
             task.cancel()
-            await asyncio.wait({task})  # for at most the grace period, see `Driver`
+            await asyncio.wait({task})  # for at most the grace period, see `drive`
             raise
         finally:
             self._end()
@@ -148,7 +149,10 @@ class _TimeLimit:
             task.cancel()
             supervise(task, name=call.tool_name)
             raise ToolTimeoutError(self._message())
-        return self._result(*task.result())
+        try:
+            return self._result(*task.result())
+        finally:
+            del task  # breaks the reference cycle error -> frame -> task -> error
 
     def _result(self, value: Any, raised: BaseException | None) -> Any:
         if isinstance(raised, ToolTimeoutError) and self._has_passed():

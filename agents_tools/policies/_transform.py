@@ -17,6 +17,7 @@ from agents_tools.errors import (
 from agents_tools.policies._policy import with_parentheses
 from agents_tools.schema.problems import arguments_error, unknown_key
 from agents_tools.text.json_limits import parse_object
+from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.policy import Policy
 
 if typing.TYPE_CHECKING:
@@ -106,8 +107,8 @@ def hide(**values: object) -> Policy:
             _json(name, value)
         except UserValueError as error:
             raise UserValueError(
-                f"hide({name}=...) is not serializable as JSON, got a {type(value).__name__}. Pass "
-                "such objects with `functools.partial` before the function becomes a tool."
+                f"hide({name}=...) is not serializable as JSON, got {type_with_article(value)}. "
+                "Pass such objects with `functools.partial` before the function becomes a tool."
             ) from error
     changes = {name: ArgTransform(hide=True, default=value) for name, value in values.items()}
     return _Transform("hide", changes)

@@ -255,9 +255,9 @@ class ArgumentReader:
 
     def _build_parse(self, defaults: dict[str, Callable[[], Any]]) -> Callable[[str], Arguments]:
         validate, accept = self._validator.validate_json, self._accept
-        fills = list(defaults.items())
-        store = self._store_created if self._factories else None
-        other_keys = self._other_keys
+        fills, complete = list(defaults.items()), self._complete
+        self._fills = fills
+        is_incomplete = bool(fills or self._other_keys)
 
         def parse(text: str) -> Arguments:
             """Validate arguments.
@@ -274,16 +274,31 @@ class ArgumentReader:
                     check_keys(text, keys)
             except Exception as error:  # noqa: BLE001 - distinguished in `_accept`
                 value, text = accept(text, error)
-            if other_keys and not other_keys.keys().isdisjoint(self._parse(text)):
-                value, text = accept(text, None)
-            missing = [(name, create) for name, create in fills if name not in value]
-            for name, create in missing:
-                value[name] = create()
-            if missing and store is not None:
-                return store(text, value, [name for name, _ in missing])
+            if is_incomplete:
+                return complete(text, value)
             return Arguments(text, self, value)
 
         return parse
+
+    def _complete(self, text: str, value: dict[str, Any]) -> Arguments:
+        """Return arguments with the defaults that they lack, and with the published keys."""
+        text = self._with_published_keys(text)
+        missing = [(name, create) for name, create in self._fills if name not in value]
+        for name, create in missing:
+            value[name] = create()
+        if missing and self._factories:
+            return self._store_created(text, value, [name for name, _ in missing])
+        return Arguments(text, self, value)
+
+    def _with_published_keys(self, text: str) -> str:
+        from pydantic_core import from_json
+
+        if not self._other_keys:
+            return text
+        data: Any = from_json(text)
+        if not isinstance(data, dict) or self._other_keys.keys().isdisjoint(data):
+            return text
+        return _to_json(self._renamed(typing.cast("dict[str, Any]", data)))
 
     def _store_created(self, text: str, value: dict[str, Any], names: list[str]) -> Arguments:
         """Return arguments with the defaults that were created for this call and have a JSON form.

@@ -99,8 +99,10 @@ class NumpyNormalizer(SectionNormalizer):
         if head.rstrip().endswith(")"):  # "x (int): text"
             text = type_text
             head, _, type_text = head.rstrip()[:-1].partition("(")
-        elif not colon:  # "x -- text"
-            head, _, text = split_dash(head)
+        else:
+            before, dash, after = split_dash(head)
+            if dash and (not colon or plain_names(before)):  # "x -- text", also with a colon in it
+                head, text, type_text = before, after + colon + type_text, ""
         names = [self._ascii(name) for name in plain_names(head.partition("=")[0])]
         self.sections.append(
             f"{', '.join(names) or head.strip()[:HEAD_LIMIT]} : {TYPE_MARK}{type_text.strip()}"

@@ -19,6 +19,7 @@ if typing.TYPE_CHECKING:
 
 __all__ = [
     "arguments_error",
+    "describe_problem",
     "format_path",
     "malformed_error",
     "problems_of",
@@ -199,12 +200,18 @@ _SIMILAR = 0.6
 
 
 def _line(problem: ArgumentProblem) -> str:
-    where = format_path(problem.path)
+    text = describe_problem(problem)
+    return text if problem.path else f"{format_path(())}: {text}"
+
+
+def describe_problem(problem: ArgumentProblem) -> str:
+    """Return a problem as text, with its place if it is inside of the value."""
+    where = f"{format_path(problem.path)}: " if problem.path else ""
     if problem.kind == "unknown_key":
-        return f"{where}: unknown, {problem.expected}"
+        return f"{where}unknown, {problem.expected}"
     if problem.kind == "missing":
-        return f"{where}: missing, expected {problem.expected}"
-    return f"{where}: expected {problem.expected}, got {problem.got}"
+        return f"{where}missing, expected {problem.expected}"
+    return f"{where}expected {problem.expected}, got {problem.got}"
 
 
 _WORD = re.compile(r"\w{1,64}")

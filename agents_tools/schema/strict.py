@@ -13,6 +13,8 @@ The dialect of OpenAI (`ensure_strict_json_schema`) handles each keyword as foll
   `minProperties`, `maxProperties`, `propertyNames`, `dependentRequired`, `dependentSchemas`, `not`,
   `if`, `then`, `else`, `contains`, `minContains`, `maxContains`, `contentEncoding`,
   `contentMediaType`;
+- of optional properties, the note on `default` says what `null` means, since no key can be omitted:
+  `null: default 5`, or `default 5, null: no value` if the schema itself accepts null;
 - dropped: `default: null` (redundant with null), `$schema`, `$comment`, `$id` of the root,
   `discriminator`, `readOnly`, `writeOnly`, `unevaluatedProperties: false` and keywords unknown
   to JSON Schema;
@@ -40,6 +42,7 @@ from agents_tools.schema.references import (
     merge_descriptions,
     schema_errors,
 )
+from agents_tools.text.nouns import type_with_article
 
 __all__ = [
     "ANTHROPIC_STRICT",
@@ -148,8 +151,8 @@ def to_strict(schema: Mapping[str, Any], dialect: StrictDialect) -> tuple[JsonSc
     """Return a schema in a dialect, and whether optional properties became nullable."""
     if not isinstance(schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UserTypeError(
-            f"The JSON Schema of an object is expected as a dictionary, got a "
-            f"{type(schema).__name__}. Pass a dictionary such as "
+            f"The JSON Schema of an object is expected as a dictionary, got "
+            f"{type_with_article(schema)}. Pass a dictionary such as "
             '{"type": "object", "properties": {...}}.'
         )
     conversion = _StrictConverter(References(schema), dialect)
@@ -269,7 +272,19 @@ class _StrictConverter:
             out["$defs"] = self.definitions
         return out
 
-    def convert(self, schema: object, path: str, depth: int, nest: int) -> JsonSchema:
+    def convert(
+        self, schema: object, path: str, depth: int, nest: int, null_meaning: str = ""
+    ) -> JsonSchema:
+        """Convert one schema.
+
+        Args:
+            schema: The schema.
+            path: Its location, for messages.
+            depth: The depth of nested schemas.
+            nest: The depth of nested objects.
+            null_meaning: What `null` means for an optional property: `default` if only the dialect
+                accepts it, `null` if the property itself does; empty if it is not optional.
+        """
         self.nodes += 1
         if self.nodes > MAX_NODES:
             self.refuse(path, "expands without end", "refer to shared parts without a description")
@@ -284,7 +299,7 @@ class _StrictConverter:
             self.convert_union(flat, out, path, depth, nest, notes)
         else:
             self.convert_value(flat, out, path, depth, nest, notes)
-        self.convert_constraints(flat, out, notes)
+        self.convert_constraints(flat, out, notes, null_meaning)
         description = append_notes(out.get("description"), notes)
         if description is not None:
             out["description"] = description
@@ -476,12 +491,13 @@ class _StrictConverter:
         self.count_characters(path)
         out["properties"] = properties = {}
         for name, child in declared.items():
-            new = self.convert(child, f"{path}/properties/{name}", depth + 1, nest + 1)
-            if (
-                self.dialect.optional_as_null
-                and name not in required
-                and not self.accepts_null(child)
-            ):
+            null_meaning = ""
+            if self.dialect.optional_as_null and name not in required:
+                null_meaning = "null" if self.accepts_null(child) else "default"
+            new = self.convert(
+                child, f"{path}/properties/{name}", depth + 1, nest + 1, null_meaning
+            )
+            if null_meaning == "default":
                 new = _make_nullable(new)
                 self.added_null = True
             properties[name] = new
@@ -521,7 +537,9 @@ class _StrictConverter:
         if rest in (None, False) and "maxItems" not in flat and "maxItems" in self.dialect.keywords:
             out["maxItems"] = len(first)
 
-    def convert_constraints(self, flat: JsonSchema, out: JsonSchema, notes: list[str]) -> None:
+    def convert_constraints(
+        self, flat: JsonSchema, out: JsonSchema, notes: list[str], null_meaning: str
+    ) -> None:
         """Keep the supported constraints and add the others to the notes."""
         for key, value in flat.items():
             is_default = value is None if key == "default" else value is False
@@ -529,6 +547,8 @@ class _StrictConverter:
                 continue
             if key in self.dialect.keywords and self.is_supported(key, value):
                 out[key] = value
+            elif key == "default" and null_meaning:
+                notes.append(_describe_default(value, null_meaning))
             else:
                 notes.append(describe_keyword(key, value))
 
@@ -553,6 +573,12 @@ class _StrictConverter:
             f"{self.dialect.name}'s strict mode cannot express {subject} {problem}. "
             f"{remedy[0].upper()}{remedy[1:]}, or turn strict mode off for the tool."
         )
+
+
+def _describe_default(value: object, null_meaning: str) -> str:
+    """Return a default as text, and whether `null` stands for it: no key can be omitted."""
+    text = describe_keyword("default", value)
+    return f"null: {text}" if null_meaning == "default" else f"{text}, null: no value"
 
 
 def _can_merge(one: JsonSchema, other: JsonSchema) -> bool:

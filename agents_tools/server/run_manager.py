@@ -38,6 +38,7 @@ from agents_tools.server.run_records import (
     the_end,
 )
 from agents_tools.server.single_call_agent import SingleCallRun, one_call_agent
+from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.flatten import function_tools
 
 if TYPE_CHECKING:
@@ -578,7 +579,7 @@ def _check_thread(thread_id: object) -> None:
 
 def _given(agent: object, given: object) -> Given:
     if not isinstance(agent, Agent):
-        raise UserTypeError(f"A run is of an Agent, not of a {type(agent).__name__}.")
+        raise UserTypeError(f"A run is of an Agent, not of {type_with_article(agent)}.")
     if not isinstance(given, RunState):
         return input_items(given)
     if given.agent != agent.name:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, NoReturn, cast
 
 from agents_tools.testing._ag_ui_schema import SHAPES
+from agents_tools.text.nouns import type_with_article
 
 __all__ = ["AgUiStreamError", "assert_agui", "check_ag_ui"]
 
@@ -75,7 +76,9 @@ def _read(given: object, index: int) -> Iterable[Mapping[str, Any]]:
     if isinstance(given, Mapping):
         return [cast("Mapping[str, Any]", given)]
     if not isinstance(given, str):
-        raise AgUiStreamError(_SHAPE, f"an event is an object, not a {type(given).__name__}", index)
+        raise AgUiStreamError(
+            _SHAPE, f"an event is an object, not {type_with_article(given)}", index
+        )
     if "\r" in given:
         raise AgUiStreamError(_FRAMES, "lines end with a line feed alone", index, given)
     if not given.lstrip().startswith("{"):

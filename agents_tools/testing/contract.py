@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import from_json, to_json
 
 from agents_tools.errors import UserError
+from agents_tools.schema.results import result_faults
 from agents_tools.testing.calls import call_tool
 from agents_tools.testing.fakes import ArgumentsCheck, listed
 from agents_tools.testing.invariants import EventLawError
@@ -159,12 +160,8 @@ def _misfits(
     except UserError as error:
         yield f"its result has no JSON form: {error}"
         return
-    try:
-        from jsonschema_rs import validator_for
-    except ModuleNotFoundError:
-        return  # the extra `schema` is needed to validate
-    for misfit in list(validator_for(schema).iter_errors(value))[:3]:
-        yield f"its result does not match its output schema: {misfit.message:.200}"
+    for fault in result_faults(tool.name, schema, value)[:3]:
+        yield f"its result does not match its output schema: {fault}"
 
 
 def _shown(example: Mapping[str, Any]) -> str:

@@ -220,6 +220,10 @@ def parse_object(text: object) -> dict[str, Any] | None:
     """
     from pydantic_core import from_json
 
+    if isinstance(text, (bytes, bytearray)):
+        text = bytes(text).decode(errors="surrogateescape")
+    if text is None:
+        return {}
     if not isinstance(text, str):
         return None
     if not text.strip():

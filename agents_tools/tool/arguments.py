@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.text.nouns import type_with_article
 
 __all__ = ["arguments_to_json", "encode_arguments"]
 
@@ -31,8 +32,8 @@ def arguments_to_json(name: str, arguments: Any, keywords: Mapping[str, Any]) ->
         return arguments
     if arguments is not None and not isinstance(arguments, Mapping):
         raise UserTypeError(
-            f"Tool {name!r} expects a JSON string, a mapping, or keyword arguments, got a "
-            f"{type(arguments).__name__}."
+            f"Tool {name!r} expects a JSON string, a mapping, or keyword arguments, got "
+            f"{type_with_article(arguments)}."
         )
     values = {**typing.cast("Mapping[str, Any]", arguments or {}), **keywords}
     remedy = "To pass Python objects, call the function itself: `tool(...)`."

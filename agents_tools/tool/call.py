@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from agents_tools.events.channel import Channel
     from agents_tools.events.envelope import Origin
     from agents_tools.events.kinds import CallStatus, Level
-    from agents_tools.schema.arguments import Arguments
     from agents_tools.tool.question import Question
     from agents_tools.tool.records import CallOutcome, Decision
 
@@ -40,15 +39,17 @@ class _RunState:
         sequence: The numbers of the events of the run.
         lock: Held while an event is delivered; guards the other attributes.
         is_delivering: Whether sinks are being called. An event that a sink emits then is dropped.
+        delivered: How many events were delivered.
         dropped: How many events were dropped.
     """
 
-    __slots__ = ("dropped", "is_delivering", "lock", "sequence")
+    __slots__ = ("delivered", "dropped", "is_delivering", "lock", "sequence")
 
     def __init__(self) -> None:
         self.sequence = itertools.count()
         self.lock = threading.RLock()
         self.is_delivering = False
+        self.delivered = 0
         self.dropped = 0
 
 
@@ -71,7 +72,7 @@ class Call:
         agent: The agent that made the call; `None` outside a run.
         run_id: The id of the run; `None` outside a run.
         sent: The arguments as the model sent them, as JSON text; repaired if they were not JSON.
-        parsed: The validated arguments; `None` before validation and for invalid arguments.
+        parsed: The validated `Arguments`; `None` before validation and for invalid arguments.
         hidden: The values that policies added to the arguments and that nobody else sees.
         deadline: The time by which the call must end, on the clock of `time.monotonic()`; `None`
             if there is no limit.
@@ -79,6 +80,7 @@ class Call:
         security_risk: The risk of the call as the model rates it, if the tool has the policy
             `policies.security_risk()`.
         failure: The error for which the body is not run; `None` if there is none.
+        is_caller_cancelled: Whether the caller of the tool was cancelled.
         argument_error: The error that says that the arguments are invalid.
         decision: The decision of a person about the call.
         resumed: The state of an interrupted run inside the call.
@@ -101,13 +103,14 @@ class Call:
     agent: Any = None
     run_id: str | None = None
     sent: str = ""
-    parsed: Arguments | None = None
+    parsed: Any = None
     hidden: Mapping[str, Any] = {}
     deadline: float | None = None
     attempt: int = 1
     security_risk: str = "UNKNOWN"
     failure: Exception | None = None
     argument_error: Exception | None = None
+    is_caller_cancelled: bool = False
     decision: Decision | None = None
     resumed: Any = None
     notes: dict[str, Any] | None = None
@@ -134,11 +137,11 @@ class Call:
     @classmethod
     def fresh(
         cls,
-        app_context: Any = None,
+        app_context: object = None,
         *,
         tool_name: str = "",
         tool_call_id: str | None = None,
-        agent: Any = None,
+        agent: object = None,
         run_id: str | None = None,
         usage: Usage | None = None,
         deadline: float | None = None,
@@ -178,7 +181,7 @@ class Call:
         return call
 
     @staticmethod
-    def fresh_for(given: Any) -> Call:
+    def fresh_for(given: object) -> Call:
         """Return a record that no call has used, with the application's object of `given`."""
         record = given if _is_call(given) else getattr(given, "call_record", None)
         if record is not None and record._state == _FRESH:
@@ -187,7 +190,7 @@ class Call:
         return Call.fresh(app_context, usage=getattr(given, "usage", None))
 
     @staticmethod
-    def enter(given: Any, tool_name: str, args_json: str) -> Call:
+    def begun(given: Any, tool_name: str, args_json: str) -> Call:
         """Return the record of a call that begins.
 
         The record of a context that no call has used yet is used itself. Otherwise a new one is
@@ -233,7 +236,7 @@ class Call:
             self._context = Call.context_type(self)
         return self._context
 
-    def share_context(self, context: Any) -> None:
+    def share_context(self, context: object) -> None:
         """Use this `ToolContext` as the context of the call."""
         self._context = context
 
@@ -256,6 +259,23 @@ class Call:
     def reject_arguments(self, error: Exception) -> None:
         """Note that an error of the function says that the arguments are invalid."""
         (self._first or self).argument_error = error
+
+    def enter(self) -> None:
+        """Make this the current call of the context variables in which it is called."""
+        _current.set(self)
+
+    def is_running_here(self) -> bool:
+        """Return whether the current code was started by the function of this call.
+
+        Receivers of its events, and what they start, are not part of it.
+        """
+        current = _get_current()
+        return current is not None and self in current.ancestors and not _is_delivering.get()
+
+    @property
+    def delivered(self) -> int:
+        """The number of events of the run that were delivered so far."""
+        return 0 if self._root is None else self._root.delivered
 
     def comes_from_function(self, error: Exception) -> bool:
         """Return whether the function raised an error after it had accepted the arguments."""
@@ -347,6 +367,8 @@ class Call:
             sinks = tuple(sink for sink in sinks if sink not in reached)
             event = event.replace(seq=next(root.sequence))
         root.is_delivering = True
+        root.delivered += 1
+        token = _is_delivering.set(True)
         try:
             for sink in sinks:
                 try:
@@ -355,6 +377,7 @@ class Call:
                     _log().exception("An event listener failed to process %r.", event.type)
         finally:
             root.is_delivering = False
+            _is_delivering.reset(token)
 
     def _filtered(self, event: Event, root: _RunState) -> Iterable[Event]:
         """Return the events that the filters of the policies make of an event."""
@@ -447,7 +470,7 @@ class Call:
             path=self.path,
         )
 
-    def note(self, name: str, value: Any) -> None:
+    def note(self, name: str, value: object) -> None:
         """Add a value to the metadata of the outcome, which is not sent to the model."""
         call = self._first or self
         if call.notes is None:
@@ -606,6 +629,9 @@ class Call:
 
         Ending a call twice has no effect.
         """
+        if not self.sinks and self._children is None:
+            self._state = _ENDED  # nobody gets an event, and no call inside it is registered
+            return
         with self._run_state().lock:  # calls inside this one can begin or end in other threads
             if self._state == _ENDED:
                 return
@@ -739,6 +765,7 @@ class RunScope(Call):
         return self._origin
 
 
+_is_delivering: ContextVar[bool] = ContextVar("agents_tools_delivering", default=False)
 _current: ContextVar[Call | None] = ContextVar("agents_tools_call", default=None)
 
 

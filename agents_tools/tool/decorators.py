@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
 from agents_tools.errors import UserTypeError
 from agents_tools.schema.callables import enclosing_names, implementation, name_of
+from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.failure import DEFAULT
 from agents_tools.tool.function_source import FunctionSource
 from agents_tools.tool.naming import check_tool_name
@@ -251,7 +252,7 @@ def _check_kind(func: Any, *, stream: bool) -> None:
         )
     if not callable(func):
         raise UserTypeError(
-            f"function_tool expects a callable, got a {type(func).__name__}. "
+            f"function_tool expects a callable, got {type_with_article(func)}. "
             "Write `@function_tool` or `@function_tool(...)` directly above the function."
         )
     target = implementation(func)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import typing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.errors import (
     AgentsToolsError,
@@ -18,7 +17,7 @@ from agents_tools.errors import (
 from agents_tools.text.secrets import guard_logs, mask, mask_registered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from agents_tools.events.kinds import CallStatus
     from agents_tools.tool.call import Call
@@ -27,7 +26,9 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT",
     "default_tool_error_function",
+    "error_record",
     "failure_text",
+    "has_public_message",
     "set_default_tool_error_function",
     "status_of",
     "to_exception",
@@ -48,22 +49,118 @@ def default_tool_error_function(ctx: object, error: Exception) -> str:
 
     For invalid arguments the text lists every problem with its location. For a `ToolError` and
     the library's other errors it is their message. For any other exception it is the type and
-    the message, at most 500 characters. Known secrets are masked, and tracebacks are never
+    the message, at most 500 characters. Notes of the exception (`add_note`) follow its message.
+    For an exception group the text lists up to ten of its exceptions; for one that contains only
+    errors of this library it is their messages. Known secrets are masked, and tracebacks are never
     included. The text has at most 2,000 characters.
 
     Args:
         ctx: The context of the call.
         error: The exception.
     """
+    from agents_tools.content.json_value import UnserializableOutput
     from agents_tools.text.escape import shorten, type_name
 
     name = getattr(ctx, "tool_name", "") or "?"
-    if isinstance(error, AgentsToolsError):
-        text = mask(_message_of(error))
+    if isinstance(error, UnserializableOutput):
+        text = mask(_NOT_CONVERTED.format(name, error.problem))
+    elif has_public_message(error):
+        text = mask(_public_message(error))
     else:
-        message = mask(shorten(_message_of(error), 500))
-        text = f"Tool {name!r} failed: {type_name(type(error))}" + (message and f": {message}")
-    return shorten(text, 2_000)
+        details = mask(_details(error))
+        text = f"Tool {name!r} failed: {type_name(type(error))}" + (details and f": {details}")
+    return shorten(text, _MAX_TEXT)
+
+
+_NOT_CONVERTED = (
+    "Tool {!r} ran, but its result cannot be shown. {} This is a fault of the tool and not of the "
+    "call: do not repeat it with other arguments."
+)
+_MAX_TEXT = 2_000
+_MAX_MESSAGE = 500
+_MAX_NESTED = 10
+"""The number of exceptions of a group that a text lists."""
+
+
+def has_public_message(error: BaseException) -> bool:
+    """Return whether the message of an error is meant for the model and for clients.
+
+    It is for the errors of this library, and for an exception group that contains nothing else,
+    such as that of a `TaskGroup` in which a `ToolError` was raised.
+    """
+    return all(isinstance(one, AgentsToolsError) for one in _leaves(error))
+
+
+def error_record(error: BaseException) -> tuple[str, str]:
+    """Return the type and the message of an error for another process, without masking.
+
+    An exception group cannot be rebuilt there, so its message lists its exceptions.
+    """
+    from agents_tools.content.json_value import UnserializableOutput
+    from agents_tools.text.escape import type_name
+
+    if isinstance(error, UnserializableOutput):
+        return type_name(UnserializableOutput), error.problem
+    is_group = issubclass(type(error), BaseExceptionGroup)
+    if is_group and has_public_message(error):
+        return type_name(ToolError), _public_message(error)
+    message = _details(error) if is_group else _message_of(error)
+    return type_name(type(error)), message
+
+
+def _public_message(error: BaseException) -> str:
+    leaves = list(_leaves(error))
+    lines = [_message_of(one) for one in leaves[:_MAX_NESTED]]
+    return "\n".join([*lines, *_rest_line(len(leaves))])
+
+
+def _details(error: BaseException) -> str:
+    """Return the message and the notes of an error, and the exceptions of a group."""
+    from agents_tools.text.escape import shorten
+
+    text = shorten(_message_of(error), _MAX_MESSAGE)
+    if not isinstance(error, BaseExceptionGroup):
+        return text
+    nested = list(_nested(cast("BaseExceptionGroup[BaseException]", error)))
+    shown = nested[:_MAX_NESTED]
+    limit = min(_MAX_MESSAGE, (_MAX_TEXT - _MAX_MESSAGE) // len(shown))
+    lines = [_nested_line(depth, one, limit) for depth, one in shown]
+    return "\n".join([text, *lines, *_rest_line(len(nested))])
+
+
+def _nested_line(depth: int, error: BaseException, limit: int) -> str:
+    from agents_tools.text.escape import shorten, type_name
+
+    text = _message_of(error)
+    if not isinstance(error, AgentsToolsError):
+        text = type_name(type(error)) + (text and f": {text}")
+    indent = "  " * depth
+    return f"{indent}- " + shorten(text, limit).replace("\n", f"\n{indent}  ")
+
+
+def _rest_line(count: int) -> list[str]:
+    return [f"and {count - _MAX_NESTED:,} more"] if count > _MAX_NESTED else []
+
+
+def _nested(group: BaseExceptionGroup[BaseException]) -> Iterator[tuple[int, BaseException]]:
+    """Yield the exceptions of a group with their depth, each group before its members."""
+    waiting = [(0, one) for one in reversed(group.exceptions)]
+    while waiting:
+        depth, error = waiting.pop()
+        yield depth, error
+        if isinstance(error, BaseExceptionGroup):
+            inner = cast("BaseExceptionGroup[BaseException]", error)
+            waiting += [(depth + 1, one) for one in reversed(inner.exceptions)]
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error itself, or the exceptions of a group that are not groups."""
+    if not isinstance(error, BaseExceptionGroup):
+        yield error
+        return
+    for _, one in _nested(cast("BaseExceptionGroup[BaseException]", error)):
+        if not isinstance(one, BaseExceptionGroup):
+            yield one
 
 
 _default_function: Callable[[Any, Exception], Any] = default_tool_error_function
@@ -118,7 +215,7 @@ def _close_unawaited(awaitable: Any) -> None:
         close()
 
 
-def to_exception(raised: BaseException, call: Call, *, is_cancelled: bool) -> Exception:
+def to_exception(raised: BaseException, call: Call) -> Exception:
     """Return the exception that a failed call reports, for whatever the tool raised.
 
     Three kinds are raised on, because they concern the caller and not the tool: an
@@ -129,7 +226,6 @@ def to_exception(raised: BaseException, call: Call, *, is_cancelled: bool) -> Ex
     Args:
         raised: The exception as it was caught.
         call: The call; a cancellation marks it as cancelled.
-        is_cancelled: Whether the caller of the tool was cancelled.
     """
     import asyncio
 
@@ -139,10 +235,10 @@ def to_exception(raised: BaseException, call: Call, *, is_cancelled: bool) -> Ex
     if isinstance(raised, Interruption):
         raise raised
     if type_name(type(raised)) == "agents_tools.concurrency.threads.ThreadException":
-        error = typing.cast("Any", raised).error
+        error = cast("Any", raised).error
     if isinstance(error, asyncio.CancelledError):
         call.cancel()
-        if error is raised and is_cancelled:
+        if error is raised and call.is_caller_cancelled:
             raise raised
         return _wrap(error, "the tool cancelled itself")
     if isinstance(error, KeyboardInterrupt) and error is raised and _is_from_signal(error):
@@ -153,13 +249,13 @@ def to_exception(raised: BaseException, call: Call, *, is_cancelled: bool) -> Ex
         ):
             return _wrap(error.__cause__, "raised inside the tool")
         return error
-    return _wrap(error, _message_of(error) or "raised inside the tool")
+    return _wrap(error, _details(error) or "raised inside the tool")
 
 
 def _wrap(error: BaseException, reason: str) -> ToolError:
-    from agents_tools.text.escape import shorten, type_name
+    from agents_tools.text.escape import type_name
 
-    wrapped = ToolError(f"The tool failed with {type_name(type(error))}: {shorten(reason, 500)}")
+    wrapped = ToolError(f"The tool failed with {type_name(type(error))}: {reason}")
     wrapped.__cause__ = error
     return wrapped
 
@@ -184,8 +280,11 @@ def _is_from_signal(error: KeyboardInterrupt) -> bool:
 
 
 def _message_of(error: BaseException) -> str:
+    """Return the message of an exception, followed by its notes."""
     try:
-        return str(error)
+        notes: object = getattr(error, "__notes__", None)
+        parts = [str(error), *(cast("list[object]", notes) if isinstance(notes, list) else ())]
+        return "\n".join(part for part in parts if isinstance(part, str) and part)
     except BaseException:  # noqa: BLE001 - a broken __str__ of the tool's own exception
         return "(its message cannot be shown)"
 

@@ -74,6 +74,7 @@ class FunctionSource(ToolSource):
     _schema: FuncSchema | None = None
     _description: ToolDescription | None = None
     _body: Body | None = None
+    _parse: Callable[[str], Arguments] | None = None
     _output: OutputDescription | None = None
 
     @property
@@ -155,7 +156,10 @@ class FunctionSource(ToolSource):
         Raises:
             ModelBehaviorError: The arguments are invalid.
         """
-        return self.schema.reader.parse(args_json)
+        parse = self._parse
+        if parse is None:
+            parse = self._parse = self.schema.reader.parse
+        return parse(args_json)
 
     def run(self, call: Call) -> Coroutine[Any, Any, Any]:
         """Run a call with the arguments of its parameters, and the context if it accepts one."""
@@ -173,7 +177,7 @@ class FunctionSource(ToolSource):
     def as_method(self) -> None:
         """Leave the first parameter out of the schema, because the function is a method."""
         self._skip_first = True
-        self._schema = self._description = self._body = None
+        self._schema = self._description = self._body = self._parse = None
 
     def bind(self, instance: object) -> FunctionSource:
         """Return the source for the method of an instance or class."""
@@ -183,7 +187,7 @@ class FunctionSource(ToolSource):
             self._schema = self._build_schema(names)
         bound = copy(self)
         bound._schema = self.schema
-        bound._body = None
+        bound._body = bound._parse = None
         bound._func = types.MethodType(self._func, instance)
         return bound
 
@@ -238,7 +242,7 @@ def _binder(schema: FuncSchema) -> Callable[[Call], tuple[tuple[Any, ...], dict[
 
 
 def _values(call: Call) -> dict[str, Any]:
-    return typing.cast("Any", call.parsed).values()
+    return call.parsed.values()
 
 
 def _async_body(func: Callable[..., Awaitable[Any]], schema: FuncSchema) -> Body:
@@ -248,20 +252,20 @@ def _async_body(func: Callable[..., Awaitable[Any]], schema: FuncSchema) -> Body
             return await func(**_values(call))
 
         return body
-    bind = _binder(schema)
+    arguments_of = _binder(schema)
 
     async def body_with_context(call: Call) -> Any:
-        args, kwargs = bind(call)
+        args, kwargs = arguments_of(call)
         return await func(*args, **kwargs)
 
     return body_with_context
 
 
 def _inline_body(func: Callable[..., Any], schema: FuncSchema) -> Body:
-    bind = _binder(schema)
+    arguments_of = _binder(schema)
 
     async def body(call: Call) -> Any:
-        args, kwargs = bind(call)
+        args, kwargs = arguments_of(call)
         value = func(*args, **kwargs)
         return await value if _is_awaitable(value) else value
 
@@ -271,10 +275,10 @@ def _inline_body(func: Callable[..., Any], schema: FuncSchema) -> Body:
 def _thread_body(func: Callable[..., Any], schema: FuncSchema) -> Body:
     from agents_tools.concurrency.threads import run_in_thread
 
-    bind = _binder(schema)
+    arguments_of = _binder(schema)
 
     async def body(call: Call) -> Any:
-        args, kwargs = bind(call)
+        args, kwargs = arguments_of(call)
         value = await run_in_thread(func, *args, **kwargs)
         return await value if _is_awaitable(value) else value
 
@@ -294,10 +298,10 @@ def _async_stream_body(func: Callable[..., Any], schema: FuncSchema) -> Body:
 
     from agents_tools.events.base import Event
 
-    bind, name = _binder(schema), schema.name
+    arguments_of, name = _binder(schema), schema.name
 
     async def body(call: Call) -> Any:
-        args, kwargs = bind(call)
+        args, kwargs = arguments_of(call)
         stream = func(*args, **kwargs)
         emit, channel = call.emit, call.channel
         next_pause = 0.0
@@ -341,10 +345,10 @@ def _sync_stream_body(func: Callable[..., Any], schema: FuncSchema) -> Body:
     from agents_tools.concurrency.threads import run_in_thread
     from agents_tools.events.base import Event
 
-    bind, name = _binder(schema), schema.name
+    arguments_of, name = _binder(schema), schema.name
 
     async def body(call: Call) -> Any:
-        args, kwargs = bind(call)
+        args, kwargs = arguments_of(call)
 
         def iterate() -> Any:
             stream = func(*args, **kwargs)

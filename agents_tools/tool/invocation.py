@@ -11,14 +11,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from agents_tools.concurrency.driver import Driver
+from agents_tools.concurrency.driver import drive
 from agents_tools.errors import Interruption, ModelBehaviorError
 from agents_tools.events.kinds import ToolStreamEndEvent, ToolStreamStartEvent
+from agents_tools.schema.problems import malformed_error
 from agents_tools.text.json_limits import parse_object
 from agents_tools.text.secrets import guard_logs
 from agents_tools.tool import context as _  # noqa: F401 - it sets `Call.context_type`
 from agents_tools.tool.arguments import encode_arguments
-from agents_tools.tool.call import Call, current_call, enter_scope, leave_scope
+from agents_tools.tool.call import Call
 from agents_tools.tool.enabled import is_enabled
 from agents_tools.tool.failure import (
     default_tool_error_function,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from agents_tools.events.kinds import CallStatus
-    from agents_tools.tool.policy import Policy
+    from agents_tools.tool.policy import Policy, PolicyStack
 
 __all__ = [
     "approve",
@@ -56,7 +57,7 @@ async def invoke(tool: Any, given: Any, args_json: str, *, convert: bool = True)
         args_json: The arguments as JSON text.
         convert: Whether the outcome gets an output for the model.
     """
-    call = Call.enter(given, tool.name, args_json)
+    call = Call.begun(given, tool.name, args_json)
     await prepare(call, tool, args_json)
     if call.failure is None and call.tool.stack.has_checks:
         await check(call)
@@ -80,7 +81,12 @@ async def prepare(call: Call, tool: Any, args_json: str) -> None:
     """
     applied: list[Policy] = []
     try:
-        tool, args_json = await _route(call, tool, args_json)
+        target, routed = tool.source.route(tool, args_json, call)
+        if target is not tool and not await is_enabled(target, call.context, call.agent):
+            # A disabled tool is never called: the tool that gives access answers that it is not
+            # there.
+            target, routed = tool, args_json
+        tool, args_json = target, routed
         call.tool, call.tool_name, call.sent = tool, tool.name, args_json
         stack = tool.stack
         if stack.prepares:
@@ -97,14 +103,6 @@ async def prepare(call: Call, tool: Any, args_json: str) -> None:
         call.failure = error
 
 
-async def _route(call: Call, tool: Any, args_json: str) -> tuple[Any, str]:
-    """Return the tool that a call is for, and its arguments; a disabled tool is never called."""
-    target, arguments = tool.source.route(tool, args_json)
-    if target is tool or await is_enabled(target, call.context, call.agent):
-        return target, arguments
-    return tool, args_json  # which answers that there is no such tool
-
-
 async def _map_arguments(call: Call, args_json: str, applied: list[Policy]) -> str:
     """Return the arguments of the tool for those that the model sent.
 
@@ -115,7 +113,8 @@ async def _map_arguments(call: Call, args_json: str, applied: list[Policy]) -> s
     """
     sent = parse_object(args_json)
     if sent is None:
-        return args_json  # the source reports the error
+        call.tool.source.parse(args_json)  # raises the error of the tool
+        raise malformed_error(call.tool_name, "no_object", "expected one JSON object")
     mapped = dict(sent)
     for policy in call.tool.stack.maps:
         mapped = await policy.map_arguments(call, mapped)
@@ -218,7 +217,7 @@ async def _ask(call: Call, policies: Sequence[Policy]) -> None:
 async def execute(call: Call, *, convert: bool = True) -> CallOutcome:
     """Run a call between its start and its end event, and return its outcome.
 
-    The function of the tool runs in the task of the caller, in a copy of the context; see `Driver`.
+    The function of the tool runs in the task of the caller, in a copy of the context; see `drive`.
 
     Args:
         call: The call, after `prepare` and `check`.
@@ -229,28 +228,33 @@ async def execute(call: Call, *, convert: bool = True) -> CallOutcome:
         Interruption: A run inside the call waits for a person.
         KeyboardInterrupt: The user pressed Ctrl-C.
     """
-    tool = call.tool
-    for policy in tool.stack.event_filters:
+    stack: PolicyStack = call.tool.stack
+    for policy in stack.event_filters:
         call.filters = (partial(policy.filter_event, call), *call.filters)
+    try:
+        return await drive(_perform(call, convert=convert), call)
+    finally:
+        call.end("cancelled")  # has an effect only if the call was abandoned
+
+
+async def _perform(call: Call, *, convert: bool) -> CallOutcome:
+    """Run a call in the context variables of the call, in which it is the current one."""
+    tool = call.tool
     status: CallStatus = "cancelled"
     outcome: CallOutcome | None = None
-    token = enter_scope(call)
-    driver: Driver[Any] | None = None
     try:
         if tool.has_bracketing and call.sinks:
             _begin(call)
         try:
             if call.failure is not None:
                 raise call.failure  # noqa: TRY301 - reported like a failure of the function
-            driver = Driver(tool.runner(call), tool.name, partial(_is_inside, call))
-            value = await driver
+            value = await tool.runner(call)
             if convert:
                 outcome = convert_value(call, value)
             else:
                 outcome = CallOutcome(status="ok", value=value, output="")
         except BaseException as error:  # noqa: BLE001 - every failure becomes an outcome
-            is_cancelled = driver is not None and driver.is_cancelled
-            outcome = await _failure(call, error, is_cancelled=is_cancelled)
+            outcome = await _failure(call, error)
         if call.notes is not None:
             outcome = add_metadata(outcome, call.notes)
         status = outcome.status
@@ -261,7 +265,6 @@ async def execute(call: Call, *, convert: bool = True) -> CallOutcome:
         call.outcome, outcome = outcome, None
         call.end(status)
         call.outcome = call.failure = call.argument_error = None
-        leave_scope(token)
 
 
 def _begin(call: Call) -> None:
@@ -272,13 +275,7 @@ def _begin(call: Call) -> None:
     )
 
 
-def _is_inside(call: Call) -> bool:
-    """Return whether the current code was started by the function of a call."""
-    current = current_call()
-    return current is not None and call in current.ancestors
-
-
-async def _failure(call: Call, raised: BaseException, *, is_cancelled: bool) -> CallOutcome:
+async def _failure(call: Call, raised: BaseException) -> CallOutcome:
     """Return the outcome of a call that raised an exception.
 
     Exceptions that do not concern the tool, such as a cancellation from outside, are raised.
@@ -287,7 +284,7 @@ async def _failure(call: Call, raised: BaseException, *, is_cancelled: bool) -> 
     # only the garbage collector could free. The traceback then starts with the tool's frames.
     traceback = raised.__traceback__
     raised.__traceback__ = traceback and traceback.tb_next
-    error = to_exception(raised, call, is_cancelled=is_cancelled)
+    error = to_exception(raised, call)
     status = status_of(error, call)
     tool = call.tool
     if tool.failure_function is None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, cast
 
 from agents_tools.errors import UserTypeError
+from agents_tools.text.nouns import type_with_article
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -24,7 +25,7 @@ __all__ = ["Policy", "PolicyStack"]
 class _Tool(Protocol):
     @property
     def policies(self) -> tuple[Policy, ...]: ...
-    def build(self) -> Any: ...
+    def with_(self, *, policy: Policy) -> object: ...
 
 
 ToolT = TypeVar("ToolT", bound=_Tool)
@@ -72,18 +73,18 @@ class Policy:
             tool = convert()
         if not hasattr(tool, "on_invoke_tool"):
             raise UserTypeError(
-                f"The policy {self} cannot be applied: expected a tool, got a "
-                f"{type(tool).__name__}. Put the policy above `@function_tool`, not below."
+                f"The policy {self} cannot be applied: expected a tool, got "
+                f"{type_with_article(tool)}. Put the policy above `@function_tool`, not below."
             )
         return self.apply(tool)
 
-    def apply(self, tool: Any) -> Any:
+    def apply(self, tool: ToolT) -> ToolT:
         """Return the tool with the policy around it; override it to have state for each tool.
 
         Args:
             tool: The tool.
         """
-        return tool.with_(policy=self)
+        return cast("ToolT", tool.with_(policy=self))
 
     def schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         """Return the published JSON Schema of the arguments.

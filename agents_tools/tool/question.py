@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agents_tools.errors import ToolDeniedError
+from agents_tools.errors import ModelBehaviorError, ToolDeniedError, UserTypeError
+from agents_tools.schema.arguments import ArgumentReader, Field
+from agents_tools.schema.problems import describe_problem
+from agents_tools.schema.types import NoSchemaError, TypeSchema, leaf_of, object_schema_of
+from agents_tools.text.escape import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,16 +47,51 @@ async def ask_person(
             f"Tool {tool_name!r} asked a question, but the run has no handler for questions: "
             f"{message}"
         )
-    from pydantic import TypeAdapter, ValidationError
-
-    adapter: TypeAdapter[Any] = TypeAdapter(answer)
-    reply = asker(Question(message, adapter.json_schema(), tool_name, tool_call_id, path))
+    leaf = _leaf_of_answer(answer)
+    reply = asker(Question(message, object_schema_of(leaf), tool_name, tool_call_id, path))
     if hasattr(reply, "__await__"):
         reply = await reply
     if reply is None:
         raise ToolDeniedError(f"The user declined to answer: {message}")
+    if type(reply) is answer:
+        return reply  # an instance: its JSON form could be masked
     try:
-        return adapter.validate_python(reply)
-    except ValidationError as error:
-        problems = "; ".join(problem["msg"] for problem in error.errors(include_url=False)[:3])
+        return _read_answer(leaf, reply, tool_name)
+    except ModelBehaviorError as error:
+        problems = "; ".join(
+            describe_problem(replace(problem, path=problem.path[1:]))
+            for problem in error.problems[:3]
+        )
         raise ToolDeniedError(f"The answer to {message!r} is invalid: {problems}.") from None
+
+
+def _leaf_of_answer(answer: Any) -> TypeSchema:
+    try:
+        return leaf_of(answer)
+    except NoSchemaError as error:
+        raise UserTypeError(
+            f"ctx.ask(answer=...) is not valid: expected a type with a JSON form, got {answer!r}, "
+            f"because {error}. Use for example str, a Literal or a pydantic model."
+        ) from None
+
+
+def _read_answer(leaf: TypeSchema, reply: Any, tool_name: str) -> Any:
+    """Return an answer as a Python value; it is read as an argument of a tool is.
+
+    Raises:
+        ModelBehaviorError: It is not of the type, or has no JSON form.
+    """
+    from pydantic_core import to_json
+
+    schema: dict[str, Any] = {"type": "object", "properties": {"answer": leaf.json}}
+    reader = ArgumentReader.of_fields(
+        tool_name,
+        [Field(name="answer", key="answer", leaf=leaf)],
+        None,
+        lambda: {**schema, "required": ["answer"], "$defs": leaf.defs},
+    )
+    try:
+        text = to_json({"answer": reply}, fallback=repr)
+    except ValueError:  # for example half of a surrogate pair
+        text = to_json({"answer": safe_text(repr(reply))})
+    return reader.read(text.decode())["answer"]

@@ -86,7 +86,7 @@ class ToolOrigin:
     place: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # not frozen, which would double the time to create one
 class CallOutcome:
     """How one call ended.
 

@@ -99,7 +99,7 @@ class ToolSource(ABC):
             call: The call.
         """
 
-    def route(self, tool: Any, args_json: str) -> tuple[Any, str]:
+    def route(self, tool: Any, args_json: str, call: Call | None = None) -> tuple[Any, str]:
         """Return the tool that a call is for, and its arguments.
 
         Only a source that gives access to other tools returns another tool.
@@ -107,7 +107,9 @@ class ToolSource(ABC):
         Args:
             tool: The tool that was called.
             args_json: The arguments as JSON text.
+            call: The call, if it has begun; then arguments that are not JSON can be repaired.
         """
+        del call
         return tool, args_json
 
     def as_method(self) -> None:

@@ -269,7 +269,7 @@ class FunctionTool(Generic[P, R_co]):
     def json_schema(self) -> Mapping[str, Any]:
         """The JSON Schema of the arguments, not copied; do not modify it."""
         if self._schema is None:
-            schema = self._source.describe().json_schema
+            schema: dict[str, Any] = self._source.describe().json_schema
             if self._policies:
                 schema = copy_json(schema)
                 for policy in self._policies:

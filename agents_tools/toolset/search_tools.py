@@ -270,22 +270,20 @@ class _CallSource(SchemaSource):
         super().__init__(name, description, reader_of(name, _schemas()[1]), self._answer)
         self._catalog = catalog
 
-    def route(self, tool: Any, args_json: str) -> tuple[Any, str]:
+    def route(self, tool: Any, args_json: str, call: Call | None = None) -> tuple[Any, str]:
         """Return the called tool with its arguments, or this one if there is no such tool."""
         wanted = _wanted(args_json)
+        if wanted is None and call is not None:
+            wanted = _wanted(self._repaired(tool, args_json, call))
         if wanted is None:
-            repaired = self._repaired(tool, args_json)
-            wanted = _wanted(repaired)
-            if wanted is None:
-                return tool, args_json
+            return tool, args_json
         target = tool.reached(wanted[0])
         if target is None:  # its arguments do not matter
             return tool, json.dumps({"name": wanted[0]})
         return target, wanted[1]
 
-    def _repaired(self, tool: Any, args_json: str) -> str:
+    def _repaired(self, tool: Any, args_json: str, call: Call) -> str:
         """Return arguments repaired by the policies that all tools have."""
-        call = Call.fresh(tool_name=tool.name)
         for policy in (*tool.stack.repairs, *self._catalog.repair_policies):
             args_json = policy.repair_text(call, args_json)
         return args_json

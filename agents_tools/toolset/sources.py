@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 from agents_tools.errors import AgentsToolsError, UserError, UserTypeError, UserValueError
+from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ class DynamicSource:
         if not isinstance(returned, Iterable) or isinstance(returned, (str, bytes)):
             raise UserTypeError(
                 f"{self.asks}.get_tools() returned a wrong value for {self._owner}: expected a "
-                f"list of tools, got a {type(cast('object', returned)).__name__}."
+                f"list of tools, got {type_with_article(cast('object', returned))}."
             )
         now = tuple(cast("Iterable[object]", returned))
         if now != before:
@@ -325,8 +326,8 @@ class PreparedSource:
             raise UserError(f"prepare({name}) failed: {type(error).__name__}: {error}") from error
         if not isinstance(chosen, (list, tuple)):
             raise UserTypeError(
-                f"prepare({name}) returned a wrong value: expected a list of tools, got a "
-                f"{type(cast('object', chosen)).__name__}. For no tools, return []."
+                f"prepare({name}) returned a wrong value: expected a list of tools, got "
+                f"{type_with_article(cast('object', chosen))}. For no tools, return []."
             )
         return self._checked(tools, tuple(cast("Iterable[Any]", chosen)))
 

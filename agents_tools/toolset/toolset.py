@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.naming import check_tool_name
 from agents_tools.tool.tool import FunctionTool
 from agents_tools.toolset.deferred import deferred
@@ -250,7 +251,7 @@ class Toolset:
             if not is_tool(result):
                 raise UserTypeError(
                     f"map({policy!r:.60}) returned a wrong value for {tool.name!r}: expected a "
-                    f"tool, got a {type(result).__name__}."
+                    f"tool, got {type_with_article(result)}."
                 )
             return result
 

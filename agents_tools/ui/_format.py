@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agents_tools.events.base import Event
     from agents_tools.events.kinds import CallStatus
 
-__all__ = ["described", "ended", "noted", "progressed", "seconds", "size"]
+__all__ = ["byte_count", "described", "ended", "noted", "progressed", "seconds", "size"]
 
 
 def noted(event: NotifyStreamEvent, line: str) -> str:
@@ -91,11 +91,16 @@ def seconds(duration: float) -> str:
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
+def byte_count(data: str | bytes) -> int:
+    """Return the size of data in bytes, for text in UTF-8."""
+    return len(data.encode(errors="surrogatepass") if isinstance(data, str) else data)
+
+
 def size(data: Any) -> str:
     """Return the size of data as text."""
     if data is None:
         return ""
-    count = len(data) if isinstance(data, bytes) else len(str(data).encode(errors="replace"))
+    count = byte_count(data if isinstance(data, bytes) else str(data))
     amount = float(count)
     for unit in ("bytes", "kB", "MB"):
         if amount < 1000:  # noqa: PLR2004 - the step between units

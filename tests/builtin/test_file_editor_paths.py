@@ -217,7 +217,9 @@ def test_protected_names_can_be_read_but_not_changed(
     (inside / "config").symlink_to(".git/config")
     (inside / "hooks").symlink_to(".git/hooks")
     for path in (".git/config", "config", "hooks/pre-commit", ".git/hooks/pre-commit",
-                 ".mcp.json", "a/.mcp.json", ".agents_tools/x", ".GIT/config", ".vscode"):  # fmt: skip
+                 ".mcp.json", "a/.mcp.json", ".agents_tools/x", ".GIT/config", ".vscode",
+                 ".vscode/tasks.json", ".claude/settings.json", ".husky/pre-commit",
+                 ".envrc"):  # fmt: skip
         assert run(editor, command, path) is None, path
     assert "secret" in (run(editor, "view", "config") or "")
     assert (inside / ".git" / "config").read_text() == "secret"

@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import termios
 import textwrap
 import threading
 from collections.abc import Generator, Iterator
@@ -741,6 +742,58 @@ def test_only_the_terminal_that_is_passed_can_be_opened(confined, inside):
             os.close(fd)
     if confined == "required:landlock":  # under bubblewrap the terminals are in a separate devpts
         assert output.split() == [b"own", b"closed"]
+
+
+@pytest.mark.requirement("S19")
+def test_terminals_of_others_can_be_neither_read_nor_configured(confined, inside):
+    """A command could turn echo and Ctrl-C off, or read what the user types."""
+    other, others = os.openpty()
+    code = f"""
+    import errno, os, termios
+    for mode in (os.O_RDONLY, 3):  # with mode 3, a terminal can only be configured
+        try:
+            terminal = os.open({os.ttyname(others)!r}, mode | os.O_NOCTTY)
+            modes = termios.tcgetattr(terminal)
+            modes[3] &= ~(termios.ECHO | termios.ISIG)
+            termios.tcsetattr(terminal, termios.TCSANOW, modes)
+            print("CHANGED", mode)
+            print(os.read(terminal, 100))
+        except (OSError, termios.error): pass
+    """
+    os.write(other, b"password\n")
+    before = termios.tcgetattr(others)
+    try:
+        assert run(Sandbox(level=confined), python(code), inside) == (0, "")
+        assert termios.tcgetattr(others) == before
+    finally:
+        os.close(other)
+        os.close(others)
+
+
+@pytest.mark.requirement("S19")
+def test_the_own_terminal_can_be_configured_and_read(confined, inside):
+    """Programs ask for passwords and set their modes on it."""
+    outer, own = os.openpty()
+    code = f"""
+    import os, termios
+    os.open("/proc/self/fd/{own}", os.O_RDWR)  # a session leader without a terminal gets it
+    terminal = os.open("/dev/tty", os.O_RDWR)
+    modes = termios.tcgetattr(terminal)
+    modes[3] &= ~termios.ECHO
+    termios.tcsetattr(terminal, termios.TCSANOW, modes)
+    print(os.read(terminal, 100))
+    """
+    os.write(outer, b"typed\n")
+    level = Sandbox(level=confined)
+    with level.start(
+        python(code), workspace=[inside], pass_fds=[own], stderr=subprocess.STDOUT
+    ) as it:
+        output, _ = it.process.communicate(timeout=30)
+    echo = termios.tcgetattr(own)[3] & termios.ECHO
+    os.close(outer)
+    os.close(own)
+    if confined == "required:landlock":  # under bubblewrap another process leads the session
+        assert (output, echo) == (b"b'typed\\n'\n", 0)
 
 
 @pytest.mark.requirement("S19")

@@ -290,6 +290,20 @@ def test_a_timeout_stops_the_whole_command(shell: Shell, command: str) -> None:
     assert shell.text("echo $kept") == "1\n"
 
 
+@pytest.mark.parametrize("command", ["cat", "read line", "python3 -q"])
+def test_a_timeout_stops_a_command_that_waits_for_input(shell: Shell, command: str) -> None:
+    """Otherwise it would block the next command."""
+    shell.run("kept=1")
+    seen = shell.run(command, timeout=1)
+    assert (seen.exit_code, seen.timed_out, seen.running) == (124, True, False)
+    if Path("/proc/self/syscall").exists():
+        assert seen.notes == [
+            "the command was stopped after 1 s while it waited for input",
+            "to type into it, run it without timeout",
+        ]
+    assert shell.text("echo $kept") == "1\n"
+
+
 @pytest.mark.requirement("F15")
 def test_a_shell_that_cannot_be_interrupted_is_ended(shell: Shell) -> None:
     """The session ends with it, and the call reports that."""
@@ -368,6 +382,7 @@ def test_a_program_that_waits_for_input_is_detected(shell: Shell) -> None:
     shell.soft_timeout = 60
     asked = shell.run("read -p 'name? ' name; echo hello $name")
     assert (asked.text, asked.waits_for_input, asked.running) == ("name? ", True, True)
+    assert "call again with is_input=true and a line as command" in asked.notes[0]
     assert shell.run("Ada", is_input=True).text == "hello Ada\n"
 
 

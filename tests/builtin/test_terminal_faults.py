@@ -257,6 +257,35 @@ def test_the_descriptors_of_commands(tmp_path: Path, level: str) -> None:
     executor.close()
 
 
+IGNORES = """
+import sys
+from agents_tools.builtin import Sandbox
+from agents_tools.builtin.terminal import TerminalAction, TerminalExecutor
+shell = TerminalExecutor(sys.argv[1], sandbox=Sandbox(level=sys.argv[2]), soft_timeout=0.2)
+print(shell(TerminalAction(command="grep SigIgn /proc/self/status")).text.split())
+assert shell(TerminalAction(command="sleep 600")).running
+print(shell(TerminalAction(command="C-c", is_input=True)).exit_code)
+print(shell(TerminalAction(command="sleep 600", timeout=0.1)).text.strip())
+shell.close()
+"""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_commands_receive_signals_that_this_program_ignores(tmp_path: Path, level: str) -> None:
+    """As if started by `nohup`, or by a script in the background: C-c would end no command."""
+    if not available(level):
+        pytest.skip(f"{level} is not available")
+    program = [sys.executable, "-c", IGNORES, str(tmp_path), level]
+    done = subprocess.run(  # noqa: S603 - as above
+        ["/bin/sh", "-c", "trap '' HUP INT QUIT PIPE TERM; exec \"$@\"", "sh", *program],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=18,
+    )
+    assert done.stdout.splitlines() == ["['SigIgn:', '0000000000000000']", "130", ""], done.stderr
+
+
 @pytest.mark.parametrize("level", LEVELS)
 def test_every_level_has_the_same_session(tmp_path: Path, level: str) -> None:
     """Job control, timeouts, input, ends and files of outputs are there at each level."""

@@ -273,7 +273,7 @@ def test_schema_writes_the_form_of_a_provider(run: Run) -> None:
                     "a": {"type": "integer", "description": "The first."},
                     "b": {
                         "type": ["integer", "null"],
-                        "description": "The second. (default 2)",
+                        "description": "The second. (null: default 2)",
                     },
                 },
                 "required": ["a", "b"],

@@ -262,7 +262,7 @@ async def test_results_of_anthropic_tools_are_converted() -> None:
         (["x", 1], '["x",1]'),
         ([{"a": 1}], '[{"a":1}]'),
         ([], "[]"),
-        (None, ""),
+        (None, "(no output)"),
     ],
 )
 async def test_values_that_are_not_blocks_are_written_as_json(value: Any, output: str) -> None:

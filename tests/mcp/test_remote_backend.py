@@ -217,7 +217,7 @@ async def test_a_tool_that_differs_is_rejected() -> None:
             backend, envelope("echo", {"value": None}, definition=pin_of(echo))
         )
         (*_, other) = await all_of(backend, envelope("echo", {"value": 1}, definition="0" * 64))
-    assert (same.payload["status"], same.payload["output"]) == ("ok", "")
+    assert (same.payload["status"], same.payload["output"]) == ("ok", "(no output)")
     assert other.payload["status"] == "tool_error"
     assert "Nothing was run" in other.payload["output"]
 

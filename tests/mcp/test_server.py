@@ -15,7 +15,7 @@ import signal
 import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import mcp as sdk
 import pytest
@@ -351,6 +351,23 @@ async def test_internal_errors_are_hidden(
     assert (told["isError"], "The kettle is empty." in told["content"][0]["text"]) == (True, True)
 
 
+async def test_the_message_of_a_tool_error_in_a_task_group_is_shown() -> None:
+    """It is for the model, as the message of every `ToolError`."""
+
+    @function_tool
+    async def brew() -> str:
+        async def boil() -> None:
+            raise ToolError("The kettle is empty.")
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(boil())
+        return "unreachable"
+
+    async with reached("memory", LEGACY, [brew]) as one:
+        result = await one.call("brew")
+    assert (result["isError"], result["content"][0]["text"]) == (True, "The kettle is empty.")
+
+
 @ERAS
 async def test_error_texts_are_shown_if_enabled(era: str) -> None:
     async with reached("memory", era, errors="show") as one:
@@ -371,6 +388,52 @@ async def test_a_tool_can_set_its_own_error_text() -> None:
 
 
 # --- results
+
+
+def _not_a_number() -> float:
+    return float("nan")
+
+
+def _text() -> int:
+    return cast("Any", "many")
+
+
+def _shelf() -> Shelf:
+    return Shelf.model_construct(name="tea", boxes="many")
+
+
+def _result() -> ToolResult:
+    return ToolResult(content="three", structured={"boxes": "many"})
+
+
+COUNT = {"type": "object", "properties": {"boxes": {"type": "integer"}}, "required": ["boxes"]}
+
+
+@ERAS
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+async def test_a_result_that_does_not_match_its_output_schema_is_an_error(
+    era: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Clients validate structured results, and raise an exception for one that does not match."""
+    with_schema = FunctionTool(
+        name="_result",
+        description="",
+        params_json_schema={"type": "object", "properties": {}},
+        on_invoke_tool=lambda _ctx, _arguments: asyncio.sleep(0, _result()),
+        output_json_schema=COUNT,
+    )
+    tools = [*map(function_tool, (_not_a_number, _text, _shelf)), with_schema]
+    async with reached("memory", era, tools) as one:
+        await one.list()
+        results = {tool.name: await one.call(tool.name) for tool in tools}
+    for name, result in results.items():
+        assert result["isError"] is True, name
+        assert result.get("structuredContent") is None
+        text = result["content"][0]["text"]
+        assert text.startswith(f"Tool '{name}' ran, but its result does not match its output")
+        assert "a fault of the tool and not of the call" in text
+    assert "'boxes'" in results["_shelf"]["content"][0]["text"]
+    assert "The result of tool '_text' does not match its output schema" in caplog.text
 
 
 @HOWS

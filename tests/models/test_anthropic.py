@@ -500,12 +500,14 @@ async def test_parallel_calls_are_passed_on_while_the_answer_is_still_streaming(
 ) -> None:
     """A slow second call must not delay the first."""
     gate, handed = threading.Event(), asyncio.Event()
+    second = tool_use(2, "t2", "look", '{"place": "x"}')
     server.answer(
         complete_answer(
             *text_block(0, "Let me see."),
             *tool_use(1, "t1", "add", '{"a": ', "1}"),
+            second[0],
             gate,
-            *tool_use(2, "t2", "look", '{"place": "x"}'),
+            *second[1:],
             *tool_use(3, "t1", "add"),
             reason="tool_use",
         )
@@ -1086,6 +1088,7 @@ HALF = [BEGUN, start(0, "text", text=""), delta(0, "text_delta", text="Hel")]
             sse_answer(
                 BEGUN,
                 *tool_use(0, "t1", "add", "{}"),
+                *text_block(1, "and"),
                 delta(0, "input_json_delta", partial_json="x"),
             ),
             None,

@@ -234,7 +234,10 @@ plain\
                             "type": "object",
                             "properties": {
                                 "a": {"type": "integer"},
-                                "b": {"type": ["integer", "null"], "description": "(default 2)"},
+                                "b": {
+                                    "type": ["integer", "null"],
+                                    "description": "(null: default 2)",
+                                },
                             },
                             "required": ["a", "b"],
                             "additionalProperties": False,

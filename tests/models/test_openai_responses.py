@@ -277,7 +277,7 @@ plain\
                         "properties": {
                             "a": {"description": "One.", "type": "integer"},
                             "b": {
-                                "description": "The other. (default 2)",
+                                "description": "The other. (null: default 2)",
                                 "type": ["integer", "null"],
                             },
                         },

@@ -316,25 +316,25 @@ def test_a_policy_refuses_what_is_not_a_tool() -> None:
         Stub()(plain)  # type: ignore[type-var]
 
 
-class Look(Action):
+class Glance(Action):
     place: str
 
 
-class Seen(Observation):
+class Glimpse(Observation):
     pass
 
 
-class Eyes(ToolExecutor[Look, Seen]):
-    def __call__(self, action: Look, conversation: Any = None) -> Seen:
-        return Seen.from_text(f"saw {action.place}")
+class Eyes(ToolExecutor[Glance, Glimpse]):
+    def __call__(self, action: Glance, conversation: Any = None) -> Glimpse:
+        return Glimpse.from_text(f"saw {action.place}")
 
 
 async def test_a_policy_acts_on_every_kind_of_tool() -> None:
     definition: Any = ToolDefinition(
         name="look",
         description="Look.",
-        action_type=Look,
-        observation_type=Seen,
+        action_type=Glance,
+        observation_type=Glimpse,
         executor=Eyes(),
     )
 

@@ -559,7 +559,7 @@ async def test_many_and_large_artifacts() -> None:
     async def make(context: ToolContext[Any]) -> str:
         """Make files."""
         for number in range(60):
-            context.artifact(f"{number}.txt", "x" * (200_000 if number == 59 else 1))
+            context.artifact(f"{number}.txt", "ü" * (100_000 if number == 59 else 1))
         return "made"
 
     events = await run(scripted(tool_call("make", call_id="c"), "done", tools=[make]))

@@ -346,7 +346,7 @@ async def test_approval_decisions_resume_the_run() -> None:
         frames = frames_in(await post(app, body(runId="r2", resume=resume)), earlier=["c1", "c2"])
         status = app.runs.newest("t").status
     assert [one["id"] for one in interrupts] == ["c1", "c2"]
-    assert interrupts[0]["metadata"]["agents_tools"]["arguments"] == '{"table": "a"}'
+    assert interrupts[0]["metadata"]["agents_tools"]["arguments"] == '{"table":"a"}'
     assert frames[0]["runId"] == "r2"
     results = {one["toolCallId"]: one for one in frames if one["type"] == "TOOL_CALL_RESULT"}
     assert results["c1"]["content"].endswith("z is gone")

@@ -468,6 +468,14 @@ def test_artifacts_are_parts_where_a_browser_may_open_them(
     assert work(chunks)[0]["artifacts"][0]["name"] == artifact.name
 
 
+@pytest.mark.parametrize("data", ["für", "für".encode()])
+def test_the_size_of_an_artifact_is_in_bytes(data: str | bytes) -> None:
+    """A page shows one unit for text and for files."""
+    artifact = ToolArtifactEvent("a", data=data)
+    events = [BEGIN, CALLED, RUNNING, at(artifact, "c"), OVER, output("c", ""), END]
+    assert work(chunks_of(events))[0]["artifacts"][0]["size"] == 4
+
+
 @pytest.mark.requirement("S20")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(

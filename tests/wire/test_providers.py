@@ -54,7 +54,7 @@ Matches by meaning. Gives the best passages first.\
                 "properties": {
                     "query": {"description": "What to look for. (minLength 1)", "type": "string"},
                     "top_k": {
-                        "description": "How many passages. (default 5)",
+                        "description": "How many passages. (null: default 5)",
                         "type": ["integer", "null"],
                         "maximum": 50,
                         "minimum": 1,
@@ -69,7 +69,7 @@ Matches by meaning. Gives the best passages first.\
                         "type": ["string", "null"],
                     },
                     "exact": {
-                        "description": "Match words instead of meaning. (default false)",
+                        "description": "Match words instead of meaning. (null: default false)",
                         "type": ["boolean", "null"],
                     },
                 },

@@ -46,7 +46,7 @@ def test_the_size_of_the_five_tools_is_pinned() -> None:
             "mcp": 4694,
         }
     )
-    assert total_size("openai_responses", strict=True) == snapshot(5062)
+    assert total_size("openai_responses", strict=True) == snapshot(5116)
     assert total_size("anthropic", strict=True) == snapshot(4990)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.json_schema import copy_json
 from agents_tools.tool.manual import ManualSource
 from agents_tools.tool.records import ToolOrigin
@@ -141,7 +142,7 @@ def check_callback(tool: HostedTool, name: str, argument: str, *, required: bool
     if not callable(value) and (required or value is not None):
         raise UserTypeError(
             f"{type(tool).__name__}({name}=...) is not callable: expected a function of "
-            f"{argument}, got a {type(value).__name__}."
+            f"{argument}, got {type_with_article(value)}."
         )
 
 
@@ -149,6 +150,6 @@ def _copy_mapping(tool: HostedTool, name: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise UserTypeError(
             f"{type(tool).__name__}({name}=...) is not a mapping: expected the JSON object that "
-            f"the Responses API documents, got a {type(value).__name__}."
+            f"the Responses API documents, got {type_with_article(value)}."
         )
     return cast("dict[str, Any]", copy_json(value))

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.errors import ModelBehaviorError
+from agents_tools.text.nouns import type_with_article
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +37,7 @@ def read_object(args_json: str) -> dict[str, Any]:
         raise ModelBehaviorError(f"The action is not valid JSON: {error}.") from error
     if not isinstance(value, dict):
         raise ModelBehaviorError(
-            f"The action is not a JSON object: expected an object, got a {type(value).__name__}."
+            f"The action is not a JSON object: expected an object, got {type_with_article(value)}."
         )
     return cast("dict[str, Any]", value)
 

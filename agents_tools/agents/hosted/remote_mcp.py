@@ -17,6 +17,7 @@ from agents_tools.agents.hosted.base import (
 )
 from agents_tools.agents.hosted.call_arguments import read_object
 from agents_tools.errors import ToolDeniedError, UserTypeError, UserValueError
+from agents_tools.text.nouns import type_with_article
 
 if TYPE_CHECKING:
     from agents_tools.tool.context import ToolContext
@@ -72,7 +73,7 @@ class HostedMCPTool(HostedTool):
         if not isinstance(label, str):
             raise UserTypeError(
                 "HostedMCPTool(tool_config=...) has a wrong 'server_label': expected a string, "
-                f"got a {type(label).__name__}."
+                f"got {type_with_article(label)}."
             )
         if not any(self.tool_config.get(key) for key in _SERVER_KEYS):
             raise UserValueError(

@@ -336,23 +336,18 @@ class _TerminalCall:
             if self.turn.cancelled:
                 self._stop(session, "the command was interrupted", exit_code=_INTERRUPTED)
             elif seconds is not None and now - began >= seconds:
-                self.fields["timed_out"] = True
-                self._stop(
-                    session, f"the command was stopped after {seconds:g} s", exit_code=_STOPPED
-                )
+                self._time_out(session, seconds)
             elif seconds is None and (quiet >= soft or now - began >= soft * _MOST_SILENCES):
                 return self._goes_on(f"still running after {now - began:.0f} s")
             elif seconds is None and session.output.full:
                 return self._goes_on("still running, and its output exceeds the limit")
-            elif now >= look and quiet >= _QUIET:
+            elif seconds is None and now >= look and quiet >= _QUIET:
                 if session.waits_for_input() and not self._wrote(session, now):
-                    self.fields["waits_for_input"] = True
-                    return self._goes_on("waits for input")
+                    return self._ask_for_input()
                 look = now + _LOOK_AGAIN
             else:
-                until = [began + seconds] if seconds else [now + soft - quiet]
-                until.append(max(look, now + _QUIET - quiet))
-                session.step(min(min(until) - now, self.live.due), self.live.add)
+                until = began + seconds - now if seconds else self._next_look(look, quiet, now)
+                session.step(min(until, self.live.due), self.live.add)
                 self.live.tick()
         return None
 
@@ -363,6 +358,26 @@ class _TerminalCall:
         """
         session.step(0, self.live.add)
         return session.last_output > since
+
+    def _next_look(self, look: float, quiet: float, now: float) -> float:
+        """Return the seconds until the soft timeout, or until the input has to be checked."""
+        return min(self.executor.soft_timeout - quiet, max(look - now, _QUIET - quiet))
+
+    def _time_out(self, session: ShellSession, seconds: float) -> None:
+        waited = " while it waited for input" if session.waits_for_input() else ""
+        self.fields["timed_out"] = True
+        self._stop(
+            session, f"the command was stopped after {seconds:g} s{waited}", exit_code=_STOPPED
+        )
+        if waited:
+            self.notes.append("to type into it, run it without timeout")
+
+    def _ask_for_input(self) -> None:
+        self.fields["waits_for_input"] = True
+        self.notes.append(
+            "waits for input; call again with is_input=true and a line as command, with C-d to end "
+            "the input, or with C-c to stop it; no other command can run before"
+        )
 
     def _goes_on(self, how: str) -> None:
         self.notes.append(

@@ -500,7 +500,10 @@ class AgentController:
             if isinstance(item, ToolCallItem) and item.needs_answer:
                 calls.append((item, published))
         for item, published in calls:
-            self._act(item, published, box, provider)
+            if response.truncation is not None:
+                self._refuse(item, published, response.truncation)
+            else:
+                self._act(item, published, box, provider)
         if not calls:
             action = MessageAction(
                 last_text(response.items), wait_for_response=self._requested is None
@@ -515,12 +518,17 @@ class AgentController:
         try:
             action = self._actions.action_of(call, box, provider)
         except (ValueError, UserError) as error:
-            self._pending[item_event.id] = call.call_id
-            observation = AgentErrorObservation(str(error), "invalid_action")
-            self._publish_tracked(event_of(observation).replace(cause=item_event.id, origin=origin))
+            self._refuse(call, item_event, str(error))
             return
         published = self._publish_tracked(action.replace(cause=item_event.cause, origin=origin))
         self._pending[published.id] = call.call_id
+
+    def _refuse(self, call: ToolCallItem, item_event: Event, reason: str) -> None:
+        """Answer a call that does not become an action."""
+        self._pending[item_event.id] = call.call_id
+        origin = Origin(call.name, call.call_id, self._path, EventSource.AGENT)
+        observation = event_of(AgentErrorObservation(reason, "invalid_action"))
+        self._publish_tracked(observation.replace(cause=item_event.id, origin=origin))
 
     # --- the stream
 

@@ -19,6 +19,7 @@ from agents_tools.content.outputs import (
 from agents_tools.errors import AgentsToolsError, ToolError
 from agents_tools.mcp._coerce import an_object
 from agents_tools.schema.arguments import ArgumentReader
+from agents_tools.schema.results import result_faults
 from agents_tools.text.escape import safe_text, shorten
 from agents_tools.tool.failure import default_tool_error_function
 from agents_tools.tool.records import ToolAnnotations, ToolOrigin
@@ -37,7 +38,6 @@ __all__ = ["MCPToolError", "create_source", "function_tool_of", "result_of"]
 logger = logging.getLogger("agents_tools.mcp")
 
 AnyTool = FunctionTool[..., Any]
-_MAX_SCHEMA_ERRORS = 5
 _PROTOCOL_PREFIX = "io.modelcontextprotocol/"
 """The prefix of the protocol's own metadata, which is left out of results."""
 
@@ -151,7 +151,6 @@ class _ServerToolSource(ToolSource):
         if validate and not _is_schema(schema):
             # Raises an error with the invalid part.
             self._reader = ArgumentReader.of_schema(name, schema)
-        self._output_validator: Any = None
 
     @property
     def can_be_stopped(self) -> bool:
@@ -198,22 +197,7 @@ class _ServerToolSource(ToolSource):
         """Return the errors of a structured result against the output schema."""
         if self._output.json_schema is None:
             return []
-        if self._output_validator is None:
-            from jsonschema_rs import validator_for
-
-            try:
-                self._output_validator = validator_for(self._output.json_schema, offline=True)
-            except Exception as error:  # noqa: BLE001 - an invalid schema is not enforced
-                logger.warning("The outputSchema of tool %r is not valid: %s", self.name, error)
-                self._output_validator = False
-        if self._output_validator is False:
-            return []
-        errors: list[str] = []
-        for fault in self._output_validator.iter_errors(structured):
-            path = "".join(f"[{step!r}]" for step in fault.instance_path)
-            errors.append(shorten(safe_text(f"{path} {fault.message}".strip()), 200))
-            if len(errors) == _MAX_SCHEMA_ERRORS:
-                break
+        errors = result_faults(self.name, self._output.json_schema, structured)
         if errors:
             logger.warning(
                 "The structured result of tool %r does not match its outputSchema: %s",

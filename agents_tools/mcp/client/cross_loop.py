@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
-import contextlib
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.concurrency.bridge import is_blocked
+from agents_tools.concurrency.future import PendingFuture, call_on_loop
 from agents_tools.errors import MCPConnectionError, ToolLostError, UserError
 
 if TYPE_CHECKING:
@@ -55,22 +54,16 @@ async def run_on_loop(
             "`await asyncio.to_thread(...)`."
         )
     call = _LoopCall(loop, create, server)
-    result = asyncio.wrap_future(call.future)
-    result.add_done_callback(consume_exception)
+    if not call_on_loop(loop, call.start):
+        raise LoopEndedError(server)
     try:
-        loop.call_soon_threadsafe(call.start)
-        while not result.done():
-            await asyncio.wait({result}, timeout=_POLL_INTERVAL)
+        while not await call.outcome.wait(_POLL_INTERVAL):
             call.check_loop()
     except asyncio.CancelledError:
-        if not call.future.cancel():
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(call.cancel)
-            await asyncio.wait({result}, timeout=_CANCEL_TIMEOUT)
+        if not call.prevent_start() and call_on_loop(loop, call.cancel):
+            await call.outcome.wait(_CANCEL_TIMEOUT)
         raise
-    except RuntimeError:  # the loop is closed
-        raise LoopEndedError(server) from None
-    return result.result()
+    return call.outcome.result()
 
 
 class _LoopCall:
@@ -83,7 +76,8 @@ class _LoopCall:
     def __init__(
         self, loop: asyncio.AbstractEventLoop, create: Callable[[], Awaitable[Any]], server: str
     ) -> None:
-        self.future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        self.outcome: PendingFuture[Any] = PendingFuture()
+        self._may_start: PendingFuture[bool] = PendingFuture()  # the first of both sides decides
         self._loop = loop
         self._create = create
         self._server = server
@@ -91,9 +85,13 @@ class _LoopCall:
 
     def start(self) -> None:
         """Start the coroutine, on the other loop, unless the caller has cancelled it."""
-        if self.future.set_running_or_notify_cancel():
+        if self._may_start.resolve(True):
             self._task = self._loop.create_task(self._run())
             self._task.add_done_callback(self._on_done)
+
+    def prevent_start(self) -> bool:
+        """Prevent the start of the coroutine; return `False` if it was started."""
+        return self._may_start.resolve(False)
 
     def cancel(self) -> None:
         """Cancel the coroutine, on the other loop."""
@@ -107,9 +105,9 @@ class _LoopCall:
             MCPConnectionError: The coroutine was not started and never will be.
             ToolLostError: The coroutine was started and will not finish.
         """
-        if self.future.done() or self._loop.is_running():
+        if self.outcome.done() or self._loop.is_running():
             return
-        if self.future.cancel():
+        if self.prevent_start():
             raise LoopEndedError(self._server)
         if self._loop.is_closed():
             raise _lost_error()
@@ -118,17 +116,17 @@ class _LoopCall:
         try:
             value = await self._create()
         except asyncio.CancelledError:
-            self.future.set_exception(_lost_error())
+            self.outcome.fail(_lost_error())
             raise
-        except BaseException as error:  # noqa: BLE001 - raised in the caller by the future
-            self.future.set_exception(error)
+        except BaseException as error:  # noqa: BLE001 - raised in the caller
+            self.outcome.fail(error)
         else:
-            self.future.set_result(value)
+            self.outcome.resolve(value)
 
     def _on_done(self, task: asyncio.Task[None]) -> None:
         # A task that is cancelled before its first step never reaches the `except` in `_run`.
-        if task.cancelled() and not self.future.done():
-            self.future.set_exception(_lost_error())
+        if task.cancelled():
+            self.outcome.fail(_lost_error())
 
 
 def _lost_error() -> ToolLostError:

@@ -32,6 +32,7 @@ from agents_tools.mcp.config import MCPServerConfig, server_config
 from agents_tools.mcp.remote.call import RemoteCall, WorkerCall, event_of
 from agents_tools.mcp.remote.protocol import meta_of
 from agents_tools.text.escape import shorten
+from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.context import ToolContext, current_context
 
 if TYPE_CHECKING:
@@ -107,8 +108,8 @@ class MCPBackend:
     ) -> None:
         if not isinstance(workers, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UserTypeError(
-                f"MCPBackend takes the address of a worker, or several, not a "
-                f"{type(workers).__name__}."
+                f"MCPBackend takes the address of a worker, or several, not "
+                f"{type_with_article(workers)}."
             )
         urls = [workers] if isinstance(workers, str) else list(workers)
         if not urls:
@@ -415,7 +416,7 @@ def _token_of(token: object, url: str, urls: list[str]) -> str | None:
         return token
     if not isinstance(token, Mapping):
         raise UserTypeError(
-            f"token= is a text, or a mapping from address to token, not a {type(token).__name__}."
+            f"token= is a text, or a mapping from address to token, not {type_with_article(token)}."
         )
     given = cast("Mapping[str, str]", token)
     unknown = sorted(set(given) - set(urls))

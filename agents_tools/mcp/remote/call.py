@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from agents_tools.concurrency.future import call_on_loop
 from agents_tools.concurrency.supervisor import finish
 from agents_tools.errors import (
     MCPConnectionError,
@@ -138,8 +138,7 @@ class RemoteCall:
         if asyncio.get_running_loop() is self._loop:
             self._hear(report)
             return
-        with contextlib.suppress(RuntimeError):  # the loop of the caller is gone: nobody listens
-            self._loop.call_soon_threadsafe(self._hear, report)
+        call_on_loop(self._loop, self._hear, report)
 
     def _hear(self, report: Mapping[str, Any]) -> None:
         events = events_in(report.get("_meta"), self._envelope)
@@ -148,8 +147,7 @@ class RemoteCall:
 
     def cancel(self) -> None:
         """End the request, from any thread."""
-        with contextlib.suppress(RuntimeError):  # its loop is gone, and the request with it
-            self._loop.call_soon_threadsafe(self._task.cancel)
+        call_on_loop(self._loop, self._task.cancel)
 
     async def land(self) -> None:
         """End the request if it is still made, which cancels the call at its worker."""

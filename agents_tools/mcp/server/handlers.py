@@ -25,10 +25,11 @@ from agents_tools.content.outputs import (
 from agents_tools.errors import AgentsToolsError, UserError, UserTypeError, UserValueError
 from agents_tools.events.channel import Channel
 from agents_tools.mcp._progress_meta import PROGRESS_EVENTS
+from agents_tools.schema.results import structured_result
 from agents_tools.text.escape import type_name
 from agents_tools.text.secrets import mask_registered_json
 from agents_tools.tool.call import Call, enter_scope, leave_scope
-from agents_tools.tool.failure import default_tool_error_function
+from agents_tools.tool.failure import default_tool_error_function, has_public_message
 from agents_tools.tool.flatten import function_tools
 from agents_tools.tool.tool import FunctionTool
 from agents_tools.wire.mcp import output_is_wrapped, to_mcp
@@ -282,8 +283,7 @@ class ToolHandlers:
 
     def _result(self, tool: AnyTool, outcome: CallOutcome, version: str) -> dict[str, Any]:
         if outcome.error is not None:
-            text = self._error_text(tool, outcome, outcome.error)
-            return {"content": [{"type": "text", "text": text}], "isError": True}
+            return _error_result(self._error_text(tool, outcome, outcome.error))
         content = _content(outcome.output)
         value = outcome.value
         result: dict[str, Any] = {"content": content}
@@ -297,7 +297,10 @@ class ToolHandlers:
             value = tool_result.structured
         schema = tool.output_json_schema
         if schema is not None:
-            structured = mask_registered_json(json.loads(tool.to_json(value)))
+            try:
+                structured = structured_result(tool.name, schema, tool.to_json(value))
+            except AgentsToolsError as error:
+                return _error_result(default_tool_error_function(_NamedTool(tool.name), error))
             is_wrapped = output_is_wrapped(schema, version)
             result["structuredContent"] = {"result": structured} if is_wrapped else structured
         elif tool_result is not None and isinstance(value, Mapping):
@@ -315,7 +318,7 @@ class ToolHandlers:
 
     def _masked_text(self, tool: AnyTool, error: Exception) -> str | None:
         """Return a replacement for an error text; `None` if clients can see the original."""
-        if isinstance(error, AgentsToolsError) or self._errors == "show":
+        if has_public_message(error) or self._errors == "show":
             return None
         number = secrets.token_hex(4)
         logger.error("Tool %r failed (error %s)", tool.name, number, exc_info=error)
@@ -387,9 +390,13 @@ def _message_text(event: Event) -> str | None:
     return None
 
 
+def _error_result(text: str) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text}], "isError": True}
+
+
 def _content(output: str | list[ContentBlock]) -> list[dict[str, Any]]:
     if isinstance(output, str):
-        return [{"type": "text", "text": output}] if output else []
+        return [{"type": "text", "text": output}]
     return [_block(block, number) for number, block in enumerate(output, start=1)]
 
 

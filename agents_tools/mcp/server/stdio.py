@@ -16,6 +16,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
+from agents_tools.concurrency.future import call_on_loop
 from agents_tools.mcp._coerce import an_object
 from agents_tools.mcp.client.streams import MessageSink, MessageSource
 from agents_tools.text.json_limits import JsonFault, JsonLimits, check_bounds
@@ -94,8 +95,7 @@ class _StdinLines(MessageSource):
                 line = self._source.readline()
             except (OSError, ValueError):
                 line = b""
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(self._queue.put_nowait, line or None)
+            call_on_loop(self._loop, self._queue.put_nowait, line or None)
             if not line:
                 return
 

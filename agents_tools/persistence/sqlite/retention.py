@@ -79,6 +79,8 @@ class Retention:
         self._max_bytes = max_bytes
         self._min_time = None if max_age is None else time() - max_age
         self._cleanup = _Cleanup()
+        self._held: set[int] = set()
+        """The keys of the logs that another writer holds."""
         self._parts: list[Callable[[sqlite3.Connection], bool]] = [
             self._delete_logs,
             self._delete_old,
@@ -131,17 +133,15 @@ class Retention:
         return False
 
     def _delete_excess(self, connection: sqlite3.Connection) -> bool:
-        """Delete the events that were stored first, until the limits are met."""
+        """Delete the events that were stored first, until the limits are met.
+
+        Events of logs that another writer holds are skipped.
+        """
         logs = {log.key: log for log in _logs(connection)}
         events = sum(log.events for log in logs.values())
         size = sum(log.size for log in logs.values())
         ends: dict[int, int] = {}
-        oldest = connection.execute(  # a detached log can still have events
-            "SELECT log, id, size FROM event WHERE log IN (SELECT log FROM log WHERE sid NOT NULL) "
-            "ORDER BY n LIMIT ?",
-            (_PART,),
-        )
-        for key, number, event_size in oldest.fetchall():
+        for key, number, event_size in _oldest_events(connection, self._held):
             if not self._exceeded(events, size):
                 break
             events, size = events - 1, size - event_size
@@ -151,8 +151,11 @@ class Retention:
             with _TemporaryLease(self._database, logs[key].sid) as free:
                 if free:
                     deleted += _delete_events(connection, key, end)
+                else:
+                    self._held.add(key)
         self.deleted += deleted
-        return deleted > 0 and self._exceeded(events, size)
+        has_skipped = not self._held.isdisjoint(ends)
+        return has_skipped or (deleted > 0 and self._exceeded(events, size))
 
     def _exceeded(self, events: int, size: int) -> bool:
         return (self._max_events is not None and events > self._max_events) or (
@@ -212,6 +215,16 @@ def _logs(connection: sqlite3.Connection) -> list[_LogSummary]:
         if not isinstance(row[1], str):
             raise TypeError(f"the name of a session is {row[1]!r:.40}")
     return [_LogSummary(*row) for row in rows]
+
+
+def _oldest_events(connection: sqlite3.Connection, without: set[int]) -> list[tuple[int, int, int]]:
+    """Return the log, id and size of the events that were stored first, except for some logs."""
+    excluded = ", ".join(map(str, without))
+    return connection.execute(  # a detached log can still have events
+        "SELECT log, id, size FROM event WHERE log IN (SELECT log FROM log WHERE sid NOT NULL) "  # noqa: S608 - numbers of this file
+        f"AND log NOT IN ({excluded}) ORDER BY n LIMIT ?",
+        (_PART,),
+    ).fetchall()
 
 
 def _old_end(connection: sqlite3.Connection, log: int, min_time: float) -> int:

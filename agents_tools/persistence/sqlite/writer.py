@@ -142,19 +142,27 @@ class DatabaseWriter:
     def _commit(self, jobs: Sequence[AppendRequest | ReserveRequest]) -> None:
         """Commit jobs together; if that fails, one by one.
 
-        After the first that fails alone, the others fail with the same error, because later events
-        must not be stored without earlier ones.
+        After the first of a log that fails alone, the others of this log fail with the same error,
+        because later events must not be stored without earlier ones. If the whole file cannot be
+        written, all others fail, because each of them could wait for a lock.
         """
-        failed = self._try_commit(jobs)
+        error = self._try_commit(jobs)
         self._group_size = len(jobs) if any(job.sync for job in jobs) else 0
-        if failed is None:
+        if error is None:
             return
-        if len(jobs) > 1:
-            failed = None
+        if len(jobs) == 1:
+            fail_request(jobs[0], error)
+            return
+        errors: dict[SQLiteLog, Exception] = {}
+        file_error: Exception | None = None
         for job in jobs:
-            failed = failed or self._try_commit([job])
-            if failed is not None:
-                fail_request(job, failed)
+            error = file_error or errors.get(job.log) or self._try_commit([job])
+            if error is None:
+                continue
+            fail_request(job, error)
+            errors[job.log] = error
+            if isinstance(error.__cause__, (sqlite3.OperationalError, OSError)):
+                file_error = error
 
     def _try_commit(self, jobs: Sequence[AppendRequest | ReserveRequest]) -> Exception | None:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from agents_tools.concurrency.wakeup import LoopReference, LoopWaiter
+from agents_tools.concurrency.future import LoopReference
 from agents_tools.errors import UserError
 from agents_tools.persistence import PendingFuture
 from agents_tools.persistence.stream.log import Cursor
@@ -40,7 +40,7 @@ class Follower:
         self._loop: LoopReference | None = None
         self._cursor = Cursor(log, at, policy=policy, max_pending=max_pending, where=where)
         self._batch: deque[Event] = deque()
-        self._waiter: LoopWaiter | None = None
+        self._waiter: PendingFuture[None] | None = None
         self._read_in_turn = 0
         self._is_closed = False
         self._last = at - 1
@@ -94,7 +94,7 @@ class Follower:
         """Continue to read."""
         waiter, self._waiter = self._waiter, None
         if waiter is not None:
-            waiter.wake()
+            waiter.resolve(None)
 
     async def _fill(self) -> None:
         """Read events until the batch has at least one."""
@@ -137,7 +137,7 @@ class Follower:
 
     async def _wait(self) -> None:
         """Wait for the next event; close the follower if there will be none."""
-        waiter = LoopWaiter(self._loop or LoopReference())
+        waiter: PendingFuture[None] = PendingFuture()
         log = self._log
         with log.lock:
             if log.next_id > self._cursor.at:
@@ -149,7 +149,7 @@ class Follower:
             log.waiting[self] = None
         self._read_in_turn = 0
         try:
-            await waiter.wait()
+            await waiter
         finally:
             self._waiter = None
             with log.lock:

@@ -72,7 +72,7 @@ class EventLog:
         self.closed = False
         self.cut = False  # whether readers end at once and drop their unread events
         self.cursors: WeakSet[Cursor] = WeakSet()
-        self.senders: list[Callable[[], Any]] = []
+        self.senders: list[PendingFuture[None]] = []
         self.waiting: dict[LogReader, None] = {}
         self.store = store
         self.unsaved = unsaved
@@ -185,8 +185,8 @@ class EventLog:
         """Wake the waiting senders, which check again whether there is room."""
         with self.lock:
             senders, self.senders = self.senders, []
-        for wake in senders:
-            wake()
+        for sender in senders:
+            sender.resolve(None)
 
     def add_cursor(self, cursor: Cursor) -> None:
         """Register the cursor of a reader."""

@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from uuid import uuid4
 
-from agents_tools.concurrency.wakeup import LoopReference, LoopWaiter
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.events.envelope import INVALID_ID, EventSource, Origin
 from agents_tools.events.kinds import NotifyStreamEvent, RunFinishedEvent, RunStartedEvent
@@ -559,14 +558,14 @@ class EventStream:
 
         senders = (current_task(), current_subscription())
         while self._log.is_full_for(senders) and not self._closed:
-            wake = LoopWaiter(LoopReference())
-            self._log.senders.append(wake.wake)
+            room: PendingFuture[None] = PendingFuture()
+            self._log.senders.append(room)
             try:
                 if self._log.is_full_for(senders):
-                    await wake.wait(_CHECK_INTERVAL)
+                    await room.wait(_CHECK_INTERVAL)
             finally:
                 with suppress(ValueError):
-                    self._log.senders.remove(wake.wake)
+                    self._log.senders.remove(room)
 
     def _receive_stored(self, events: list[Event]) -> None:
         """Add events that another stream has stored."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from contextlib import suppress
 from contextvars import ContextVar, copy_context
-from threading import Event as Signal, Lock, Thread, current_thread
+from threading import Lock, Thread, current_thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agents_tools.concurrency.bridge import call_async_from_sync
-from agents_tools.concurrency.wakeup import LoopReference
+from agents_tools.concurrency.future import LoopReference, running_loop
 from agents_tools.persistence import PendingFuture
 
 if TYPE_CHECKING:
@@ -271,7 +270,7 @@ class ThreadSubscription(Subscription):
     def _wait_for_callback(self) -> None:
         if self._callback_thread is current_thread() or self.is_inside():
             return
-        patience = _LOOP_TIMEOUT if _runs_loop() else _CALLBACK_TIMEOUT
+        patience = _LOOP_TIMEOUT if running_loop() is not None else _CALLBACK_TIMEOUT
         if self._callback_lock.acquire(timeout=patience):
             self._callback_lock.release()
 
@@ -357,9 +356,10 @@ class TaskSubscription(Subscription):
         loop = self._loop
         if loop.is_here() or not loop.loop.is_running():
             return
-        turn = Signal()
-        if loop.call(turn.set):
-            turn.wait(_LOOP_TIMEOUT if _runs_loop() else _CALLBACK_TIMEOUT)
+        turn: PendingFuture[None] = PendingFuture()
+        if loop.call(lambda: turn.resolve(None)):
+            patience = _LOOP_TIMEOUT if running_loop() is not None else _CALLBACK_TIMEOUT
+            turn.wait_in_thread(patience)
 
 
 def current_subscription() -> Subscription | None:
@@ -375,12 +375,3 @@ def is_async(callback: Callable[..., Any]) -> bool:
 
 async def _await_result(result: Any) -> None:
     await result
-
-
-def _runs_loop() -> bool:
-    from asyncio import get_running_loop
-
-    with suppress(RuntimeError):
-        get_running_loop()
-        return True
-    return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from agents_tools.text.escape import safe_text
+from agents_tools.ui._format import byte_count
 from agents_tools.ui.ag_ui.frames import result_content, wire_id
 
 if TYPE_CHECKING:
@@ -269,14 +270,13 @@ def _artifact(event: ToolArtifactEvent) -> dict[str, Any]:
         content["mimeType"] = event.mime_type
     if event.uri is not None:
         content["uri"] = safe_text(event.uri)
+    if event.data is not None:
+        content["size"] = byte_count(event.data)
     if isinstance(event.data, bytes):
         from binascii import b2a_base64
 
-        content["size"] = len(event.data)
         if len(event.data) <= MAX_INLINE * 3 // 4:
             content["base64"] = b2a_base64(event.data, newline=False).decode()
-    elif event.data is not None:
-        content["size"] = len(event.data)
-        if len(event.data) <= MAX_INLINE:
-            content["text"] = safe_text(event.data)
+    elif event.data is not None and len(event.data) <= MAX_INLINE:
+        content["text"] = safe_text(event.data)
     return content

@@ -23,6 +23,7 @@ from agents_tools.events.kinds import (
     ToolProgressEvent,
 )
 from agents_tools.text.escape import safe_text
+from agents_tools.ui._format import byte_count
 from agents_tools.ui.vercel.text import SERVED, SafeDeltas, drop_none, escape_value, wire_id
 
 if TYPE_CHECKING:
@@ -230,7 +231,7 @@ class DataCalls:
         self._files += 1
         name, kind = safe_text(event.name), _media_type(event)
         url = _url_of(event)
-        size = len(event.data) if event.data is not None else None
+        size = None if event.data is None else byte_count(event.data)
         if len(call.artifacts) < _MAX_ARTIFACTS:
             link = url if url is not None and not url.startswith("data:") else None
             call.artifacts.append(drop_none(name=name, mediaType=kind, size=size, url=link))

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from dbos import DBOS, WorkflowSerializationFormat
 
+from agents_tools.concurrency.future import call_on_loop
 from agents_tools.errors import UserError, UserValueError
 from agents_tools.execution.local import waited_too_long
 from agents_tools.execution.protocol import (
@@ -224,7 +225,7 @@ class _Submitted:
     def cancel(self, reason: str) -> None:
         """Return the call up."""
         self._reason = reason
-        self._loop.call_soon_threadsafe(self._heard.put_nowait, _CANCEL)
+        _put(self._loop, self._heard, _CANCEL)
 
     def result(self, payload: dict[str, Any]) -> CallEvent:
         """End the call with what no worker said."""
@@ -272,8 +273,7 @@ class _Submitted:
 
 
 def _put(loop: asyncio.AbstractEventLoop, heard: asyncio.Queue[Any], what: Any) -> None:
-    with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
-        loop.call_soon_threadsafe(heard.put_nowait, what)
+    call_on_loop(loop, heard.put_nowait, what)
 
 
 def _id_of(envelope: CallEnvelope, attempt: int) -> str:

@@ -18,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.persistence.durable.store import DurableStoreError
+from agents_tools.text.nouns import type_with_article
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator
@@ -233,7 +234,7 @@ def checked_url(owner: str, url: object) -> str:
     """
     if not isinstance(url, str):
         raise UserTypeError(
-            f"{owner} takes the address of a database as text, not a {type(url).__name__}."
+            f"{owner} takes the address of a database as text, not {type_with_article(url)}."
         )
     if not url.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")):
         raise UserValueError(

@@ -1,0 +1,135 @@
+"""Calls of an answer that the provider cut off, through the loop and over every wire format."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agents_tools import (
+    Agent,
+    RunConfig,
+    Runner,
+    ToolAnnotations,
+    ToolCallOutputItem,
+    function_tool,
+)
+from agents_tools.models.anthropic import AnthropicModel
+from agents_tools.models.openai_chat import OpenAIChatModel
+from agents_tools.models.openai_responses import OpenAIResponsesModel
+from agents_tools.models.pydantic_ai import PydanticAIModel
+from tests.models import (
+    test_anthropic as claude,
+    test_openai_chat as chat,
+    test_openai_responses as responses,
+)
+from tests.models.http_server import sse_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.models.http_server import Answer, ScriptedServer
+
+KEY = "sk-none"
+VALID = '{"path": "notes"}'
+
+
+def _chat_answers() -> tuple[Answer, Answer]:
+    delta = chat.calls(chat.call_delta(0, VALID, id="call_1", name="read_file"))
+    return (
+        chat.complete_answer(delta, finish="length"),
+        chat.complete_answer(chat.chunk({"content": "Done."})),
+    )
+
+
+def _responses_answers() -> tuple[Answer, Answer]:
+    call = responses.call(1, "read_file", VALID, status="incomplete")
+    details = {"reason": "max_output_tokens"}
+    return (
+        responses.complete_answer(call, kind="incomplete", incomplete_details=details),
+        responses.complete_answer(responses.message("Done.")),
+    )
+
+
+def _mislabelled_answers() -> tuple[Answer, Answer]:
+    """Return answers of a server whose last event has the wrong type."""
+    call = responses.call(1, "read_file", VALID)
+    cut: Any = responses.completed(call, incomplete_details={"reason": "max_output_tokens"})
+    cut["response"]["status"] = "incomplete"
+    return sse_answer(cut), responses.complete_answer(responses.message("Done."))
+
+
+def _claude_answers() -> tuple[Answer, Answer]:
+    call = claude.tool_use(0, "call_1", "read_file", VALID)
+    return (
+        claude.complete_answer(*call, reason="max_tokens"),
+        claude.complete_answer(*claude.text_block(0, "Done.")),
+    )
+
+
+WIRES: dict[str, tuple[Callable[[str], Any], Callable[[], tuple[Answer, Answer]]]] = {
+    "openai-chat": (
+        lambda url: OpenAIChatModel("qwen", base_url=f"{url}/v1", api_key=KEY),
+        _chat_answers,
+    ),
+    "openai": (
+        lambda url: OpenAIResponsesModel("gpt", base_url=f"{url}/v1", api_key=KEY),
+        _responses_answers,
+    ),
+    "openai-mislabelled": (
+        lambda url: OpenAIResponsesModel("gpt", base_url=f"{url}/v1", api_key=KEY),
+        _mislabelled_answers,
+    ),
+    "anthropic": (
+        lambda url: AnthropicModel("claude", base_url=url, api_key=KEY),
+        _claude_answers,
+    ),
+    "pydantic-ai": (lambda _: PydanticAIModel("openai-chat:qwen"), _chat_answers),
+}
+
+
+@pytest.mark.parametrize("early", [False, True], ids=["", "early"])
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_call_of_a_truncated_answer_never_runs(
+    server: ScriptedServer, wire: str, monkeypatch: pytest.MonkeyPatch, *, early: bool
+) -> None:
+    """Arguments that are cut off can be valid JSON and name another file."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    paths: list[str] = []
+
+    @function_tool(annotations=ToolAnnotations(readOnlyHint=True))
+    async def read_file(path: str) -> str:
+        """Read a file."""
+        paths.append(path)
+        return "text"
+
+    create_model, answers = WIRES[wire]
+    server.answer(*answers())
+    agent = Agent("a", model=create_model(server.url), tools=[read_file])
+    result = await Runner.run(agent, "Read.", run_config=RunConfig(start_calls_early=early))
+    assert paths == []
+    (output,) = (item for item in result.new_items if isinstance(item, ToolCallOutputItem))
+    assert output.status == "invalid_args"
+    assert "cut off at the limit of output tokens" in str(output.output)
+    assert "cut off at the limit of output tokens" in str(server.last.body)
+    assert result.final_output == "Done."
+
+
+async def test_a_call_of_a_filtered_answer_never_runs(server: ScriptedServer) -> None:
+    """A content filter stops an answer at any place, also in the arguments of a call."""
+    paths: list[str] = []
+
+    @function_tool
+    async def read_file(path: str) -> str:
+        """Read a file."""
+        paths.append(path)
+        return "text"
+
+    delta = chat.calls(chat.call_delta(0, VALID, id="call_1", name="read_file"))
+    server.answer(chat.complete_answer(delta, finish="content_filter"), _chat_answers()[1])
+    model = OpenAIChatModel("qwen", base_url=f"{server.url}/v1", api_key=KEY)
+    result = await Runner.run(Agent("a", model=model, tools=[read_file]), "Read.")
+    assert paths == []
+    (output,) = (item for item in result.new_items if isinstance(item, ToolCallOutputItem))
+    assert "cut off by the content filter" in str(output.output)
