@@ -295,10 +295,10 @@ class ArgumentReader:
 
         if not self._other_keys:
             return text
-        data: Any = from_json(text)
-        if not isinstance(data, dict) or self._other_keys.keys().isdisjoint(data):
+        data: dict[str, Any] = from_json(text)  # it is valid, so it is an object
+        if self._other_keys.keys().isdisjoint(data):
             return text
-        return _to_json(self._renamed(typing.cast("dict[str, Any]", data)))
+        return _to_json(self._renamed(data))
 
     def _store_created(self, text: str, value: dict[str, Any], names: list[str]) -> Arguments:
         """Return arguments with the defaults that were created for this call and have a JSON form.
