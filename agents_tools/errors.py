@@ -97,7 +97,14 @@ class ArgumentProblem:
 
 
 class AgentsToolsError(Exception):
-    """Base class of the exceptions that this library raises."""
+    """Base class of the exceptions that this library raises.
+
+    Attributes:
+        is_public: Whether callers outside the application can read the message. It is not public
+            if it contains the message of another exception, such as a `SystemExit` of a tool.
+    """
+
+    is_public: bool = True
 
 
 class UserError(AgentsToolsError):

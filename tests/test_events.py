@@ -535,11 +535,11 @@ def test_binary_artifacts_are_encoded_as_marked_base64() -> None:
     assert ToolArtifactEvent("a", "AP8=").to_dict()["data"] == "AP8="
 
 
-def test_lone_surrogates_are_escaped() -> None:
+def test_lone_surrogates_are_replaced_and_pairs_are_joined() -> None:
     """Undecodable output of a program contains them, and a UTF-8 encoder would fail."""
-    event = RunFinishedEvent("\udc80é", {"k\ud800": ["\udc81"]})
-    assert event.to_dict()["status"] == "\\udc80é"
-    assert event.to_dict()["output"] == {"k\\ud800": ["\\udc81"]}
+    event = RunFinishedEvent("\udc80é", {"k\ud800": ["\ud83d\ude00"]})
+    assert event.to_dict()["status"] == "\ufffdé"
+    assert event.to_dict()["output"] == {"k\ufffd": ["😀"]}
     json.dumps(event.to_dict(), ensure_ascii=False).encode()
 
 

@@ -34,6 +34,7 @@ from agents_tools import (
     default_tool_error_function,
     function_tool,
     listen,
+    policies,
     register_secret,
     set_default_tool_error_function,
 )
@@ -440,6 +441,76 @@ async def test_any_exception_of_a_tool_is_a_tool_error(error: BaseException, kin
         await function_tool(lambda: "next", name_override="next").on_invoke_tool(None, "{}")
         == "next"
     )
+
+
+class _OwnBaseError(BaseException):
+    pass
+
+
+CANARY = "patient Jane Doe"
+UNEXPECTED: list[BaseException] = [
+    ValueError(CANARY),
+    SystemExit(CANARY),
+    KeyboardInterrupt(CANARY),
+    GeneratorExit(CANARY),
+    StopIteration(CANARY),
+    _OwnBaseError(CANARY),
+]
+
+
+@pytest.mark.parametrize("error", UNEXPECTED, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("in_thread", [True, False])
+async def test_the_public_message_hides_an_unexpected_exception(
+    error: BaseException, *, in_thread: bool
+) -> None:
+    """It is for callers outside the application; the model and the log get the message."""
+
+    @function_tool(run_in_thread=in_thread)
+    def tool() -> str:
+        raise error
+
+    for one in (tool, tool.with_(failure_error_function=None)):
+        outcome = await one.call(None, "{}")
+        public = outcome.public_message
+        assert public is not None
+        assert CANARY not in public
+        assert type(error).__name__ in public
+        assert "(error " in public
+        assert str(outcome.output) == "" or CANARY in str(outcome.output) or "Stop" in public
+
+
+async def test_the_public_message_is_the_text_that_an_author_wrote() -> None:
+    """A `ToolError`, an error of the library and a failure function are meant to be read."""
+
+    @function_tool
+    async def refuse() -> str:
+        raise ToolError("The kettle is empty.")
+
+    @function_tool(failure_error_function=lambda _ctx, _error: "Try tomorrow.")
+    async def later() -> str:
+        raise ValueError(CANARY)
+
+    refused = await refuse.call(None, "{}")
+    assert refused.public_message == refused.output == "The kettle is empty."
+    assert (await later.call(None, "{}")).public_message == "Try tomorrow."
+    invalid = await refuse.call(None, "[]")
+    assert invalid.public_message == invalid.output
+    assert (
+        await function_tool(lambda: "ok", name_override="ok").call(None, "{}")
+    ).public_message is None
+
+
+async def test_the_public_message_has_the_parts_removed_that_a_policy_removes() -> None:
+    """A policy that changes the output for the model protects other readers as well."""
+
+    @policies.redact(r"\d+")
+    @function_tool
+    async def refuse() -> str:
+        raise ToolError("Account 123 is locked.")
+
+    outcome = await refuse.call(None, "{}")
+    assert outcome.public_message == outcome.output
+    assert "123" not in str(outcome.public_message)
 
 
 @pytest.mark.parametrize(

@@ -235,6 +235,7 @@ async def test_sys_exit_is_an_ordinary_tool_error(shared: ProcessBackend) -> Non
     outcome = await run_on(shared)(tools.leave).call(None, '{"how": "bye"}')
     assert outcome.status == "tool_error"
     assert "SystemExit" in str(outcome.output)
+    assert "bye" not in str(outcome.public_message)
 
 
 @pytest.mark.requirement("F13")

@@ -56,6 +56,7 @@ from agents_tools.agents import (
     ToolsToFinalOutputResult,
     load_model,
 )
+from agents_tools.agents.model import text_delta
 from agents_tools.concurrency.supervisor import GRACE
 from agents_tools.content import MessageInputItem, item_from_dict
 from agents_tools.errors import (
@@ -1984,3 +1985,29 @@ def test_agents_have_a_readable_repr() -> None:
     )
     clone = agent.clone(name="Other", tools=[add])
     assert (clone.name, clone.tools, agent.name, len(agent.tools)) == ("Other", [add], "Adder", 7)
+
+
+class SplitEmojiModel:
+    """A model that sends each half of a surrogate pair in a delta of its own."""
+
+    def __init__(self) -> None:
+        self.requests: list[str] = []
+
+    async def respond(self, request: ModelRequest, emit: Any) -> ModelResponse:
+        self.requests.append(json.dumps([item.to_dict() for item in request.input]))
+        for char in "a\ud83d\ude00\ud800":
+            emit(text_delta(char))
+        message = MessageOutputItem(text="a\ud83d\ude00\ud800")
+        return ModelResponse(items=[message], finish_reason="stop")
+
+
+async def test_half_of_a_surrogate_pair_neither_leaves_a_model_nor_reaches_it() -> None:
+    """UTF-8 cannot encode it, so the next request, a store or a page would fail."""
+    model = SplitEmojiModel()
+    async with Runner.run_streamed(Agent("A", model=model), "\udce9 hi") as run:
+        events = [event async for event in run.stream_events()]
+    deltas = [e.data["delta"] for e in events if isinstance(e, RawResponseStreamEvent)]
+    assert deltas == ["a", "😀", "\ufffd"]
+    assert run.final_output == "a😀\ufffd"
+    assert "\\udce9" not in model.requests[0]
+    assert json.loads(model.requests[0])[0]["content"] == "\ufffd hi"

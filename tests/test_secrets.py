@@ -22,7 +22,9 @@ from pydantic import SecretBytes, SecretStr
 from agents_tools import register_secret
 from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.text import forget_secret, secrets as _secrets
-from agents_tools.text.secrets import MASK, mask, mask_json
+from agents_tools.text.forms import MASK
+from agents_tools.text.secret_matcher import SecretMatcher
+from agents_tools.text.secrets import mask, mask_json, mask_registered
 from tests.pace import at_most
 from tests.scale import LARGE
 
@@ -33,7 +35,7 @@ VALUE = "p@ss/w+rd ünd=so"
 def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start each test without registered secrets."""
     monkeypatch.setattr(_secrets, "_registered", {})
-    monkeypatch.setattr(_secrets, "_current_forms", ())
+    monkeypatch.setattr(_secrets, "_matcher", SecretMatcher(()))
 
 
 @pytest.fixture
@@ -312,6 +314,64 @@ EVIL = [
 ]
 
 
+# --- secrets of several lines
+
+
+def private_key() -> str:
+    """Return the PEM form of random bytes."""
+    body = base64.b64encode(random.Random(7).randbytes(600)).decode()  # noqa: S311 - made up
+    lines = [body[start : start + 64] for start in range(0, len(body), 64)]
+    return "\n".join(["-----BEGIN PRIVATE KEY-----", *lines, "-----END PRIVATE KEY-----"])
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        lambda lines: "\n".join(f"{number:6}\t{line}" for number, line in enumerate(lines, 1)),
+        lambda lines: "\n".join(f"key.pem:{number}:{line}" for number, line in enumerate(lines, 1)),
+        lambda lines: "\n".join(f"+{line}" for line in lines),
+        lambda lines: "\n".join(lines[3:]),
+        "".join,
+        lambda lines: json.dumps([{"line": line} for line in lines]),
+        lambda lines: lines[5].encode().hex(),
+    ],
+    ids=["view", "grep", "diff", "tail", "joined", "JSON", "hexadecimal"],
+)
+def test_the_lines_of_a_secret_are_masked_without_the_others(
+    show: Callable[[list[str]], str],
+) -> None:
+    """Tools show parts of files, with numbers and marks between the lines."""
+    key = private_key()
+    register_secret(key)
+    lines = key.splitlines()
+    masked = mask_registered(show(lines))
+    assert not any(line in masked for line in lines[1:-1])
+    assert lines[5].encode().hex() not in masked
+    assert MASK in masked
+
+
+ACCOUNT = """{
+  "type": "service_account",
+  "project_id": "my-project-123456",
+  "private_key_id": "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567",
+  "private_key": "-----BEGIN PRIVATE KEY-----\\nMIIEvQIBADANBgkqhkiG9w0\\n-----END PRIVATE KEY-----",
+  "client_email": "robot@my-project-123456.iam.example.com",
+  "auth_uri": "https://accounts.example.com/o/oauth2/auth",
+  "universe_domain": "example.com"
+}"""
+
+
+def test_only_the_random_values_of_a_file_of_keys_are_secrets() -> None:
+    """Headers, addresses and names occur in ordinary text, which must stay readable."""
+    register_secret(ACCOUNT)
+    random_values = ("0a1b2c3d4e5f60718293a4b5c6d7e8f901234567", "MIIEvQIBADANBgkqhkiG9w0")
+    for value in random_values:
+        assert mask_registered(f"a {value} b") == "a *** b"
+    rest = ACCOUNT.replace(random_values[0], "").replace(random_values[1], "")
+    for line in rest.splitlines():
+        assert mask_registered(line) == line
+
+
 @pytest.mark.scaled
 @pytest.mark.parametrize("piece", EVIL)
 def test_masking_a_hostile_text_takes_linear_time(piece: str) -> None:
@@ -320,6 +380,14 @@ def test_masking_a_hostile_text_takes_linear_time(piece: str) -> None:
     text = (piece * (LARGE // len(piece) + 1))[:LARGE]
     with at_most(LARGE // 1_000):  # a quadratic search would take minutes
         mask(text)
+
+
+def test_a_large_result_without_a_secret_is_not_decoded() -> None:
+    """Masking runs on the event loop; decoding a result takes a hundred times as long."""
+    register_secret("violet-tulip-77")
+    text = json.dumps([{"line": 'one\ntwo "three" é', "url": "/a%20b"}] * (LARGE // 50))
+    with at_most(LARGE // 60_000):
+        mask_registered(text)
 
 
 def test_masking_a_short_text_is_fast() -> None:

@@ -7,7 +7,7 @@ import logging
 import random
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.agents.model import (
     DefaultModelProvider,
@@ -17,18 +17,21 @@ from agents_tools.agents.model import (
     check_model,
     overriding_model,
 )
+from agents_tools.agents.pair_joiner import PairJoiner
+from agents_tools.content.items import MessageInputItem, encodable_items
 from agents_tools.errors import ModelError, ToolRefusedError, UserTypeError
 from agents_tools.events.kinds import NotifyStreamEvent, RawResponseStreamEvent
+from agents_tools.text.characters import replace_surrogates
 from agents_tools.text.nouns import type_with_article
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from agents_tools.agents.config import RunConfig, RunHooks
     from agents_tools.agents.model import Model
     from agents_tools.agents.tool_calls import TurnCalls
     from agents_tools.agents.toolbox import RunnableAgent, Toolbox
-    from agents_tools.content.items import Item
+    from agents_tools.content.items import Item, ToolCallItem
     from agents_tools.tool.call import RunScope
 
 __all__ = ["ModelCaller", "choose_model"]
@@ -84,10 +87,9 @@ class ModelCaller:
         self._hooks = hooks
         self._calls = calls
         self.refused: set[str] = set()
+        self._is_checked = False
 
-    async def request(
-        self, model: Model, toolbox: Toolbox, history: Sequence[Item]
-    ) -> ModelResponse:
+    async def request(self, model: Model, toolbox: Toolbox, history: list[Item]) -> ModelResponse:
         """Return the response to a conversation; repeat the request after a temporary error.
 
         Early calls of a response that failed are cancelled.
@@ -95,7 +97,7 @@ class ModelCaller:
         Args:
             model: The model.
             toolbox: The tools to offer.
-            history: The conversation.
+            history: The conversation; lone surrogates in it are replaced.
 
         Raises:
             ModelError: The request failed, and no retry is left or useful.
@@ -103,6 +105,13 @@ class ModelCaller:
         """
         agent, config, scope = self._agent, self._config, self._scope
         instructions = await agent.system_prompt(scope.context)
+        if not instructions.isascii():
+            instructions = replace_surrogates(instructions)
+        if not self._is_checked or isinstance(history[-1], MessageInputItem):
+            # Responses and outputs of tools, which follow, contain no lone surrogates.
+            self._is_checked = True
+            history[:] = encodable_items(history)
+        joiner = PairJoiner(scope.emit) if scope.sinks else None
         for hook in self._hooks:
             await hook.on_llm_start(scope.context, agent, instructions, history)
         attempt = 0
@@ -114,10 +123,10 @@ class ModelCaller:
                 settings=self._settings(),
                 output=None if agent.output is None else agent.output.format,
                 agent=agent.name,
-                on_call=self._calls.early_starter(toolbox) if config.start_calls_early else None,
+                on_call=self._early_starter(toolbox) if config.start_calls_early else None,
             )
             try:
-                response = await model.respond(request, scope.emit)
+                response = await model.respond(request, joiner or scope.emit)
                 break
             except ToolRefusedError as error:
                 await self._calls.cancel_early()
@@ -139,10 +148,19 @@ class ModelCaller:
                 f"{type(model).__name__}.respond returned a wrong value: expected a "
                 f"ModelResponse, got {type_with_article(response)}."
             )
-        return response
+        if joiner is not None:
+            joiner.finish()
+        items = encodable_items(response.items)
+        return response if items is response.items else replace(response, items=items)
+
+    def _early_starter(self, toolbox: Toolbox) -> Callable[[ToolCallItem], None]:
+        start = self._calls.early_starter(toolbox)
+        return lambda item: start(cast("ToolCallItem", encodable_items([item])[0]))
 
     def _settings(self) -> ModelSettings:
-        settings = (self._agent.model_settings or _NO_SETTINGS).merged(self._config.model_settings)
+        settings = self._agent.model_settings or _NO_SETTINGS
+        if self._config.model_settings is not None:
+            settings = settings.merged(self._config.model_settings)
         if settings.tool_choice and self._calls.has_run_tools and self._agent.reset_tool_choice:
             # A forced choice of tools would otherwise call tools in every turn.
             return replace(settings, tool_choice=None)

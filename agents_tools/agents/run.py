@@ -52,6 +52,7 @@ from agents_tools.events.listener import current_listeners
 from agents_tools.text.nouns import type_with_article
 from agents_tools.text.secrets import guard_logs
 from agents_tools.tool.call import Call, RunScope, current_call
+from agents_tools.tool.failure import describe_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -287,7 +288,7 @@ class Run:
             output = result.final_output
             return result
         except Exception as error:
-            status, error_text = "error", f"{type(error).__name__}: {error}"
+            status, error_text = "error", describe_error(error)
             _attach_result(error, self.result())
             raise
         finally:

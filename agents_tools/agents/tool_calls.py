@@ -574,6 +574,7 @@ class TurnCalls:
             server=server,
             value=outcome.value,
             metadata=outcome.metadata,
+            public_message=outcome.public_message,
         )
 
     def _finish(

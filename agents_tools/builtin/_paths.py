@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from agents_tools.errors import ToolError, UserValueError
-from agents_tools.text.escape import escape_for_model, safe_text, shorten
+from agents_tools.text.characters import escape_for_model, safe_text
+from agents_tools.text.escape import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence

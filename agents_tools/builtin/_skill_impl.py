@@ -27,7 +27,7 @@ from agents_tools.builtin._skills import (
 from agents_tools.builtin.sandbox import Sandbox, SandboxedProcess
 from agents_tools.classes.definition import ToolExecutor
 from agents_tools.errors import UserError, UserKeyError
-from agents_tools.text.escape import escape_for_model
+from agents_tools.text.characters import escape_for_model
 from agents_tools.tool.context import current_context
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from agents_tools.builtin._skill_models import SkillAction, SkillObservation
 from agents_tools.builtin._skills import Skill, SkillError, SkillRegistry
 from agents_tools.classes.definition import ToolDefinition, working_dir_of
 from agents_tools.errors import UserValueError
-from agents_tools.text.escape import escape_for_model, shorten
+from agents_tools.text.characters import escape_for_model
+from agents_tools.text.escape import shorten
 from agents_tools.tool.records import ToolAnnotations
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from pydantic import (
 
 from agents_tools.classes.definition import Action, Observation, ToolDefinition, ToolExecutor
 from agents_tools.errors import UserValueError
-from agents_tools.text.escape import escape_for_model
+from agents_tools.text.characters import escape_for_model
 from agents_tools.tool.records import ToolAnnotations
 
 __all__ = [

@@ -26,7 +26,8 @@ from agents_tools.content.outputs import (
     ToolResult,
 )
 from agents_tools.errors import UserTypeError, UserValueError
-from agents_tools.text.escape import describe_value, safe_text, shorten
+from agents_tools.text.escape import describe_value, shorten
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from pydantic import GetJsonSchemaHandler
@@ -83,7 +84,7 @@ class Schema(BaseModel):
         for name, value in self:
             if value not in (None, "", [], {}):
                 shown = value if isinstance(value, str) else repr(value)
-                lines.append(f"  {name}: {shorten(safe_text(shown), 2_000)}")
+                lines.append(f"  {name}: {release_text(shown, limit=2_000)}")
         return rich_text("\n".join(lines))
 
     @classmethod
@@ -203,7 +204,7 @@ class Observation(Schema):
             item.text if isinstance(item, TextContent) else f"[{len(item.image_urls)} image(s)]"
             for item in self.to_llm_content
         ]
-        return rich_text(safe_text("".join(shown)))
+        return rich_text(release_text("".join(shown)))
 
     def __tool_result__(self) -> ToolResult:
         """Return the tool result, with content for the model and this record for programs."""

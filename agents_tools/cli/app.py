@@ -22,7 +22,7 @@ from agents_tools.cli.output import (
     say_traceback,
 )
 from agents_tools.errors import MCPError, UserError
-from agents_tools.text.secrets import mask
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -160,7 +160,7 @@ def _code_of(typed: list[str]) -> int:
 
 
 def _report(typed: list[str], message: str, hint: str | None, error: Exception) -> None:
-    message = mask(message)
+    message = release_text(message, patterns=True)
     words = typed[: typed.index("--")] if "--" in typed else typed
     if "--debug" in words:
         cause = error if error.__cause__ is None else error.__cause__

@@ -15,7 +15,7 @@ from agents_tools.cli.arguments import parse_arguments
 from agents_tools.cli.errors import CommandError
 from agents_tools.cli.output import is_terminal, paint
 from agents_tools.concurrency.future import PendingFuture
-from agents_tools.text.escape import escape_for_model, safe_text
+from agents_tools.text.output import release_text
 from agents_tools.tool.records import Decision
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class TerminalApprover:
         schema = {"type": "object", "properties": {"answer": question.schema}}
         async with self._turn:
             with self._view.aside():
-                name = paint(safe_text(question.tool_name), err=True, bold=True)
-                click.echo(f"{name} asks: {safe_text(question.message)}", err=True)
+                name = paint(release_text(question.tool_name), err=True, bold=True)
+                click.echo(f"{name} asks: {release_text(question.message)}", err=True)
                 while True:
                     text = await _typed("Answer (Enter for none): ")
                     if not text:
@@ -70,8 +70,8 @@ class TerminalApprover:
                         click.echo(str(error), err=True)
 
     async def _decided(self, item: ToolApprovalItem, key: tuple[str | None, str]) -> Decision:
-        name = paint(safe_text(item.name), err=True, bold=True)
-        caller = f", called by {safe_text(item.agent)}," if item.agent else ""
+        name = paint(release_text(item.name), err=True, bold=True)
+        caller = f", called by {release_text(item.agent)}," if item.agent else ""
         click.echo(f"{paint('?', err=True, fg='yellow')} {name}{caller} wants to run:", err=True)
         for line in _whole(item.arguments):
             click.echo(f"    {line}", err=True)
@@ -135,7 +135,7 @@ def _whole(arguments: str) -> list[str]:
         text = json.dumps(json.loads(arguments), indent=2, ensure_ascii=False)
     except ValueError:
         text = arguments
-    return escape_for_model(text).split("\n")
+    return release_text(text, to="model").split("\n")
 
 
 async def _typed(prompt: str) -> str | None:

@@ -18,7 +18,7 @@ from agents_tools.cli.results import ArtifactFolder, as_json, print_output, prob
 from agents_tools.cli.target import Tool, load_tools, pick
 from agents_tools.errors import AgentsToolsError
 from agents_tools.events.kinds import ToolArtifactEvent
-from agents_tools.text.escape import safe_text
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from agents_tools.cli.execution import FinishedCall
@@ -163,12 +163,12 @@ def _chosen(
 
 
 def _print_choice(tools: list[Tool], typed: str) -> None:
-    click.echo(safe_text(f"Usage: {typed} TOOL [NAME=VALUE]...\n\nTools:"))
+    click.echo(release_text(f"Usage: {typed} TOOL [NAME=VALUE]...\n\nTools:"))
     from agents_tools.cli.list_ import summary_of
     from agents_tools.cli.output import print_table
 
     print_table(((tool.name, summary_of(tool)) for tool in tools), indent=2)
-    click.echo(safe_text(f"\nHelp of a tool: {typed} {tools[0].name} --help"))
+    click.echo(release_text(f"\nHelp of a tool: {typed} {tools[0].name} --help"))
 
 
 def _emit(view: CallView, folder: ArtifactFolder | None) -> Emit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from agents_tools.text.escape import safe_text
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from agents_tools.events.base import Event
@@ -29,14 +29,14 @@ class CallState:
     def add_text(self, event: NotifyStreamEvent) -> list[str]:
         """Add the text of an event and return the lines that it completes."""
         if not event.is_delta:
-            return safe_text(event.data).rstrip("\n").split("\n")
+            return release_text(event.data).rstrip("\n").split("\n")
         # A control sequence may be split between two deltas, so only whole lines are cleaned.
         *lines, self.tail = (self.tail + event.data).split("\n")
-        return [safe_text(line) for line in lines]
+        return [release_text(line) for line in lines]
 
     def rest(self) -> list[str]:
         """Return and clear the incomplete line, if there is one."""
-        tail, self.tail = safe_text(self.tail), ""
+        tail, self.tail = release_text(self.tail), ""
         return [tail] if tail else []
 
 
@@ -53,7 +53,7 @@ class CallStates:
         state = self.running.get(key)
         if state is None:
             above = [self.running[call].name for call in event.path[:-1] if call in self.running]
-            name = safe_text(event.tool_name or self._root)
+            name = release_text(event.tool_name or self._root)
             state = CallState(name, (*above, name), max(0, len(event.path) - 1))
             self.running[key] = state
         return state

@@ -17,7 +17,7 @@ from agents_tools.cli.events_text import UNREADABLE, markdown, timeline, tree
 from agents_tools.cli.options import json_option
 from agents_tools.cli.output import can_show, paint, print_json, say
 from agents_tools.telemetry.timeline import chrome_trace
-from agents_tools.text.escape import safe_text
+from agents_tools.text.output import release_json, release_text
 from agents_tools.ui._format import seconds
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def show_command(
         return
     plain = not can_show("├─└│", sys.stdout)
     for line in timeline(events) if as_timeline else tree(events, plain=plain):
-        click.echo(safe_text(line))
+        click.echo(release_text(line))
 
 
 @command.command("replay", epilog=_EPILOG)
@@ -243,19 +243,19 @@ def _print_session(record: dict[str, Any], most: int | None) -> None:
     facts = [_counted(record["events"], "event"), _sized(record["size"])]
     if record["last"]:
         facts.append(f"last {_minute(record['last'])}")
-    click.echo(f"{paint(safe_text(record['session']), bold=True)} ({', '.join(facts)})")
+    click.echo(f"{paint(release_text(record['session']), bold=True)} ({', '.join(facts)})")
     runs = record["runs"]
     hidden = 0 if most is None else max(0, len(runs) - most)
     if hidden:
         click.echo(f"  ({hidden:,} earlier runs)")
     for run in runs[hidden:]:
-        facts = [safe_text(run["status"]).replace("_", " ")]
+        facts = [release_text(run["status"]).replace("_", " ")]
         if run["started"]:
             facts.append(_minute(run["started"]))
         if run["duration"] is not None:
             facts.append(seconds(run["duration"]))
         facts.append(_counted(run["events"], "event"))
-        click.echo(f"  {safe_text(run['id'])}  {safe_text(run['agent'])}: {', '.join(facts)}")
+        click.echo(f"  {release_text(run['id'])}  {release_text(run['agent'])}: {', '.join(facts)}")
 
 
 def _counted(count: int, noun: str) -> str:
@@ -302,16 +302,20 @@ def _exported(
         for sid, events in parts:
             yield from (part.rstrip("\n") for part in markdown(events, sid))
     elif form == "json":
-        whole = [{"session": sid, "events": [e.to_dict() for e in found]} for sid, found in parts]
+        whole = [{"session": sid, "events": [_wire(e) for e in found]} for sid, found in parts]
         yield json.dumps(whole if everything else whole[0], indent=2)
     elif form == "chrome":
         yield json.dumps(chrome_trace([event for _, events in parts for event in events]))
     else:
         for sid, events in parts:
             for event in events:
-                wire = event.to_dict()
+                wire = _wire(event)
                 line = {"session": sid, "event": wire} if everything else wire
                 yield json.dumps(line, separators=(",", ":"))
+
+
+def _wire(event: Event) -> dict[str, Any]:
+    return cast("dict[str, Any]", release_json(event.to_dict(), to="program"))
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from agents_tools.cli.errors import CommandError
 from agents_tools.errors import EventStoreError
 from agents_tools.persistence import EventFilter, SQLiteEventStore
 from agents_tools.persistence.protocol import SessionInfo
-from agents_tools.text.escape import safe_text, shorten
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -69,11 +69,11 @@ def salvaged(path: str) -> tuple[StoredEvents, list[str]]:
 def chosen(source: StoredEvents, path: str, session: str | None) -> SessionInfo:
     """Return the session with this name, or the only session."""
     known = source.sessions()
-    names = ", ".join(shorten(safe_text(one.sid), 60) for one in known[:_MOST_NAMED])
+    names = ", ".join(release_text(one.sid, limit=60) for one in known[:_MOST_NAMED])
     names += ", …" if len(known) > _MOST_NAMED else ""
     if session is not None:
         for one in known:
-            if session in {one.sid, safe_text(one.sid)}:
+            if session in {one.sid, release_text(one.sid)}:
                 return one
         hint = f"Sessions: {names}." if known else "It is empty."
         raise CommandError(f"no session {session!r} in {path}.", hint=hint)

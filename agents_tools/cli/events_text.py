@@ -20,7 +20,8 @@ from agents_tools.events.kinds import (
     ToolStreamEndEvent,
     ToolStreamStartEvent,
 )
-from agents_tools.text.escape import safe_text, shorten
+from agents_tools.text.escape import shorten
+from agents_tools.text.output import release_text
 from agents_tools.ui._format import described, progressed, seconds
 from agents_tools.ui.console.run_tree import (
     Node,
@@ -142,7 +143,7 @@ def _below(node: Node, before: str, guides: tuple[str, str, str]) -> Iterator[st
             yield f"{before}{here}{_call_in_words(part)}"
             yield from _below(part, before + further, guides)
         else:
-            lines = safe_text(part).rstrip("\n").split("\n")
+            lines = release_text(part).rstrip("\n").split("\n")
             yield f"{before}{here}{lines[0]}"
             yield from (f"{before}{further}{line}" for line in lines[1:])
 
@@ -185,7 +186,7 @@ def _line_of(event: Event) -> str:
             text = _item_in_words(cast("RunItemStreamEvent[Any]", event))
         case _:
             text = described(event)
-    return shorten(" ".join(safe_text(text).split()), _WIDEST)
+    return shorten(" ".join(release_text(text).split()), _WIDEST)
 
 
 def _item_in_words(event: RunItemStreamEvent[Any]) -> str:
@@ -238,21 +239,21 @@ def _content(content: Any) -> str:
 
 def _inline(text: str) -> str:
     """Return a text on one line, with Markdown characters escaped."""
-    plain = " ".join(safe_text(text).split())
+    plain = " ".join(release_text(text).split())
     return re.sub(r"([\\`*_\[\]<>#|!])", r"\\\1", plain)
 
 
 def _code(text: str) -> str:
-    return f"`{' '.join(safe_text(text).split()).replace('`', chr(39))}`"
+    return f"`{' '.join(release_text(text).split()).replace('`', chr(39))}`"
 
 
 def _quoted(text: str) -> str:
-    return "\n".join(f"> {line}" for line in safe_text(text).rstrip("\n").split("\n"))
+    return "\n".join(f"> {line}" for line in release_text(text).rstrip("\n").split("\n"))
 
 
 def _fenced(text: str, language: str) -> str:
     """Return a code block whose fences are longer than any in the text."""
-    shown = safe_text(text)
+    shown = release_text(text)
     longest = max((len(run) for run in re.findall(r"`{3,}", shown)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{shown}\n{fence}"

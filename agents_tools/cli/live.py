@@ -22,7 +22,7 @@ from agents_tools.events.kinds import (
     ToolStreamEndEvent,
     ToolStreamStartEvent,
 )
-from agents_tools.text.escape import safe_text
+from agents_tools.text.output import release_text
 from agents_tools.ui._format import described, ended, progressed, seconds
 from agents_tools.ui._terminal import can_show, marks
 
@@ -51,7 +51,7 @@ class LiveView:
     def __init__(self, name: str) -> None:
         self._console = Console(stderr=True, highlight=False, emoji=False, markup=False)
         self._calls = CallStates(name)
-        self._name = safe_text(name)
+        self._name = release_text(name)
         self._root = CallState(self._name, (self._name,), 0)  # for a tool without a start event
         # Checked now: while Rich draws, it replaces standard error.
         self._marks = marks(sys.stderr)
@@ -147,7 +147,7 @@ class LiveView:
                 )
             cells.append(Text(progressed(progress)))
         if call.tail:
-            cells.append(Text(safe_text(call.tail)[-80:], "dim"))
+            cells.append(Text(release_text(call.tail)[-80:], "dim"))
         cells.append(Text(seconds(time.monotonic() - call.started), "dim"))
         for cell in cells:
             row.add_column(no_wrap=True, overflow="ellipsis" if isinstance(cell, Text) else "crop")

@@ -14,7 +14,8 @@ from agents_tools.cli.mcp_target import connect, connection_options, is_mcp, is_
 from agents_tools.cli.options import json_option
 from agents_tools.cli.output import console_errors, paint, print_json, print_table
 from agents_tools.errors import AgentsToolsError, UserError
-from agents_tools.text.escape import safe_text, shorten
+from agents_tools.text.escape import shorten
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -174,7 +175,7 @@ def _tool_record(tool: Tool) -> dict[str, Any]:
 def _print_server(tools: MCPTools, name: str) -> None:
     manager = tools.manager
     info = manager.get_server_info(name)
-    click.echo(paint(safe_text(f"{name}: {_described(info)}"), bold=True))
+    click.echo(paint(release_text(f"{name}: {_described(info)}"), bold=True))
     found = manager.get_tools_by_server(name)
     if not found:
         click.echo("  (no tools)")

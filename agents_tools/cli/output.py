@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agents_tools.text.escape import safe_text
-from agents_tools.text.secrets import mask
+from agents_tools.text.output import release_json, release_text
 from agents_tools.ui._terminal import can_show, is_terminal
 
 if TYPE_CHECKING:
@@ -39,8 +38,8 @@ __all__ = [
 
 
 def print_text(text: str) -> None:
-    """Print a result: unchanged for programs, with control characters escaped on a terminal."""
-    shown = safe_text(text) if is_terminal(sys.stdout) else text
+    """Print a result; on a terminal without control characters."""
+    shown = release_text(text, to="person" if is_terminal(sys.stdout) else "program")
     click.echo(shown, nl=not shown.endswith("\n"))
 
 
@@ -48,22 +47,20 @@ def print_json(value: Any, *, compact: bool) -> None:
     """Print a value as one JSON document, on one line if compact."""
     plain = not can_show("é…", sys.stdout)
     form: dict[str, Any] = {"separators": (",", ":")} if compact else {"indent": 2}
-    text = json.dumps(value, ensure_ascii=plain, **form)
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # a lone surrogate cannot be encoded, but JSON can escape it
-        text = json.dumps(value, ensure_ascii=True, **form)
-    click.echo(text)
+    released = release_json(value, to="program")
+    click.echo(json.dumps(released, ensure_ascii=plain, **form))
 
 
 def say(text: str, **style: Any) -> None:
     """Print a line for the user to standard error."""
-    click.echo(paint(safe_text(text), err=True, **style), err=True)
+    click.echo(paint(release_text(text), err=True, **style), err=True)
 
 
 def say_traceback(error: BaseException) -> None:
     """Print a traceback with masked secrets."""
-    click.echo(mask("".join(traceback.format_exception(error))), nl=False, err=True)
+    click.echo(
+        release_text("".join(traceback.format_exception(error)), patterns=True), nl=False, err=True
+    )
 
 
 def print_table(rows: Iterable[tuple[str, str]], *, indent: int = 0) -> None:
@@ -71,7 +68,7 @@ def print_table(rows: Iterable[tuple[str, str]], *, indent: int = 0) -> None:
     formatter = click.HelpFormatter(width=width())
     for _ in range(indent // formatter.indent_increment):
         formatter.indent()
-    pairs = [(safe_text(name), safe_text(text)) for name, text in rows]
+    pairs = [(release_text(name), release_text(text)) for name, text in rows]
     if pairs:
         formatter.write_dl(pairs)
         click.echo(formatter.getvalue(), nl=False)
@@ -107,9 +104,9 @@ def short_path(filename: str) -> str:
 
 def console_errors(prefix: str, message: str, hint: str | None = None) -> None:
     """Print an error, and a hint on the next line."""
-    click.echo(paint(prefix, err=True, fg="red", bold=True) + " " + safe_text(message), err=True)
+    click.echo(paint(prefix, err=True, fg="red", bold=True) + " " + release_text(message), err=True)
     if hint:
-        click.echo(paint(safe_text(hint), err=True, dim=True), err=True)
+        click.echo(paint(release_text(hint), err=True, dim=True), err=True)
 
 
 @contextlib.contextmanager

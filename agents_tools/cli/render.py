@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from typing import TYPE_CHECKING, Protocol
@@ -15,10 +14,11 @@ from agents_tools.events.kinds import (
     ToolStreamEndEvent,
     ToolStreamStartEvent,
 )
-from agents_tools.text.escape import safe_text
+from agents_tools.text.output import release_text
 from agents_tools.ui._format import described, ended, noted, progressed, seconds
 from agents_tools.ui._line_writer import LineWriter
 from agents_tools.ui._terminal import is_lively
+from agents_tools.ui.ndjson import json_of
 
 if TYPE_CHECKING:
     from agents_tools.events.base import Event
@@ -108,7 +108,7 @@ class NdjsonView:
 
     def show(self, event: Event) -> None:
         """Write an event."""
-        self._lines.write(json.dumps(event.to_dict(), separators=(",", ":")))
+        self._lines.write(json_of(event).decode())
 
     def close(self, status: CallStatus, duration: float, problem: str | None) -> bool:
         """Write the error message as an event, so that every line is valid JSON."""
@@ -126,7 +126,7 @@ class PlainView:
     def __init__(self, name: str) -> None:
         self._lines = LineWriter()
         self._calls = CallStates(name)
-        self._name = safe_text(name)
+        self._name = release_text(name)
         self._has_output = False
         self._written: dict[str, tuple[ToolProgressEvent, float]] = {}
 

@@ -12,8 +12,7 @@ from agents_tools.cli.output import print_text, say
 from agents_tools.content.json_value import to_json
 from agents_tools.content.outputs import ToolOutputText, as_tool_result
 from agents_tools.errors import AgentsToolsError, ModelBehaviorError
-from agents_tools.text.escape import safe_text
-from agents_tools.text.secrets import mask
+from agents_tools.text.output import release_text
 from agents_tools.tool.failure import default_tool_error_function
 from agents_tools.ui._format import size
 
@@ -106,7 +105,7 @@ def _described(block: ContentBlock, number: int, folder: ArtifactFolder | None) 
     elif block.data is not None:
         facts.append("--output DIR saves it")
     text = ", ".join(fact for fact in (name, *facts) if fact)
-    return f"[{block.type}: {safe_text(text)}]"
+    return f"[{block.type}: {release_text(text)}]"
 
 
 def _json_output(outcome: CallOutcome, folder: ArtifactFolder | None) -> Any:
@@ -143,7 +142,7 @@ def _error_of(error: Exception, message: str) -> dict[str, Any]:
             {
                 "path": list(problem.path),
                 "expected": problem.expected,
-                "got": mask(problem.got),
+                "got": release_text(problem.got, patterns=True),
                 "kind": problem.kind,
             }
             for problem in error.problems
@@ -155,7 +154,7 @@ def _error_of(error: Exception, message: str) -> dict[str, Any]:
 
 def _file_name(name: str, mime_type: str | None) -> str:
     """Return a safe file name for a name that comes from a tool."""
-    last = PurePosixPath(safe_text(name).replace("\\", "/")).name
+    last = PurePosixPath(release_text(name).replace("\\", "/")).name
     plain = "".join(c if c.isalnum() or c in "._- " else "_" for c in last).strip(" .")
     plain = plain[-100:] or "file"
     if "." not in plain and mime_type:

@@ -39,7 +39,7 @@ from agents_tools.errors import (
     UserError,
 )
 from agents_tools.events.kinds import RunItemStreamEvent, RunStartedEvent
-from agents_tools.text.escape import safe_text
+from agents_tools.text.output import release_text
 from agents_tools.ui.console.run_tree import arguments_shown
 from agents_tools.ui.console.text_views import NdjsonRun, choose_run_view
 
@@ -451,7 +451,7 @@ def _record(ended: _RunOutcome, job: _RunJob) -> dict[str, Any]:
         "duration": round(ended.duration, 6),
     }
     if ended.error is not None:
-        message = safe_text(str(ended.error))
+        message = release_text(str(ended.error))
         record["error"] = {"type": type(ended.error).__name__, "message": message}
     return record
 

@@ -15,7 +15,7 @@ from agents_tools.cli.output import paint, print_json, print_table, short_path, 
 from agents_tools.cli.schema_text import DefinitionReader, describe_type
 from agents_tools.cli.target import is_agent, load_target, pick, tools_in
 from agents_tools.cli.tool_help import parameter_rows
-from agents_tools.text.escape import safe_text
+from agents_tools.text.output import release_text
 from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
@@ -83,10 +83,10 @@ def _agent_record(agent: AnyAgent) -> dict[str, Any]:
 
 
 def _print_agent(agent: AnyAgent, target: str) -> None:
-    click.echo(paint(safe_text(agent.name), bold=True))
+    click.echo(paint(release_text(agent.name), bold=True))
     if isinstance(agent.instructions, str) and agent.instructions:
         click.echo()
-        click.echo(click.wrap_text(safe_text(agent.instructions), width(), "  ", "  "))
+        click.echo(click.wrap_text(release_text(agent.instructions), width(), "  ", "  "))
     click.echo("\n" + paint("Facts:", bold=True))
     facts = [
         ("kind", "agent"),
@@ -122,7 +122,7 @@ def _print(tool: Tool, target: str) -> None:
     if tool.description:
         click.echo()
         text = "\n\n".join(
-            click.wrap_text(safe_text(part), width(), "  ", "  ")
+            click.wrap_text(release_text(part), width(), "  ", "  ")
             for part in tool.description.split("\n\n")
         )
         click.echo(text)
@@ -131,7 +131,7 @@ def _print(tool: Tool, target: str) -> None:
         print_table(rows, indent=2)
     click.echo("\n" + paint("Facts:", bold=True))
     print_table(_facts(tool), indent=2)
-    click.echo(safe_text(f"\nTo call it: agents-tools call {target} {tool.name} --help"))
+    click.echo(release_text(f"\nTo call it: agents-tools call {target} {tool.name} --help"))
 
 
 def _facts(tool: Tool) -> list[tuple[str, str]]:

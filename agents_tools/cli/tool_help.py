@@ -16,7 +16,8 @@ from agents_tools.cli.schema_text import (
     notes_on,
     parameters_of,
 )
-from agents_tools.text.escape import safe_text, shorten
+from agents_tools.text.escape import shorten
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from agents_tools.cli.target import Tool
@@ -32,11 +33,11 @@ def print_tool_help(tool: Tool, target: str, ctx: click.Context) -> None:
     words = [f"{name}=…" for name in parameters_of(schema) if name in required]
     optional = " [NAME=VALUE]..." if len(required) < len(parameters_of(schema)) else ""
     typed = f"{ctx.command_path} {shlex.quote(target)} {tool.name}"
-    formatter.write_usage(safe_text(typed), safe_text(" ".join(words) + optional).strip())
+    formatter.write_usage(release_text(typed), release_text(" ".join(words) + optional).strip())
     with formatter.indentation():
         for paragraph in tool.description.split("\n\n") if tool.description else ():
             formatter.write_paragraph()
-            formatter.write_text(safe_text(paragraph))
+            formatter.write_text(release_text(paragraph))
     taken = {option for param in ctx.command.params for option in param.opts}
     if rows := parameter_rows(tool, taken=taken):
         with formatter.section("Parameters"):
@@ -70,7 +71,7 @@ def parameter_rows(tool: Tool, *, taken: set[str] | None = None) -> list[tuple[s
     for name, child in parameters_of(schema).items():
         kind = describe_type(reader, child)
         text = _parameter_help(reader, child, required=name in required)
-        rows.append((safe_text(_written(name, kind, taken)), safe_text(text)))
+        rows.append((release_text(_written(name, kind, taken)), release_text(text)))
     return rows
 
 

@@ -8,8 +8,9 @@ Items are immutable. Their JSON form follows the input items of the Responses AP
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 from agents_tools.content.outputs import (
@@ -22,6 +23,7 @@ from agents_tools.content.outputs import (
     block_from_dict,
 )
 from agents_tools.errors import UserError, UserTypeError, UserValueError
+from agents_tools.text.characters import replace_surrogates
 from agents_tools.text.nouns import type_with_article
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ __all__ = [
     "ToolApprovalItem",
     "ToolCallItem",
     "ToolCallOutputItem",
+    "encodable_items",
     "input_items",
     "item_from_dict",
 ]
@@ -189,6 +192,8 @@ class ToolCallOutputItem:
             as far as you trust the server.
         value: The return value of the tool as a Python object; not part of the JSON form.
         metadata: The metadata of a `ToolResult`; not part of the JSON form.
+        public_message: The text about a failed call for callers outside the application; not part
+            of the JSON form. `None` if they can read the output.
     """
 
     type: ClassVar[str] = "tool_call_output_item"
@@ -202,6 +207,7 @@ class ToolCallOutputItem:
     server: str | None = None
     value: Any = field(default=None, compare=False, repr=False)
     metadata: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    public_message: str | None = field(default=None, compare=False, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the item as JSON."""
@@ -334,6 +340,64 @@ def item_from_dict(data: Mapping[str, Any]) -> RunItem:
             error=_text_or_none(data, "error", at),
         )
     return _parse_item(data, "item")
+
+
+def encodable_items(items: Sequence[Item]) -> Sequence[Item]:
+    """Return the items without lone surrogates, which a request cannot contain.
+
+    JSON and Python can represent half of a surrogate pair, but UTF-8 cannot.
+
+    Args:
+        items: The items; the same sequence is returned if there is nothing to replace.
+    """
+    for item in items:
+        read: Callable[[Any], tuple[Any, ...]] = _TEXTS.get(type(item), _no_texts)
+        for value in read(item):
+            if value is not None and not (value.__class__ is str and value.isascii()):
+                return _without_surrogates(items)
+    return items
+
+
+_TEXTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
+    MessageInputItem: attrgetter("content", "role"),
+    MessageOutputItem: attrgetter("text", "refusal", "provider_data"),
+    ReasoningItem: attrgetter("text", "provider_data"),
+    ToolCallItem: attrgetter("call_id", "name", "arguments", "provider_data"),
+    ToolCallOutputItem: attrgetter("call_id", "output"),
+}
+"""Readers of the fields of items that requests contain."""
+
+
+def _no_texts(_: object) -> tuple[Any, ...]:
+    return ()
+
+
+def _without_surrogates(items: Sequence[Item]) -> Sequence[Item]:
+    clean = [cast("Item", _encodable(item)) for item in items]
+    return items if all(map(is_, clean, items)) else clean
+
+
+def _encodable(value: Any) -> Any:
+    """Return an item, a block or JSON without lone surrogates; the same object if it has none."""
+    if isinstance(value, str):
+        return replace_surrogates(value)
+    if is_dataclass(value):
+        compared = [one.name for one in fields(value) if one.compare]
+        members = {name: getattr(value, name) for name in compared}
+        changes = {name: _encodable(member) for name, member in members.items()}
+        changes = {name: one for name, one in changes.items() if one is not members[name]}
+        copy_with: Any = replace
+        return copy_with(value, **changes) if changes else value
+    if isinstance(value, dict):
+        mapping = cast("dict[str, Any]", value)
+        copy = {replace_surrogates(key): _encodable(member) for key, member in mapping.items()}
+        pairs = ((copy, mapping), (copy.values(), mapping.values()))
+        return mapping if all(all(map(is_, *pair)) for pair in pairs) else copy
+    if isinstance(value, list):
+        members_ = cast("list[Any]", value)
+        copies = [_encodable(member) for member in members_]
+        return members_ if all(map(is_, copies, members_)) else copies
+    return value
 
 
 _ITEMS = (MessageInputItem, MessageOutputItem, ReasoningItem, ToolCallItem, ToolCallOutputItem)

@@ -28,9 +28,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from agents_tools.content.tables import is_missing, is_table, read_table
 from agents_tools.errors import UserTypeError
-from agents_tools.text.escape import describe_value, shorten, type_name
+from agents_tools.text.characters import replace_surrogates
+from agents_tools.text.escape import describe_value, type_name
 from agents_tools.text.nouns import with_article
-from agents_tools.text.secrets import mask
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from pydantic_core import SchemaSerializer
@@ -223,7 +224,7 @@ class _JsonConverter:
         if value is None or kind is bool:
             return value
         if issubclass(kind, str):
-            return _escape_surrogates(str.__str__(value))
+            return replace_surrogates(str.__str__(value))
         if issubclass(kind, int):
             return int.__int__(value)
         if issubclass(kind, float):
@@ -252,7 +253,7 @@ class _JsonConverter:
         if hasattr(kind, "__fspath__"):
             return self.convert(fspath(value))
         if hasattr(kind, "__content_block__"):
-            return value.to_dict()
+            return self.convert(value.to_dict())
         if hasattr(kind, "__pydantic_serializer__"):
             return self._convert_model(value)
         names = _field_names(value, kind)
@@ -292,11 +293,11 @@ class _JsonConverter:
 
     def _convert_key(self, key: Any) -> str:
         if isinstance(key, str):
-            return _escape_surrogates(str.__str__(key))
+            return replace_surrogates(str.__str__(key))
         if isinstance(key, bytes):
             return _bytes_text(key)
         try:
-            return _escape_surrogates(next(iter(_to_jsonable({key: None}))))
+            return replace_surrogates(next(iter(_to_jsonable({key: None}))))
         except (ValueError, TypeError):
             self._refuse_value(exact_type(key), " as a key")
 
@@ -304,7 +305,7 @@ class _JsonConverter:
         try:
             dumped = value.__pydantic_serializer__.to_python(value, by_alias=True, warnings=False)
         except (ValueError, TypeError) as error:
-            why = f": {shorten(mask(str(error)), 300)}"
+            why = f": {release_text(str(error), limit=300, patterns=True)}"
             self._refuse("cannot be serialized", "Fix its serializer.", why, error)
         return self.convert(dumped)
 
@@ -321,7 +322,7 @@ class _JsonConverter:
             if issubclass(kind, CoroutineType):
                 value.close()  # avoids the warning that it was never awaited
             self._refuse_value(kind)
-        return _escape_surrogates(plain) if isinstance(plain, str) else plain
+        return replace_surrogates(plain) if isinstance(plain, str) else plain
 
     def _refuse_value(self, kind: Any, role: str = "") -> NoReturn:
         remedy = next(text for base, text in _REMEDIES if issubclass(kind, base))
@@ -343,7 +344,7 @@ class _JsonConverter:
 
     def _location(self) -> str:
         path = "".join(map(_path_step, self._steps)).removeprefix(".")
-        return f" at {shorten(mask(path), 160)}" if path else ""
+        return f" at {release_text(path, limit=160, patterns=True)}" if path else ""
 
 
 def _path_step(step: object) -> str:
@@ -384,11 +385,6 @@ def _to_jsonable(value: Any) -> Any:
     from pydantic_core import to_jsonable_python
 
     return to_jsonable_python(value)
-
-
-def _escape_surrogates(text: str) -> str:
-    """Escape lone surrogates, which no Unicode encoding accepts."""
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _bytes_text(data: bytes) -> str:

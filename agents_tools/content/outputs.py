@@ -215,7 +215,7 @@ def to_output(
     becomes a text with its shape, its column types and its first rows in Markdown. Figures,
     images and objects with `_repr_png_` become images, and objects with `_repr_markdown_` become
     text. Any other value is serialized as compact JSON: NaN and infinities as `null`, bytes that
-    are not UTF-8 in base64, iterators as arrays, lone surrogates as escapes. A Python repr is never
+    are not UTF-8 in base64, iterators as arrays, lone surrogates as U+FFFD. A Python repr is never
     used.
 
     Args:

@@ -24,6 +24,7 @@ from agents_tools.events.field_types import (
     payload_fields,
     shorten_value,
 )
+from agents_tools.text.characters import replace_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,9 +61,9 @@ def encode_event(event: Any) -> dict[str, Any]:
         "timestamp": _encode_time(event.timestamp, kind),
         "source": origin.source.value if event.origin else None,
         "cause": event.cause,
-        "path": list(origin.path),
-        "tool_name": origin.tool_name,
-        "tool_call_id": origin.tool_call_id,
+        "path": list(map(replace_surrogates, origin.path)),
+        "tool_name": origin.tool_name and replace_surrogates(origin.tool_name),
+        "tool_call_id": origin.tool_call_id and replace_surrogates(origin.tool_call_id),
     }
     for name, field_type, _ in payload_fields(event.__class__):
         value = getattr(event, name)

@@ -22,6 +22,7 @@ from typing import (
 )
 
 from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.text.characters import replace_surrogates
 
 __all__ = [
     "MAX_SHOWN",
@@ -210,9 +211,8 @@ def _is_number(value: object) -> bool:
 
 
 def _encode_text(value: str, _at: str) -> str:
-    """Escape lone surrogates, which cannot be encoded as UTF-8."""
-    text = str.__str__(value)
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+    """Return a text that can be encoded as UTF-8."""
+    return replace_surrogates(str.__str__(value))
 
 
 def _encode_content(value: str | bytes, at: str) -> object:

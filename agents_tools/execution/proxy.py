@@ -406,6 +406,13 @@ def _blocks(output: Iterable[Mapping[str, Any]], call: Call) -> list[Any]:
 
 
 def _error_of(status: str, error: Mapping[str, Any], call: Call) -> Exception:
+    created = _exception_of(status, error, call)
+    if error.get("public") is False and isinstance(created, errors.AgentsToolsError):
+        created.is_public = False
+    return created
+
+
+def _exception_of(status: str, error: Mapping[str, Any], call: Call) -> Exception:
     message = str(error.get("message") or f"The call ended as {status}.")
     kind = str(error.get("type") or "")
     error_class = ERRORS.get(status)
@@ -423,9 +430,11 @@ def _error_of(status: str, error: Mapping[str, Any], call: Call) -> Exception:
         return UnserializableOutput(message)
     if name in _BUILT_IN:
         return getattr(builtins, name)(message)
-    return ToolError(
+    unknown = ToolError(
         f"Tool {call.tool_name!r} failed: {kind}" + (f": {message}" if message else "")
     )
+    unknown.is_public = False  # the message of an exception that is not the library's
+    return unknown
 
 
 _PLAIN_ERRORS: Final = (

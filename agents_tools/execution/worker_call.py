@@ -15,13 +15,12 @@ from agents_tools.concurrency.supervisor import GRACE, finish, supervise
 from agents_tools.content.display import has_display
 from agents_tools.content.json_value import exact_type
 from agents_tools.content.outputs import as_tool_result
-from agents_tools.errors import Interruption, UserError
+from agents_tools.errors import AgentsToolsError, Interruption, UserError
 from agents_tools.events.channel import Channel
 from agents_tools.events.kinds import NullEvent, ToolStreamEndEvent, ToolStreamStartEvent
 from agents_tools.events.trace_hooks import continue_trace
 from agents_tools.execution.protocol import CallLog, ended
-from agents_tools.text.escape import shorten
-from agents_tools.text.secrets import MASK, mask_registered
+from agents_tools.text.output import release_json_text, release_text
 from agents_tools.tool.call import Call
 from agents_tools.tool.failure import error_record
 
@@ -336,8 +335,10 @@ def payload_of(tool: AnyTool, outcome: CallOutcome) -> dict[str, Any]:
     }
     if error is not None:
         kind, message = error_record(error)
-        message = shorten(mask_registered(message), _LONGEST_MESSAGE)
-        payload["error"] = {"type": kind, "message": message}
+        message = release_text(message, to="model", limit=_LONGEST_MESSAGE)
+        is_hidden = isinstance(error, AgentsToolsError) and not error.is_public
+        hidden = {"public": False} if is_hidden else {}
+        payload["error"] = {"type": kind, "message": message, **hidden}
         return payload
     value = outcome.value
     result = as_tool_result(value)
@@ -347,7 +348,7 @@ def payload_of(tool: AnyTool, outcome: CallOutcome) -> dict[str, Any]:
     payload["metadata"] = _json_or_none(result.metadata)
     payload["failed"] = result.is_error
     if result.structured is not None:
-        payload["structured"] = _masked_json(tool.to_json(result.structured))
+        payload["structured"] = release_json_text(tool.to_json(result.structured))
     return payload
 
 
@@ -357,30 +358,10 @@ def _structured(tool: AnyTool, value: Any, output: Any) -> dict[str, Any]:
     if value is None:
         return {"structured": None}
     if isinstance(value, str):
-        return {} if value == output else {"structured": mask_registered(value)}
+        return {} if value == output else {"structured": release_text(value, to="program")}
     if hasattr(value, "__next__"):  # the iterator is exhausted; its items are in the output
         return {"structured": json.loads(output)}
-    return {"structured": _masked_json(tool.to_json(value))}
-
-
-def _masked_json(text: str) -> Any:
-    """Return a JSON value with the secrets masked, numbers included."""
-    masked = mask_registered(text)
-    try:
-        return json.loads(masked)
-    except ValueError:
-        return _mask_values(json.loads(text))
-
-
-def _mask_values(value: Any) -> Any:
-    if isinstance(value, dict):
-        items = typing.cast("dict[str, Any]", value).items()
-        return {mask_registered(key): _mask_values(item) for key, item in items}
-    if isinstance(value, list):
-        return [_mask_values(item) for item in typing.cast("list[Any]", value)]
-    if isinstance(value, str):
-        return mask_registered(value)
-    return value if mask_registered(text := json.dumps(value)) == text else MASK
+    return {"structured": release_json_text(tool.to_json(value))}
 
 
 def _json_or_none(metadata: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PureWindowsPath
 from typing import TYPE_CHECKING
 
-from agents_tools.text.escape import safe_text, shorten
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -441,8 +441,8 @@ def _is_local(package: str) -> bool:
 def _unpinned(program: str, package: str, pinned: str) -> ConfigFinding:
     return ConfigFinding(
         code="unpinned",
-        message=f"{program} uses {shorten(safe_text(package), 200)!r} without a fixed version: "
-        f"pin a version that you have checked, such as {shorten(safe_text(pinned), 240)}",
+        message=f"{program} uses {release_text(package, limit=200)!r} without a fixed version: "
+        f"pin a version that you have checked, such as {release_text(pinned, limit=240)}",
     )
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.schema.references import SCHEMA_MAP
-from agents_tools.text.escape import escape_for_model, safe_text, shorten
+from agents_tools.text.characters import escape_for_model, safe_text
+from agents_tools.text.escape import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

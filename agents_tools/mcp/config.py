@@ -17,7 +17,8 @@ from urllib.parse import urlsplit
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.mcp._command_audit import ConfigFinding, findings_of_command
 from agents_tools.text.json_limits import check_bounds
-from agents_tools.text.secrets import guard_logs, mask
+from agents_tools.text.output import release_text
+from agents_tools.text.secrets import guard_logs
 from agents_tools.tool.options import check_option_names
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def without_secrets(config: MCPServerConfig, text: str) -> str:
     for value in sorted(values, key=len, reverse=True):
         if len(value) >= _MIN_SECRET_LENGTH:
             text = text.replace(value, "***")
-    return mask(text)
+    return release_text(text, patterns=True)
 
 
 _MIN_SECRET_LENGTH = 8

@@ -20,8 +20,8 @@ from agents_tools.models._http import (
     retry_after,
     text,
 )
-from agents_tools.text.escape import safe_text, shorten
-from agents_tools.text.secrets import mask
+from agents_tools.text.escape import shorten
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -209,4 +209,4 @@ def _safe_text(raw: str, target: AnthropicRequest) -> str:
     for key in target.keys:
         if key != NO_KEY:
             raw = raw.replace(key, "***")
-    return shorten(mask(safe_text(raw)).strip(), 500)
+    return shorten(release_text(raw, patterns=True).strip(), 500)

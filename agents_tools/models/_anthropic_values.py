@@ -9,6 +9,8 @@ from typing import Any, cast
 
 import anthropic
 
+from agents_tools.text.characters import replace_escaped_surrogates, replace_surrogates
+
 __all__ = ["NO_KEY", "PROVIDER", "an_object", "is_own_host", "json_object"]
 
 PROVIDER = "anthropic"
@@ -34,9 +36,9 @@ def an_object(value: object) -> dict[str, Any]:
 
 
 def json_object(text: str) -> dict[str, Any] | None:
-    """Return the JSON object in a text; `None` if the text is anything else."""
+    """Return the JSON object in a text, in valid Unicode; `None` for any other text."""
     try:
-        value: object = json.loads(text)
+        value: object = json.loads(replace_escaped_surrogates(replace_surrogates(text).encode()))
     except (ValueError, RecursionError):
         return None
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None

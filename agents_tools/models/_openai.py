@@ -40,8 +40,8 @@ from agents_tools.models._http import (
     retry_after,
     text,
 )
-from agents_tools.text.escape import safe_text, shorten
-from agents_tools.text.secrets import mask
+from agents_tools.text.escape import shorten
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -406,7 +406,7 @@ def _safe_text(raw: str, target: OpenAIRequest) -> str:
     """Shorten a text of a provider, and remove secrets and control characters."""
     if target.key and target.key != _NO_KEY:
         raw = raw.replace(target.key, "***")
-    return shorten(mask(safe_text(raw)).strip(), 500)
+    return shorten(release_text(raw, patterns=True).strip(), 500)
 
 
 def _rejected_field(

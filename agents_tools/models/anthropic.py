@@ -39,7 +39,7 @@ from agents_tools.models._http import (
     check_url,
     read_stream,
 )
-from agents_tools.text.secrets import mask
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -169,8 +169,9 @@ class AnthropicModel:
             try:
                 client = anthropic.AsyncAnthropic(api_key=key, base_url=url, max_retries=0)
             except anthropic.AnthropicError as error:
+                reason = release_text(str(error), patterns=True)
                 raise UserError(
-                    f"Model {self.name!r} has no usable credentials: {mask(str(error))} Set "
+                    f"Model {self.name!r} has no usable credentials: {reason} Set "
                     "ANTHROPIC_API_KEY, or pass api_key=... to the model."
                 ) from error
             credentials = (client.api_key, client.auth_token, getattr(client, "credentials", None))

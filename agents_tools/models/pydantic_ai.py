@@ -50,8 +50,8 @@ from agents_tools.errors import (
     UserValueError,
 )
 from agents_tools.models._clients import loop_client
-from agents_tools.text.escape import shorten
-from agents_tools.text.secrets import mask
+from agents_tools.text.characters import replace_escaped_surrogates
+from agents_tools.text.output import release_text
 from agents_tools.wire.mcp import to_mcp
 
 if TYPE_CHECKING:
@@ -232,9 +232,9 @@ def _parts(item: Item) -> list[Any]:
             return [] if stored is None else [wire.ThinkingPart(content=item.text, **stored)]
         case ToolCallItem():
             stored = (item.provider_data or {}).get(_KEY, {})
-            return [
-                wire.ToolCallPart(item.name, item.arguments, tool_call_id=item.call_id, **stored)
-            ]
+            # Some providers get the arguments as an object, whose texts have to be encodable.
+            arguments = replace_escaped_surrogates(item.arguments.encode()).decode()
+            return [wire.ToolCallPart(item.name, arguments, tool_call_id=item.call_id, **stored)]
         case ToolCallOutputItem():
             return _output_parts(item)
 
@@ -453,7 +453,7 @@ def _translate_errors(model: str) -> Generator[None]:
 
 
 def _convert_error(error: Exception, model: str) -> Exception | None:
-    why = mask(shorten(str(error), _MAX_REASON_LENGTH))
+    why = release_text(str(error), limit=_MAX_REASON_LENGTH, patterns=True)
     match error:
         case UserError() | ModelError():
             return None

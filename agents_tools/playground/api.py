@@ -20,7 +20,8 @@ from agents_tools.playground.run_manager import PlaygroundRuns
 from agents_tools.playground.static_files import handlers_of, pages, secured
 from agents_tools.playground.validation import refusal_of
 from agents_tools.server.asgi import AsgiApp, HttpError, respond_empty, respond_json, respond_stream
-from agents_tools.text.escape import safe_text, shorten
+from agents_tools.text.escape import shorten
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
@@ -172,7 +173,7 @@ class PlaygroundApp:
             {
                 "name": "agents-tools",
                 "version": __version__,
-                "target": safe_text(self._bench.target),
+                "target": release_text(self._bench.target),
                 "history": self._has_history,
                 "read_only": False,
                 **self._news(),
@@ -374,7 +375,7 @@ class PlaygroundApp:
 
 def _missing(kind: Literal["tool", "agent"], name: str, known: Mapping[str, Any]) -> HttpError:
     has = shorten(", ".join(known), 200) or "none"
-    shown = safe_text(shorten(name, 80))
+    shown = release_text(name, limit=80)
     return HttpError(404, f"The {kind} {shown!r} does not exist. Known: {has}.", code="unknown")
 
 

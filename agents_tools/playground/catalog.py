@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.errors import UserError
 from agents_tools.playground.target_state import LoadedTarget, TargetProblem, short_place
-from agents_tools.text.escape import safe_text, shorten
+from agents_tools.text.output import release_text
 from agents_tools.wire.diff import DefinitionReader, ToolSchema
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _record(tool: Tool) -> dict[str, Any]:
     schema = tool.params_json_schema
     return {
         "name": tool.name,
-        "description": safe_text(tool.description),
+        "description": release_text(tool.description),
         "kind": _KINDS.get(tool.origin.kind, "function"),
         "annotations": None if tool.annotations is None else asdict(tool.annotations),
         "destructive": asks_first(tool),
@@ -130,7 +130,7 @@ def _agent_record(name: str, agent: AnyAgent) -> dict[str, Any]:
     told = agent.instructions if isinstance(agent.instructions, str) else ""
     return {
         "name": name,
-        "instructions": safe_text(shorten(told, _LONGEST_INSTRUCTIONS)),
+        "instructions": release_text(told, limit=_LONGEST_INSTRUCTIONS),
         "tools": [tool.name for tool in agent.known_tools],
         "model": _model_name(agent.model),
     }
@@ -150,7 +150,7 @@ def _source(tool: Tool) -> dict[str, Any] | None:
     place = tool.origin.place or ""
     found = re.fullmatch(r"(.+):(\d+)", place)
     if found is not None:
-        return {"file": safe_text(short_place(found[1])), "line": int(found[2])}
+        return {"file": release_text(short_place(found[1])), "line": int(found[2])}
     return _source_of_class(place)
 
 
@@ -165,7 +165,7 @@ def _source_of_class(place: str) -> dict[str, Any] | None:
         line = inspect.getsourcelines(kind)[1]
     except (OSError, TypeError):
         return None
-    return None if filename is None else {"file": safe_text(short_place(filename)), "line": line}
+    return None if filename is None else {"file": release_text(short_place(filename)), "line": line}
 
 
 # --- an example of a call

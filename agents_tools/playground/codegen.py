@@ -13,7 +13,7 @@ from agents_tools.errors import UserValueError
 from agents_tools.persistence.stream import LEFT_OUT
 from agents_tools.playground.catalog import needs_approval
 from agents_tools.playground.import_paths import ImportPaths, reach_agent, reach_tool
-from agents_tools.text.secrets import MASK
+from agents_tools.text.forms import MASK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

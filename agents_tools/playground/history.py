@@ -15,7 +15,7 @@ from agents_tools.events.envelope import EventSource, Origin
 from agents_tools.events.kinds import ActionEvent, ObservationEvent
 from agents_tools.persistence import EventFilter
 from agents_tools.playground.results import summary_of
-from agents_tools.text.secrets import mask_json
+from agents_tools.text.output import release_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -158,7 +158,7 @@ class RunHistory:
         self, id: str, kind: Literal["tool", "agent"], name: str, given: Any, generation: int
     ) -> HistoryRecord:
         """Record the start of a run."""
-        masked = mask_json(given)
+        masked = release_json(given, to="program", patterns=True)
         record = HistoryRecord(
             id=id,
             kind=kind,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.errors import UserError, UserValueError
 from agents_tools.playground.target_state import is_own, short_place
-from agents_tools.text.escape import safe_text
+from agents_tools.text.output import release_text
 from agents_tools.tool.flatten import function_tools
 from agents_tools.tool.tool import FunctionTool
 
@@ -162,7 +162,7 @@ def _made(loaded: LoadedTarget, tool: Tool) -> ImportPaths:
     """
     if not loaded.attribute and not (tool.name.isidentifier() and not keyword.iskeyword(tool.name)):
         raise UserValueError(
-            f"No name in {safe_text(loaded.place)} refers to the tool {tool.name!r}. Assign it: "
+            f"No name in {release_text(loaded.place)} refers to the tool {tool.name!r}. Assign it: "
             f"{re.sub('[^a-zA-Z0-9]', '_', tool.name)} = ..."
         )
     maker = "streaming_tool" if tool.origin.kind == "stream" else "function_tool"

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agents_tools.events.kinds import RunFinishedEvent
-from agents_tools.text.escape import safe_text, shorten
 from agents_tools.text.json_limits import parse_object
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -120,4 +120,4 @@ def summary_of(result: ResultView) -> str:
     text = " ".join(texts) if texts else (result.error or "")
     if not text and result.blocks:
         text = ", ".join(str(block.get("type")) for block in result.blocks)
-    return safe_text(shorten(" ".join(text.split()), _LONGEST_SUMMARY))
+    return release_text(" ".join(text.split()), limit=_LONGEST_SUMMARY)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from agents_tools.text.escape import safe_text
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from agents_tools.agents.agent import Agent
@@ -58,11 +58,11 @@ class TargetProblem:
 
     def __str__(self) -> str:
         """Return the problem for a terminal or a log."""
-        return safe_text(f"{self.place or 'the target'}: {self.message}")
+        return release_text(f"{self.place or 'the target'}: {self.message}")
 
     def to_dict(self) -> dict[str, str]:
         """Return the problem as JSON."""
-        return {"place": safe_text(self.place), "message": safe_text(self.message)}
+        return {"place": release_text(self.place), "message": release_text(self.message)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -295,7 +295,7 @@ class ArgumentReader:
 
         if not self._other_keys:
             return text
-        data: dict[str, Any] = from_json(text)  # it is valid, so it is an object
+        data: Any = from_json(text)
         if self._other_keys.keys().isdisjoint(data):
             return text
         return _to_json(self._renamed(data))

@@ -6,7 +6,7 @@ import typing
 from typing import Any
 
 from agents_tools.text.escape import describe_value, shorten
-from agents_tools.text.secrets import MASK
+from agents_tools.text.forms import MASK
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.errors import ToolError
-from agents_tools.text.escape import escape_for_model, shorten
-from agents_tools.text.secrets import guard_logs, mask, mask_registered_json
+from agents_tools.text.output import release_json, release_text
+from agents_tools.text.secrets import guard_logs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +43,7 @@ def structured_result(name: str, schema: Mapping[str, Any], result: str) -> Any:
             "This is a fault of the tool and not of the call: do not repeat it with other "
             "arguments."
         )
-    return mask_registered_json(structured)
+    return release_json(structured, to="program")
 
 
 def result_faults(tool: str, schema: Mapping[str, Any], value: Any) -> list[str]:
@@ -62,7 +62,8 @@ def result_faults(tool: str, schema: Mapping[str, Any], value: Any) -> list[str]
     faults: list[str] = []
     for error in () if validator is None else validator.iter_errors(value):
         path = "".join(f"[{step!r}]" for step in error.instance_path)
-        faults.append(shorten(mask(escape_for_model(f"{path} {error.message}".strip())), 200))
+        text = f"{path} {error.message}".strip()
+        faults.append(release_text(text, to="model", limit=200, patterns=True))
         if len(faults) == _MAX_FAULTS:
             break
     return faults

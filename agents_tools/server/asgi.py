@@ -28,8 +28,8 @@ from agents_tools.server.http_security import (
 )
 from agents_tools.server.response_stream import ResponseStream
 from agents_tools.server.safe_json import written
-from agents_tools.text.escape import safe_text, shorten
 from agents_tools.text.json_limits import JsonFault, JsonLimits, check_bounds, check_keys
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from agents_tools.server.http_security import TokenVerifier
@@ -484,7 +484,7 @@ def json_kind(value: object) -> str:
 
 def shown(value: object, length: int = _LONGEST_SHOWN) -> str:
     """Return a value of a client as it appears in a message: shortened and escaped."""
-    return safe_text(repr(shorten(str(value), length)))
+    return release_text(repr(release_text(str(value), to="program", limit=length)))
 
 
 def inner_path(scope: Scope) -> str:

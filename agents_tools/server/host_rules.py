@@ -7,8 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from agents_tools.errors import UserTypeError, UserValueError
-from agents_tools.text.escape import safe_text, shorten
-from agents_tools.text.secrets import mask
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -32,7 +31,8 @@ _MAX_SHOWN = 100
 
 def show_header(value: str) -> str:
     """Return a header as it appears in a message: masked, shortened and escaped."""
-    return safe_text(repr(shorten(mask(value), _MAX_SHOWN)))
+    kept = release_text(value, to="program", limit=_MAX_SHOWN, patterns=True)
+    return release_text(repr(kept))
 
 
 def parse_authority(text: str) -> tuple[str, str] | None:

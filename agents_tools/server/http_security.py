@@ -29,8 +29,10 @@ from agents_tools.server.host_rules import (
     parse_origin,
     show_header,
 )
-from agents_tools.text.escape import escape_for_model, type_name
-from agents_tools.text.secrets import MASK, guard_logs, mask
+from agents_tools.text.escape import type_name
+from agents_tools.text.forms import MASK
+from agents_tools.text.output import release_text
+from agents_tools.text.secrets import guard_logs
 
 __all__ = [
     "ListenerLimits",
@@ -338,7 +340,7 @@ class SecuredApp:
         for token in known:
             if len(token) >= _SHORTEST_TOKEN:
                 text = text.replace(token, MASK)
-        return escape_for_model(mask(text))
+        return release_text(text, to="model", patterns=True)
 
     # --- Host and Origin
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import traceback
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from agents_tools.content.items import ToolCallOutputItem
 from agents_tools.errors import AgentsToolsError, UserValueError
 from agents_tools.events.kinds import ErrorEvent, RunFinishedEvent, RunItemStreamEvent
-from agents_tools.text.escape import escape_for_model
-from agents_tools.text.secrets import MASK, mask
+from agents_tools.text.forms import MASK
+from agents_tools.text.output import release_text
+from agents_tools.tool.failure import describe_error, is_public
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["ErrorMasker"]
 
 logger = logging.getLogger("agents_tools.ui")
-
-_FAILED = re.compile(r"(Tool .{1,300}? failed: [^\s:]+): (.+)", re.DOTALL)
-"""The text of `default_tool_error_function` for an exception that is not the library's own."""
 
 
 class ErrorMasker:
@@ -55,13 +53,13 @@ class ErrorMasker:
             error: The exception.
             where: The name of the failed part, for the log.
         """
-        name = type(error).__name__  # the form that runs use
-        if isinstance(error, AgentsToolsError) or self._shows:
-            return f"{name}: {error}"
+        text = describe_error(error)
+        if is_public(error) or self._shows:
+            return release_text(text)
         number = _number()
         trace = "".join(traceback.format_exception(error))
         logger.error("%s failed (error %s).\n%s", where, number, self._masked(trace))
-        return f"{name} (error {number})"
+        return f"{text.partition(':')[0]} (error {number})"
 
     def event(self, event: Event) -> Event:
         """Return an event for clients."""
@@ -76,15 +74,20 @@ class ErrorMasker:
         return event
 
     def _item(self, event: RunItemStreamEvent[Any]) -> Event:
+        if event.name != "tool_output" or event.item.get("status") == "ok":
+            return event
+        item = event.attached
+        if isinstance(item, ToolCallOutputItem):
+            public = item.public_message
+        elif event.item.get("status") == "tool_error":  # from elsewhere: nothing is known about it
+            public = f"The tool failed (error {_number()})."
+        else:
+            return event
         output = event.item.get("output")
-        is_public = event.name != "tool_output" or event.item.get("status") == "ok"
-        if is_public or not isinstance(output, str):
+        if public is None or public == output:
             return event
-        match = _FAILED.fullmatch(output)
-        if match is None:
-            return event
-        hidden = self._hidden(match[1], match[2])
-        return event.replace(item={**event.item, "output": hidden}, attached=None)
+        logger.error("%s\n%s", public, self._masked(str(output)))
+        return event.replace(item={**event.item, "output": public}, attached=None)
 
     def _text(self, text: str) -> str:
         """Return a text of the form `Type: message` for clients."""
@@ -99,7 +102,7 @@ class ErrorMasker:
     def _masked(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(secret, MASK)
-        return escape_for_model(mask(text))
+        return release_text(text, to="model", patterns=True)
 
 
 def _number() -> str:

@@ -15,8 +15,7 @@ from agents_tools.events.kinds import (
     ToolStreamStartEvent,
 )
 from agents_tools.events.listener import add_global_listener
-from agents_tools.text.escape import safe_text, shorten
-from agents_tools.text.secrets import mask
+from agents_tools.text.output import release_json, release_text
 from agents_tools.tool.call import current_call
 
 if TYPE_CHECKING:
@@ -98,14 +97,16 @@ class _EventLogger:
                 fields["tool_error"] = type(outcome.error).__name__
                 text += f": {fields['tool_error']}"
             if self._arguments:
-                fields["tool_arguments"] = shorten(mask(record.sent), _MAX_CHARS)
+                fields["tool_arguments"] = release_text(
+                    record.sent, limit=_MAX_CHARS, patterns=True
+                )
         self._log(self._level_of(event.status), text, fields)
 
     def _finished(self, event: RunFinishedEvent) -> None:
         fields: dict[str, Any] = {
             "run_status": event.status,
             "run_usage": dict(event.usage or {}),
-            "run_error": None if event.error is None else mask(event.error),
+            "run_error": None if event.error is None else release_text(event.error, patterns=True),
             "tool_path": _path(event),
         }
         open_runs = [run for run in self._runs.get() if run.path == event.path]
@@ -127,7 +128,7 @@ class _EventLogger:
         return max(self._level, logging.WARNING) if status in _FAILURES else self._level
 
     def _log(self, level: int, text: str, fields: dict[str, Any]) -> None:
-        self._logger.log(level, "%s", shorten(safe_text(text), _MAX_CHARS), extra=fields)
+        self._logger.log(level, "%s", release_text(text, limit=_MAX_CHARS), extra=fields)
 
 
 def _path(event: Event) -> str:
@@ -155,13 +156,18 @@ class JsonFormatter(logging.Formatter):
             "time": when,
             "level": record.levelname,
             "logger": record.name,
-            "message": mask(record.getMessage()),
+            "message": release_text(record.getMessage(), patterns=True),
         }
         own = vars(record)
-        line |= {key: own[key] for key in own if key not in _STANDARD and own[key] is not None}
+        fields = {key: own[key] for key in own if key not in _STANDARD and own[key] is not None}
+        line |= release_json(fields, patterns=True)
         if record.exc_info:
-            line["exception"] = mask(self.formatException(record.exc_info))
-        return json.dumps(line, default=repr, ensure_ascii=False)
+            line["exception"] = release_text(self.formatException(record.exc_info), patterns=True)
+        return json.dumps(line, default=_described, ensure_ascii=False)
+
+
+def _described(value: object) -> str:
+    return release_text(repr(value), patterns=True)
 
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}

@@ -25,7 +25,7 @@ from agents_tools.events.listener import add_global_listener
 from agents_tools.events.trace_hooks import TraceHooks, set_tracing
 from agents_tools.telemetry._spans import OpenSpan, SpanTree
 from agents_tools.text.escape import shorten, type_name
-from agents_tools.text.secrets import mask
+from agents_tools.text.output import release_text
 from agents_tools.tool.call import current_call
 
 if TYPE_CHECKING:
@@ -206,7 +206,9 @@ class Instrumentation(TraceHooks):
         kind = type_name(type(error)) if event.status == "tool_error" and error else event.status
         if self._content and outcome is not None and outcome.error is None:
             node.span.set_attribute("gen_ai.tool.call.result", _shown(outcome.output))
-        message = mask(str(error)) if self._content and error is not None else ""
+        message = (
+            release_text(str(error), patterns=True) if self._content and error is not None else ""
+        )
         self._end_span(node, None if event.status in _NO_FAILURES else kind, message)
 
     def _start_run_span(self, event: RunStartedEvent) -> None:
@@ -228,7 +230,7 @@ class Instrumentation(TraceHooks):
                 node.span.set_attribute(attribute, usage[key])
         kind, _, message = (event.error or event.status).partition(": ")
         fault = None if event.status in _NO_FAILURES else kind
-        self._end_span(node, fault, mask(message) if self._content else "")
+        self._end_span(node, fault, release_text(message, patterns=True) if self._content else "")
 
     def _raw(self, event: RawResponseStreamEvent) -> None:
         node = self._spans.top
@@ -400,7 +402,7 @@ def _model_of(scope: RunScope, agent: Any) -> tuple[str, str]:
 
 def _shown(value: Any) -> str:
     text = value if isinstance(value, str) else _as_json(value)
-    return shorten(mask(text), _MAX_CHARS)
+    return release_text(text, limit=_MAX_CHARS, patterns=True)
 
 
 def _as_json(value: object) -> str:

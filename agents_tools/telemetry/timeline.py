@@ -19,6 +19,7 @@ from agents_tools.events.kinds import (
     ToolStreamEndEvent,
     ToolStreamStartEvent,
 )
+from agents_tools.text.output import release_json
 
 if TYPE_CHECKING:
     import os
@@ -65,7 +66,8 @@ def chrome_trace(events: Iterable[Event]) -> dict[str, Any]:
     drawing = _TimelineDrawing()
     for event in events:
         drawing.take(event)
-    return {"traceEvents": drawing.finished(), "displayTimeUnit": "ms"}
+    bars = release_json(drawing.finished(), to="program")
+    return {"traceEvents": bars, "displayTimeUnit": "ms"}
 
 
 @dataclass(slots=True, eq=False)

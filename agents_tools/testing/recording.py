@@ -15,7 +15,7 @@ from agents_tools.content.outputs import block_from_dict, to_output
 from agents_tools.errors import AgentsToolsError, ToolError, UserError, UserValueError
 from agents_tools.events.registry import event_from_dict
 from agents_tools.testing.fakes import FakeTool, listed
-from agents_tools.text.secrets import mask
+from agents_tools.text.output import release_text
 from agents_tools.tool.policy import Policy
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class ToolRecorder:
         self.calls.append(
             RecordedCall(
                 tool=tool,
-                arguments=_json_of(mask(args_json)),
+                arguments=_json_of(_stored(args_json)),
                 output=output,
                 error=error,
                 events=tuple(
@@ -181,7 +181,7 @@ class ToolRecorder:
                 known[_key(call.arguments)].append(call)
 
         async def body(record: Call, arguments: dict[str, Any]) -> Any:
-            key = _key(_json_of(mask(json.dumps(arguments))))
+            key = _key(_json_of(_stored(json.dumps(arguments))))
             calls = known.get(key)
             if not calls:
                 raise UserValueError(_never_made(tool.name, key, list(known)))
@@ -215,7 +215,7 @@ class _Recording(Policy):
         try:
             value = await call_next(call)
         except Exception as raised:  # a cancelled call has no result to replay
-            error = (type(raised).__name__, mask(str(raised)))
+            error = (type(raised).__name__, _stored(str(raised)))
             self._recorder.add(self._tool, call.text, None, error, events)
             raise
         self._recorder.add(self._tool, call.text, _output_json(value), None, events)
@@ -231,6 +231,10 @@ def _recorded(call: dict[str, Any]) -> RecordedCall:
         error=error,
         events=tuple(call["events"]),
     )
+
+
+def _stored(text: str) -> str:
+    return release_text(text, to="program", patterns=True)
 
 
 def _json_of(text: str) -> Any:
@@ -251,9 +255,9 @@ def _key(arguments: Any) -> str:
 def _output_json(value: Any) -> Any:
     output = to_output(value)
     if isinstance(output, str):
-        return mask(output)
+        return _stored(output)
     blocks = [block.to_dict() for block in output]
-    return [{**one, "text": mask(one["text"])} if "text" in one else one for one in blocks]
+    return [{**one, "text": _stored(one["text"])} if "text" in one else one for one in blocks]
 
 
 def _output_of(output: Any) -> ToolOutput:

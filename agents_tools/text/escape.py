@@ -1,47 +1,19 @@
-"""Escaping of untrusted text for terminals, models and error messages."""
+"""Descriptions of untrusted values in error messages."""
 
 from __future__ import annotations
 
-import functools
-import re
 from typing import TYPE_CHECKING, Any, cast
 
+from agents_tools.text.characters import escape_for_model
 from agents_tools.text.secrets import mask
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["describe_value", "escape_for_model", "safe_text", "shorten", "type_name"]
+__all__ = ["describe_value", "shorten", "type_name"]
 
 DESCRIPTION_LIMIT = 60
 """The maximum length of a text from `describe_value`, in characters."""
-
-
-def safe_text(text: str) -> str:
-    r"""Remove the characters of a text that a terminal would execute or that mislead a reader.
-
-    Removed are control characters except tab and newline, whole terminal escape sequences
-    (colors, links, clipboard and device strings), bidirectional overrides, isolates and marks,
-    and zero-width characters. A lone surrogate is replaced with U+FFFD. A device string without
-    an end loses only its first characters, so that it cannot hide the text that follows.
-
-    Safe text is returned unchanged, so `safe_text` can be applied more than once.
-    """
-    if _is_plain(text):
-        return text
-    return _unsafe().sub(_replacement, text)
-
-
-def escape_for_model(text: str) -> str:
-    r"""Escape the characters that are invisible to a model or cannot be sent to it.
-
-    The characters that `safe_text` removes become escapes (`\x1b`, `\u202e`, `\ud800`), so the
-    model sees them and the text can always be encoded. Newlines, tabs and `\r\n` are kept, and so
-    are the joiners inside words and emoji.
-    """
-    if _is_plain(text):
-        return text
-    return _hidden().sub(_escape, text)
 
 
 def shorten(text: str, limit: int) -> str:
@@ -66,58 +38,6 @@ def describe_value(value: object) -> str:
     if len(text) > DESCRIPTION_LIMIT and text.startswith('"'):
         return shorten(text, DESCRIPTION_LIMIT - 1) + '"'
     return shorten(text, DESCRIPTION_LIMIT)
-
-
-def _is_plain(text: str) -> bool:
-    # Most texts are plain, and `isprintable` is the fastest check.
-    return text.isprintable() or text.replace("\n", "").replace("\t", "").isprintable()
-
-
-# Character by character: C0 without tab and newline, DEL and C1; Arabic letter mark, Mongolian
-# vowel separator; zero-width characters and bidirectional marks; bidirectional embeddings and
-# overrides; word joiner, invisible operators, isolates and old format controls; byte order mark;
-# interlinear annotation; surrogates; tags, which carry hidden ASCII.
-_CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
-_INVISIBLE = (
-    "\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e007f"
-)
-
-
-@functools.cache
-def _unsafe() -> re.Pattern[str]:
-    # Every match starts with an unsafe character, and the last alternative matches any of them,
-    # so the remaining text is safe. A device string cannot contain the start of another one, so
-    # the search for its end never reads a character twice.
-    string_start = r"(?:\x1b[P\]X^_]|[\x90\x98\x9d-\x9f])"
-    string_end = r"(?:[\x07\x18\x1a\x9c]|\x1b\\)"
-    inside = r"[^\x07\x18\x1a\x1b\x90\x98\x9c-\x9f]*+"
-    return re.compile(
-        rf"{string_start}{inside}{string_end}"
-        r"|(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-~]?+"
-        r"|\x1b[ -/]*+[0-~]?+"
-        rf"|[{_CONTROLS}{_INVISIBLE}]"
-    )
-
-
-def _replacement(match: re.Match[str]) -> str:
-    return "\ufffd" if "\ud800" <= match[0] <= "\udfff" else ""
-
-
-@functools.cache
-def _hidden() -> re.Pattern[str]:
-    visible = rf"[^\x00-\x9f{_INVISIBLE}]"
-    joined = rf"(?<={visible})[\u200c\u200d](?={visible})"
-    return re.compile(rf"(?!{joined}|\r\n)[{_CONTROLS}{_INVISIBLE}]")
-
-
-def _escape(match: re.Match[str]) -> str:
-    if match[0] == "\r":
-        return "\\r"
-    code = ord(match[0])
-    if code <= 0xFF:  # noqa: PLR2004 - two hexadecimal digits
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004 - four digits
 
 
 _MAX_DEPTH = 4

@@ -6,54 +6,41 @@ import binascii
 import functools
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, cast
 
-from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.errors import UserValueError
+from agents_tools.text.characters import safe_text
+from agents_tools.text.forms import (
+    LONGEST,
+    MASK,
+    SHORTEST,
+    Form,
+    base64_forms,
+    forms_of,
+    secret_bytes,
+)
+from agents_tools.text.secret_matcher import SecretMatcher, Span, mask_spans, spans_in_view
+from agents_tools.text.views import visible_views
 
 if TYPE_CHECKING:
-    from array import array
     from logging import LogRecord
 
-    class HiddenValue(Protocol):
-        """An object that hides a secret, such as pydantic's `SecretStr`."""
-
-        def get_secret_value(self) -> str | bytes:
-            """Return the secret."""
-            ...
-
+    from agents_tools.text.forms import HiddenValue
 
 __all__ = [
-    "LONGEST",
-    "MASK",
-    "SHORTEST",
-    "Form",
-    "Span",
-    "View",
-    "find_form",
     "forget_secret",
-    "forms_of",
     "guard_logs",
     "has_secrets",
+    "is_secret_number",
     "mask",
     "mask_encoded",
     "mask_json",
     "mask_registered",
-    "mask_registered_json",
     "register_secret",
     "registered_forms",
-    "secret_bytes",
-    "views",
+    "registered_matcher",
 ]
-
-MASK = "***"
-"""The replacement for a secret."""
-
-SHORTEST = 6
-"""The minimum size of a registered value in bytes; a shorter one would match by chance."""
-
-LONGEST = 1 << 15
-"""The maximum size of a registered value in bytes."""
 
 
 def register_secret(value: str | bytes | HiddenValue) -> None:
@@ -61,9 +48,12 @@ def register_secret(value: str | bytes | HiddenValue) -> None:
 
     The secret is also found in base64 (standard and URL-safe, at any position of the encoded
     text), in hexadecimal digits, with any characters percent-encoded, and escaped as in JSON or
-    Python literals, JSON within JSON included. Whitespace around it is ignored. Registering a
-    value again has no effect. The registry is designed for tens or hundreds of secrets per
-    process: every text is searched once for each encoding of each secret.
+    Python literals, JSON within JSON included, also where control characters or terminal sequences
+    separate its characters, and where base64 is wrapped into lines. Of a secret of several lines,
+    such as a private key, each random line of at least 12 characters is a secret of its own.
+    Whitespace around the value is ignored. Registering a value again has no effect. The registry
+    is designed for tens or hundreds of secrets per process: every text is searched once for each
+    encoding of each secret.
 
     Args:
         value: The secret: text, bytes, or an object with `get_secret_value()`.
@@ -102,56 +92,29 @@ def mask(text: str) -> str:
     in URLs, and values assigned to a name such as `password` or `api_key`, also percent-encoded or
     in base64. The time is linear in the length of the text, regardless of its content.
     """
-    spans = list(_spans(text))
-    if "%" in text:
-        view = _decode(text, _PERCENT, _decode_percent)
-        spans += _spans_in_view(view, _spans)
-    if "\\" in text and _current_forms:
-        view = _decode(text, _BACKSLASH, _decode_escape)
-        spans += _spans_in_view(view, _registered_spans)
-        twice = _decode(view[0], _BACKSLASH, _decode_escape)
-        inner = _spans_in_view(twice, _registered_spans)
-        spans += [(view[1][start], view[1][end]) for start, end in inner]
-    return _mask_spans(text, spans) if spans else text
+    spans = [*_matcher.spans(text), *_shapes_and_base64(text)]
+    for view in visible_views(text):
+        spans += spans_in_view(view, _shapes_and_base64(view[0]))
+    return mask_spans(text, spans)
 
 
 def has_secrets() -> bool:
     """Return whether any secret is registered."""
-    return bool(_current_forms)
+    return bool(_matcher.forms)
 
 
 def mask_registered(text: str) -> str:
     """Replace the registered secrets in a text with `***`, but not texts that look like secrets."""
-    if not _current_forms:
-        return text
-    spans = list(_registered_spans(text))
-    for view in views(text):
-        spans += _spans_in_view(view, _registered_spans)
-    return _mask_spans(text, spans) if spans else text
+    return _matcher.mask(text)
 
 
 def mask_encoded(text: str) -> str:
-    """Replace only those registered secrets in a text that are percent-encoded or escaped."""
-    if not _current_forms:
-        return text
-    plain = set(_registered_spans(text))
-    spans = [span for view in views(text) for span in _spans_in_view(view, _registered_spans)]
-    spans = [span for span in spans if span not in plain]
-    return _mask_spans(text, spans) if spans else text
+    """Replace only those registered secrets in a text that are encoded in another way than usual.
 
-
-def mask_registered_json(value: Any) -> Any:
-    """Return a copy of a JSON value with registered secrets masked, in keys and numbers too."""
-    if not _current_forms:
-        return value
-    if isinstance(value, str):
-        return mask_registered(value)
-    if isinstance(value, dict):
-        members = cast("dict[str, Any]", value).items()
-        return {mask_registered(key): mask_registered_json(item) for key, item in members}
-    if isinstance(value, list):
-        return [mask_registered_json(item) for item in cast("list[Any]", value)]
-    return MASK if _is_secret_number(value) else value
+    A store that puts marks in the place of registered secrets would not find these.
+    """
+    plain = set(_matcher.direct_spans(text))
+    return mask_spans(text, [span for span in _matcher.spans(text) if span not in plain])
 
 
 def mask_json(value: Any) -> Any:
@@ -172,7 +135,7 @@ _LOGGERS = tuple(
 
 
 def guard_logs() -> None:
-    """Mask secrets in the log records of the library, tracebacks included. Can be called again."""
+    """Clean and mask the log records of the library, tracebacks included. Can be called again."""
     import logging
 
     for name in _LOGGERS:
@@ -180,19 +143,19 @@ def guard_logs() -> None:
 
 
 def _mask_record(record: LogRecord) -> bool:
-    """Mask the secrets in a record; a record without secrets is not changed."""
+    """Clean a record, and mask the secrets in it; a plain record without secrets is not changed."""
     try:
         message = record.getMessage()
     except Exception:  # noqa: BLE001 - the handler reports arguments that do not fit the message
         return True
-    masked = mask(message)
+    masked = mask(safe_text(message))
     if masked != message:
         record.msg, record.args = masked, None
     if record.exc_info and record.exc_info[0] is not None:
         from traceback import format_exception
 
         trace = "".join(format_exception(*record.exc_info)).rstrip("\n")
-        masked = mask(trace)
+        masked = mask(safe_text(trace))
         if masked != trace:  # handlers write the text instead of the exception with the secret
             record.exc_info, record.exc_text = None, masked
     return True
@@ -201,178 +164,25 @@ def _mask_record(record: LogRecord) -> bool:
 # --- the registry
 
 
-Form: TypeAlias = tuple[str, int, int]
-"""A text that reveals a secret, and the numbers of characters to mask before and after it.
-
-In base64 the characters next to the text can encode a part of the secret.
-"""
-
 _lock = threading.Lock()
 _registered: dict[bytes, tuple[Form, ...]] = {}
-_current_forms: tuple[Form, ...] = ()  # replaced as a whole, so that reading needs no lock
+_matcher = SecretMatcher(())  # replaced as a whole, so that reading needs no lock
 
 
 def _refresh() -> None:
-    global _current_forms  # noqa: PLW0603 - the registry is the state of this module
-    _current_forms = tuple({form: None for forms in _registered.values() for form in forms})
+    global _matcher  # noqa: PLW0603 - the registry is the state of this module
+    forms = {form: None for forms in _registered.values() for form in forms}
+    _matcher = SecretMatcher(tuple(forms))
 
 
 def registered_forms() -> tuple[Form, ...]:
     """Return the forms of all registered secrets; a new tuple after every change."""
-    return _current_forms
+    return tuple(_matcher.forms)
 
 
-def secret_bytes(value: object) -> bytes:
-    """Return a secret as bytes, without the whitespace around it.
-
-    Raises:
-        UserTypeError: The value is not text, bytes or an object with `get_secret_value()`.
-    """
-    if not isinstance(value, str | bytes) and hasattr(value, "get_secret_value"):
-        value = cast("HiddenValue", value).get_secret_value()
-    if isinstance(value, str):
-        value = value.encode("utf-8", "surrogatepass")
-    if not isinstance(value, bytes):
-        raise UserTypeError(
-            "A secret has an invalid type: expected str, bytes or an object with "
-            f"get_secret_value(), got {type(value).__name__}."
-        )
-    return value.strip()
-
-
-def forms_of(secret: bytes) -> Iterator[Form]:
-    """Yield the texts that reveal a secret."""
-    for text in _spellings(secret):
-        yield text, 0, 0
-    for offset in range(3):
-        yield from _base64_forms(secret, offset)
-
-
-def _spellings(secret: bytes) -> Iterator[str]:
-    import json
-
-    yield secret.hex()
-    yield secret.hex().upper()
-    yield repr(secret)[2:-1]
-    try:
-        text = secret.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        return
-    yield text
-    yield repr(text)[1:-1]
-    yield text.replace(" ", "+")  # as in the query of a URL
-    for only_ascii in (True, False):
-        yield json.dumps(text, ensure_ascii=only_ascii)[1:-1]
-
-
-def _base64_forms(secret: bytes, offset: int) -> Iterator[Form]:
-    """Yield the base64 characters that depend only on the secret, if `offset` bytes precede it."""
-    text = binascii.b2a_base64(bytes(offset) + secret, newline=False).decode()
-    bits = 8 * (offset + len(secret))
-    core = text[-(-8 * offset // 6) : bits // 6]
-    before, after = int(offset > 0), int(bits % 6 > 0)
-    yield core, before, after
-    yield core.replace("+", "-").replace("/", "_"), before, after
-
-
-# --- search
-
-Span: TypeAlias = tuple[int, int]
-
-
-def _spans(text: str) -> Iterator[Span]:
-    yield from _registered_spans(text)
-    yield from _shapes(text)
-    if len(text) >= _SHORTEST_RUN and any(core in text for core in _base64_marks()):
-        yield from _encoded_shapes(text)
-
-
-def _registered_spans(text: str) -> Iterator[Span]:
-    for form in _current_forms:
-        if form[0] in text:
-            yield from find_form(text, form)
-
-
-def find_form(text: str, form: Form) -> Iterator[Span]:
-    """Yield the span of each occurrence of a form, with the characters to mask around it."""
-    secret, before, after = form
-    size = len(secret)
-    start = text.find(secret)
-    while start >= 0:
-        yield max(0, start - before), min(len(text), start + size + after)
-        start = text.find(secret, start + size)
-
-
-def _mask_spans(text: str, spans: list[Span]) -> str:
-    pieces: list[str] = []
-    done = 0
-    for start, end in sorted(spans):
-        if start >= done:
-            pieces += text[done:start], MASK
-        done = max(done, end)
-    pieces.append(text[done:])
-    return "".join(pieces)
-
-
-# --- search in decoded text
-
-View: TypeAlias = "tuple[str, array[int]]"
-"""A decoded text, and the position of each of its characters in the encoded text."""
-
-_PERCENT = "(?:%[0-9A-Fa-f]{2})+"
-_BACKSLASH = r"(?s)\\(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|.)"
-
-
-def views(text: str) -> Iterator[View]:
-    """Yield the text with percent-encoding decoded, and the text with backslash escapes decoded."""
-    if "%" in text:
-        yield _decode(text, _PERCENT, _decode_percent)
-    if "\\" in text:
-        yield _decode(text, _BACKSLASH, _decode_escape)
-
-
-def _spans_in_view(view: View, find: Callable[[str], Iterator[Span]]) -> list[Span]:
-    text, positions = view
-    return [(positions[start], positions[end]) for start, end in find(text)] if positions else []
-
-
-def _decode(text: str, pattern: str, decode: Callable[[str], Iterator[tuple[str, int]]]) -> View:
-    """Return the text with the matches of a pattern decoded; empty if nothing matches."""
-    from array import array
-
-    pieces: list[str] = []
-    positions = array("l")
-    done = 0
-    for match in _compiled(pattern).finditer(text):
-        start, end = match.span()
-        positions.extend(range(done, start))
-        pieces.append(text[done:start])
-        for char, size in decode(match[0]):
-            pieces.append(char)
-            positions.append(start)
-            start += size
-        done = end
-    if not pieces:
-        return "", positions
-    positions.extend(range(done, len(text) + 1))
-    pieces.append(text[done:])
-    return "".join(pieces), positions
-
-
-def _decode_percent(run: str) -> Iterator[tuple[str, int]]:
-    for char in bytes.fromhex(run.replace("%", "")).decode("utf-8", "surrogateescape"):
-        yield char, 3 * len(char.encode("utf-8", "surrogateescape"))
-
-
-def _decode_escape(escape: str) -> Iterator[tuple[str, int]]:
-    kind = escape[1]
-    if len(escape) > 2:  # noqa: PLR2004 - more than a backslash and a letter: a code
-        yield chr(int.from_bytes(bytes.fromhex(escape[2:]))), len(escape)
-    else:
-        yield _ESCAPES.get(kind, kind), 2
-
-
-_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
+def registered_matcher() -> SecretMatcher:
+    """Return the matcher of all registered secrets; a new one after every change."""
+    return _matcher
 
 
 # Patterns of texts that look like a secret
@@ -446,6 +256,12 @@ _MARKS = tuple((mark, pattern) for marks, pattern in _SHAPES for mark in marks)
 _compiled = functools.cache(re.compile)
 
 
+def _shapes_and_base64(text: str) -> Iterator[Span]:
+    yield from _shapes(text)
+    if len(text) >= _SHORTEST_RUN and any(core in text for core in _base64_marks()):
+        yield from _encoded_shapes(text)
+
+
 def _shapes(text: str) -> Iterator[Span]:
     lowered = text.lower()
     for pattern in {pattern for mark, pattern in _MARKS if mark in lowered}:
@@ -485,13 +301,8 @@ _ENCODED_MARKS = (
 
 @functools.cache
 def _base64_marks() -> tuple[str, ...]:
-    forms = (form for mark in _ENCODED_MARKS for form in _all_base64(mark.encode()))
+    forms = (form for mark in _ENCODED_MARKS for form in base64_forms(mark.encode()))
     return tuple({text: None for text, _, _ in forms})
-
-
-def _all_base64(data: bytes) -> Iterator[Form]:
-    for offset in range(3):
-        yield from _base64_forms(data, offset)
 
 
 def _encoded_shapes(text: str) -> Iterator[Span]:
@@ -529,7 +340,7 @@ def _mask_value(value: Any, depth: int, *, named: bool) -> Any:
     if isinstance(value, bytes):
         return MASK.encode() if named and value else _mask_bytes(value)
     if isinstance(value, int | float):
-        return MASK if named or _is_secret_number(value) else value
+        return MASK if named or is_secret_number(value) else value
     if not isinstance(value, Mapping | list | tuple):
         return value
     if not depth:
@@ -561,8 +372,9 @@ def _mask_bytes(value: bytes) -> bytes:
     return mask(value.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
-def _is_secret_number(value: float) -> bool:
-    if isinstance(value, int) and value.bit_length() > _LONGEST_NUMBER:
+def is_secret_number(value: float) -> bool:
+    """Return whether a number of a JSON value is a registered secret."""
+    if not _matcher.forms or (isinstance(value, int) and value.bit_length() > _LONGEST_NUMBER):
         return False
     text = str(value)
-    return mask(text) != text
+    return _matcher.mask(text) != text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.events.field_types import payload_fields
-from agents_tools.text.secrets import mask_json, mask_registered
+from agents_tools.text.output import release_json, release_text
 
 if TYPE_CHECKING:
     from agents_tools.events.base import Event
@@ -43,7 +43,7 @@ def mask_event(event: Event) -> Event:
     for field in payload_fields(event.__class__):
         value = getattr(event, field.name)
         if isinstance(value, str):
-            changes[field.name] = mask_registered(value)
+            changes[field.name] = release_text(value, to="program")
         elif isinstance(value, (dict, list)):
-            changes[field.name] = mask_json(value)
+            changes[field.name] = release_json(value, to="program", patterns=True)
     return event.replace(**changes) if changes else event

@@ -14,7 +14,8 @@ from agents_tools.errors import (
     ToolOverloadedError,
     ToolTimeoutError,
 )
-from agents_tools.text.secrets import guard_logs, mask, mask_registered
+from agents_tools.text.output import release_text
+from agents_tools.text.secrets import guard_logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,9 +27,12 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT",
     "default_tool_error_function",
+    "describe_error",
     "error_record",
     "failure_text",
-    "has_public_message",
+    "hidden_message",
+    "is_public",
+    "is_public_text",
     "set_default_tool_error_function",
     "status_of",
     "to_exception",
@@ -59,17 +63,17 @@ def default_tool_error_function(ctx: object, error: Exception) -> str:
         error: The exception.
     """
     from agents_tools.content.json_value import UnserializableOutput
-    from agents_tools.text.escape import shorten, type_name
+    from agents_tools.text.escape import type_name
 
     name = getattr(ctx, "tool_name", "") or "?"
     if isinstance(error, UnserializableOutput):
-        text = mask(_NOT_CONVERTED.format(name, error.problem))
-    elif has_public_message(error):
-        text = mask(_public_message(error))
+        text = _NOT_CONVERTED.format(name, error.problem)
+    elif _is_of_library(error):
+        text = _public_message(error)
     else:
-        details = mask(_details(error))
+        details = release_text(_details(error), to="model", patterns=True)
         text = f"Tool {name!r} failed: {type_name(type(error))}" + (details and f": {details}")
-    return shorten(text, _MAX_TEXT)
+    return release_text(text, to="model", limit=_MAX_TEXT, patterns=True)
 
 
 _NOT_CONVERTED = (
@@ -82,11 +86,10 @@ _MAX_NESTED = 10
 """The number of exceptions of a group that a text lists."""
 
 
-def has_public_message(error: BaseException) -> bool:
-    """Return whether the message of an error is meant for the model and for clients.
+def _is_of_library(error: BaseException) -> bool:
+    """Return whether an error is one of this library, or a group that contains nothing else.
 
-    It is for the errors of this library, and for an exception group that contains nothing else,
-    such as that of a `TaskGroup` in which a `ToolError` was raised.
+    Such a group is that of a `TaskGroup` in which a `ToolError` was raised.
     """
     return all(isinstance(one, AgentsToolsError) for one in _leaves(error))
 
@@ -102,7 +105,7 @@ def error_record(error: BaseException) -> tuple[str, str]:
     if isinstance(error, UnserializableOutput):
         return type_name(UnserializableOutput), error.problem
     is_group = issubclass(type(error), BaseExceptionGroup)
-    if is_group and has_public_message(error):
+    if is_group and _is_of_library(error):
         return type_name(ToolError), _public_message(error)
     message = _details(error) if is_group else _message_of(error)
     return type_name(type(error)), message
@@ -203,9 +206,46 @@ async def failure_text(
     except Exception:  # noqa: BLE001 - the model gets a text whatever the function does
         _log().exception("The failure function of tool %r raised an exception.", name)
         text = default_tool_error_function(context, error)
-    if function is not DEFAULT and isinstance(text, str):
-        text = mask_registered(text)
-    return text
+    return release_text(text, to="model") if isinstance(text, str) else text
+
+
+def is_public(error: BaseException) -> bool:
+    """Return whether callers outside the application can read the message of an exception."""
+    return all(isinstance(one, AgentsToolsError) and one.is_public for one in _leaves(error))
+
+
+def is_public_text(text: object, context: object, error: Exception) -> bool:
+    """Return whether callers outside the application can read a text from `failure_text`.
+
+    They can if the message of the exception is public, or if the author of the tool has written
+    the text: then it is not the default one.
+    """
+    return is_public(error) or text != default_tool_error_function(context, error)
+
+
+def hidden_message(error: BaseException, *, name: str) -> str:
+    """Return a text about an exception without its message, with an id to search for in the log.
+
+    Args:
+        error: The exception.
+        name: The name of the tool.
+    """
+    import os
+
+    return f"Tool {name!r} failed: {_kind_of(error)} (error {os.urandom(4).hex()})."
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the type and the message of an exception, as in `RunFinishedEvent.error`."""
+    return f"{_kind_of(error).rpartition('.')[2]}: {_message_of(error)}"
+
+
+def _kind_of(error: BaseException) -> str:
+    """Return the name of the type of an exception, or of the exception that it wraps."""
+    from agents_tools.text.escape import type_name
+
+    is_wrapper = isinstance(error, AgentsToolsError) and not error.is_public
+    return type_name(type(error.__cause__ if is_wrapper and error.__cause__ else error))
 
 
 def _close_unawaited(awaitable: Any) -> None:
@@ -257,6 +297,7 @@ def _wrap(error: BaseException, reason: str) -> ToolError:
 
     wrapped = ToolError(f"The tool failed with {type_name(type(error))}: {reason}")
     wrapped.__cause__ = error
+    wrapped.is_public = False
     return wrapped
 
 

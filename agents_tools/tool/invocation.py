@@ -24,6 +24,8 @@ from agents_tools.tool.enabled import is_enabled
 from agents_tools.tool.failure import (
     default_tool_error_function,
     failure_text,
+    hidden_message,
+    is_public_text,
     status_of,
     to_exception,
 )
@@ -80,6 +82,7 @@ async def prepare(call: Call, tool: Any, args_json: str) -> None:
         args_json: The arguments as JSON text.
     """
     applied: list[Policy] = []
+    call.tool = tool
     try:
         target, routed = tool.source.route(tool, args_json, call)
         if target is not tool and not await is_enabled(target, call.context, call.agent):
@@ -287,21 +290,27 @@ async def _failure(call: Call, raised: BaseException) -> CallOutcome:
     error = to_exception(raised, call)
     status = status_of(error, call)
     tool = call.tool
-    if tool.failure_function is None:
-        return CallOutcome(status=status, value=None, output="", error=error)
+    is_raised = tool.failure_function is None
     text = await failure_text(
-        tool.failure_function,
+        default_tool_error_function if is_raised else tool.failure_function,
         call.context,
         error,
         name=tool.name,
         is_closing=isinstance(raised, GeneratorExit),
     )
+    is_public = is_public_text(text, call.context, error)
     try:
         text = filter_output(call, text)
     except Exception:  # noqa: BLE001 - the policy may have had to hide parts of the text
         _log().exception("A policy of tool %r failed to process an error message.", tool.name)
         text = f"Tool {tool.name!r} failed."
-    return CallOutcome(status=status, value=None, output=cast("str", text), error=error)
+    return CallOutcome(
+        status=status,
+        value=None,
+        output="" if is_raised else cast("str", text),
+        error=error,
+        public_message=str(text) if is_public else hidden_message(error, name=tool.name),
+    )
 
 
 def _log() -> Any:

@@ -9,7 +9,7 @@ from agents_tools.errors import ModelBehaviorError, ToolDeniedError, UserTypeErr
 from agents_tools.schema.arguments import ArgumentReader, Field
 from agents_tools.schema.problems import describe_problem
 from agents_tools.schema.types import NoSchemaError, TypeSchema, leaf_of, object_schema_of
-from agents_tools.text.escape import safe_text
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +47,7 @@ async def ask_person(
             f"Tool {tool_name!r} asked a question, but the run has no handler for questions: "
             f"{message}"
         )
+    message = release_text(message)
     leaf = _leaf_of_answer(answer)
     reply = asker(Question(message, object_schema_of(leaf), tool_name, tool_call_id, path))
     if hasattr(reply, "__await__"):
@@ -93,5 +94,5 @@ def _read_answer(leaf: TypeSchema, reply: Any, tool_name: str) -> Any:
     try:
         text = to_json({"answer": reply}, fallback=repr)
     except ValueError:  # for example half of a surrogate pair
-        text = to_json({"answer": safe_text(repr(reply))})
+        text = to_json({"answer": release_text(repr(reply))})
     return reader.read(text.decode())["answer"]

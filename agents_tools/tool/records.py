@@ -95,6 +95,9 @@ class CallOutcome:
         value: The value that the function returned; `None` unless the status is `ok`.
         output: The output for the model: text or content blocks.
         error: The error; `None` if the status is `ok`.
+        public_message: A text about the error for callers outside the application, such as web
+            clients: the message of an unexpected exception is replaced by an error id. `None` if
+            there is no error.
         metadata: Data for the application alone, from a `ToolResult` and from policies.
     """
 
@@ -103,6 +106,7 @@ class CallOutcome:
     output: ToolOutput
     error: Exception | None = None
     metadata: Mapping[str, Any] | None = None
+    public_message: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.content.json_value import UnserializableOutput
 from agents_tools.content.outputs import (
     NO_OUTPUT,
-    ToolOutputText,
     as_tool_result,
     to_model_output,
     truncate_output,
 )
-from agents_tools.text.escape import escape_for_model
-from agents_tools.text.secrets import guard_logs, mask_registered
+from agents_tools.text.output import release_ends, release_text
+from agents_tools.text.secrets import guard_logs, has_secrets
 from agents_tools.tool.records import CallOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agents_tools.content.outputs import ToolOutput
+    from agents_tools.content.outputs import ContentBlock, ToolOutput
     from agents_tools.events.kinds import CallStatus
     from agents_tools.tool.call import Call
 
-__all__ = ["add_metadata", "convert_value", "filter_output", "is_plain"]
+__all__ = ["add_metadata", "convert_value", "filter_output"]
 
 
 def convert_value(call: Call, value: Any) -> CallOutcome:
     """Return the outcome of a call that returned a value, with the output for the model.
 
-    The output is escaped, secrets in it are masked, policies change it, and it is truncated. The
+    The output is cleaned, secrets in it are masked, policies change it, and it is bounded. The
     omitted text and the tables that are not shown as a whole are emitted as artifacts. An empty
     output becomes `NO_OUTPUT`.
 
@@ -40,16 +39,19 @@ def convert_value(call: Call, value: Any) -> CallOutcome:
     """
     tool = call.tool
     max_output: int = tool.max_output
+    # Without a subscriber and a policy that reads the output, its middle is dropped unread.
+    size = None if call.sinks or tool.stack.outputs else max_output
     if isinstance(value, str):
-        text = value if is_plain(value) else escape_for_model(value) or NO_OUTPUT
-        output: ToolOutput = filter_output(call, mask_registered(text))
+        is_clean = value.isprintable() and value and not has_secrets()
+        text = value if is_clean else _release(value, size) or NO_OUTPUT
+        output: ToolOutput = filter_output(call, text)
         if type(value) is str and len(output) <= max_output and isinstance(output, str):
             return CallOutcome(status="ok", value=value, output=output)
         result = None
     else:
         result = as_tool_result(value)
         content = value if result is None else result
-        output = filter_output(call, _escape_output(_convert(call, content)))
+        output = filter_output(call, _release_output(_convert(call, content), size))
     shortened, omitted = truncate_output(output, max_output)
     if omitted is not None:
         call.artifact(f"{tool.name}-output", omitted, mime_type="text/plain")
@@ -82,24 +84,27 @@ def filter_output(call: Call, output: ToolOutput) -> ToolOutput:
     return output
 
 
-def is_plain(text: str) -> bool:
-    """Return whether a text is certainly sent to the model as it is.
-
-    The check is fast and can return `False` for a text that needs no change.
-    """
-    return text.isascii() and "\x1b" not in text and "\0" not in text and text != ""
-
-
-def _escape_output(output: ToolOutput) -> ToolOutput:
-    """Escape control characters and mask secrets, in a text and in blocks of text."""
+def _release_output(output: ToolOutput, size: int | None) -> ToolOutput:
+    """Clean and mask a text, or the texts, addresses and file names of blocks."""
     if isinstance(output, str):
-        return mask_registered(output if is_plain(output) else escape_for_model(output))
-    return [
-        ToolOutputText(mask_registered(escape_for_model(block.text)))
-        if isinstance(block, ToolOutputText)
-        else block
-        for block in output
-    ]
+        return _release(output, size)
+    return [_release_block(block) for block in output]
+
+
+def _release(text: str, size: int | None) -> str:
+    return release_text(text, to="model") if size is None else release_ends(text, size)
+
+
+def _release_block(block: ContentBlock) -> ContentBlock:
+    from dataclasses import replace
+
+    changes: dict[str, str] = {}
+    for name in ("text", "filename", "url"):
+        value = getattr(block, name, None)
+        if isinstance(value, str):
+            changes[name] = release_text(value, to="model")
+    copy_with: Any = replace  # all classes of blocks have some of these fields
+    return cast("ContentBlock", copy_with(block, **changes))
 
 
 def add_metadata(outcome: CallOutcome, notes: Mapping[str, Any]) -> CallOutcome:

@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.errors import UserError
-from agents_tools.text.escape import escape_for_model
+from agents_tools.text.output import release_json, release_text
 from agents_tools.tool.enabled import is_enabled
 from agents_tools.tool.tool import FunctionTool
 from agents_tools.toolset.search import SearchIndex
@@ -144,11 +144,10 @@ def _described(tool: AnyTool, *, in_full: bool) -> dict[str, Any]:
 
 def _as_json(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    if escape_for_model(text) == text:
+    if release_text(text, to="model") == text:
         return text
-    return json.dumps(
-        value, separators=(",", ":")
-    )  # valid JSON with all invisible characters escaped
+    released = release_json(value, to="program")
+    return json.dumps(released, separators=(",", ":"))  # has all invisible characters as escapes
 
 
 _BEGINNING = '{"tools":['

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NotRequired, cast
 from agents_tools.content.items import ToolCallItem, ToolCallOutputItem
 from agents_tools.errors import ToolError
 from agents_tools.text.json_limits import check_bounds, check_keys
-from agents_tools.tool.call import Call
 from agents_tools.tool.enabled import is_enabled
 from agents_tools.tool.json_schema import reader_of
 from agents_tools.tool.manual import SchemaSource
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from agents_tools.content.items import Item
     from agents_tools.schema.arguments import Arguments
+    from agents_tools.tool.call import Call
     from agents_tools.toolset.catalog import AnyTool, ToolCatalog
 
 __all__ = ["CallTool", "ProxyTool", "SearchTool", "revealed"]

@@ -13,7 +13,7 @@ from agents_tools.events.kinds import (
     ToolAttemptEvent,
     ToolProgressEvent,
 )
-from agents_tools.text.escape import safe_text, shorten
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from agents_tools.events.base import Event
@@ -35,7 +35,7 @@ def progressed(event: ToolProgressEvent) -> str:
         if event.total > 0:
             parts.append(f"({event.current / event.total:.0%})")
     if event.message:
-        parts.append(safe_text(event.message))
+        parts.append(release_text(event.message))
     return " ".join(parts)
 
 
@@ -44,10 +44,10 @@ def described(event: Event) -> str:
     match event:
         case ToolArtifactEvent():
             details = [event.mime_type or "", size(event.data), event.uri or ""]
-            text = ", ".join(safe_text(detail) for detail in details if detail)
-            return f"made {safe_text(event.name)}" + (f" ({text})" if text else "")
+            text = ", ".join(release_text(detail) for detail in details if detail)
+            return f"made {release_text(event.name)}" + (f" ({text})" if text else "")
         case ToolAttemptEvent():
-            why = f": {safe_text(event.error)}" if event.error else ""
+            why = f": {release_text(event.error)}" if event.error else ""
             return f"attempt {event.attempt} failed{why}; next in {seconds(event.delay)}"
         case GapEvent():
             return f"({event.dropped} events left out)"
@@ -55,7 +55,7 @@ def described(event: Event) -> str:
             return ""
         case _:
             payload = {k: v for k, v in event.to_dict().items() if k not in _ENVELOPE}
-            return safe_text(shorten(f"{event.type} {json.dumps(payload)}", 200))
+            return release_text(f"{event.type} {json.dumps(payload)}", limit=200)
 
 
 _ENVELOPE = frozenset(

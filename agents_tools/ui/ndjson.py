@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 from agents_tools.errors import UserValueError
 from agents_tools.events.registry import event_from_dict
+from agents_tools.persistence.stream.masking import masked_events
+from agents_tools.text.output import release_json
+from agents_tools.text.secrets import has_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,7 +35,7 @@ def encode(events: Iterable[Event]) -> Iterator[str]:
     Raises:
         UserError: An event has no JSON form.
     """
-    for event in events:
+    for event in masked_events(events):
         yield json_of(event).decode() + "\n"
 
 
@@ -57,12 +60,10 @@ def json_of(event: Event) -> bytes:
     Raises:
         UserError: The event has no JSON form.
     """
-    from pydantic_core import PydanticSerializationError, to_json
+    from pydantic_core import to_json
 
-    try:
-        data = to_json(event.to_dict())
-    except PydanticSerializationError:  # a lone surrogate, which only an escape can represent
-        return json.dumps(event.to_dict(), separators=(",", ":")).encode()
+    wire = event.to_dict()
+    data = to_json(release_json(wire, to="program") if has_secrets() else wire)
     if b"\xe2\x80" in data or b"\xc2\x85" in data:
         return _LINE_SEPARATORS.sub(_escape, data)
     return data

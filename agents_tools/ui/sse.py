@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
+from agents_tools.persistence.stream.masking import masked_events
 from agents_tools.ui._frames import frame_of
 from agents_tools.ui.ndjson import event_of
 
@@ -101,7 +102,7 @@ def encode(events: Iterable[Event], run_id: str = "") -> Iterator[str]:
     Raises:
         UserError: An event has no JSON form.
     """
-    for event in events:
+    for event in masked_events(events):
         yield frame_of(event, run_id).decode()
 
 

@@ -23,6 +23,7 @@ from typing import Any
 
 import pytest
 
+from agents_tools import register_secret
 from agents_tools.builtin._paths import ConfinedWorkspace
 from agents_tools.builtin.file_editor import (
     EditorTool,
@@ -36,6 +37,7 @@ from agents_tools.builtin.file_editor import (
 from agents_tools.builtin.file_editor._undo import UndoHistory
 from agents_tools.classes import ImageContent
 from agents_tools.errors import UserError
+from agents_tools.text import forget_secret
 from tests.waiting import BOUND
 
 
@@ -80,6 +82,52 @@ def editor(tmp_path: Path):
 
 def big_file(lines: int = 192_000) -> bytes:
     return b"".join(b"%06d %s\n" % (number, b"x" * 45) for number in range(1, lines + 1))
+
+
+# --- masks
+
+SECRET = "Xk93jdPq81LmZz02"  # noqa: S105 - made up
+
+
+@pytest.fixture
+def masked(editor: Editor):
+    """An editor whose file `conf` holds a registered secret."""
+    register_secret(SECRET)
+    editor.put("conf", f"host = a\nkey = {SECRET}  # old\n".encode())
+    yield editor
+    forget_secret(SECRET)
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("str_replace", {"old_str": "key = ***", "new_str": "key = b"}),
+        ("str_replace", {"old_str": "host = a\n", "new_str": "host = b\nkey = ***  # new\n"}),
+        ("insert", {"insert_line": 0, "new_str": "key = ***  # old\n"}),
+        ("create", {"file_text": "host = b\nkey = ***  # old\n"}),
+    ],
+)
+def test_an_edit_with_the_mask_of_a_secret_is_refused(
+    masked: Editor, command: str, arguments: dict[str, Any]
+) -> None:
+    """The model copies it from a view, and the secret in the file would be lost."""
+    before = masked.get("conf")
+    masked.ok("view", "conf")
+    assert "in place of a secret" in masked.fails(command, "conf", **arguments)
+    assert masked.get("conf") == before
+
+
+def test_three_stars_that_are_no_mask_are_edited(masked: Editor) -> None:
+    """They are a rule in Markdown, and part of bold italics."""
+    masked.put("page.md", b"a\n***\nb\n")
+    masked.ok("str_replace", "page.md", old_str="***\nb", new_str="***\n***c***")
+    masked.ok("create", "new.md", file_text="***\n")
+    masked.ok("str_replace", "conf", old_str="host = a", new_str="host = b")
+
+    both = f"key = {SECRET}\n***\nrest\n".encode()
+    masked.put("both.md", both)
+    masked.ok("str_replace", "both.md", old_str="***\nrest", new_str="***\n***bold*** text")
+    masked.fails("insert", "both.md", insert_line=0, new_str="key = ***")
 
 
 # --- view
@@ -155,7 +203,7 @@ def test_control_characters_and_surrogates_are_escaped(editor: Editor) -> None:
     editor.put("f", "a\x1b[31m\u202eb\n".encode() + b"\xff" + "äöü".encode() + b"\n")
     seen = editor("view", "f")
     assert "\\x1b[31m\\u202eb" in seen.text
-    assert "\\udcff" in seen.text
+    assert "\ufffdäöü" in seen.text
     seen.model_dump_json().encode()
 
 

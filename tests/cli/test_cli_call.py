@@ -10,7 +10,7 @@ from inline_snapshot import snapshot
 
 from agents_tools.cli import main
 from agents_tools.events import event_from_dict
-from agents_tools.text.escape import safe_text
+from agents_tools.text.characters import safe_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,7 +108,7 @@ def test_bad_arguments_point_to_the_help_of_the_tool(run: Run) -> None:
 def test_an_unexpected_exception_is_short_and_long_with_debug(run: Run) -> None:
     """Authors get the traceback with --debug; the output is escaped for the terminal either way."""
     short = run("call", "TOOLS", "explode").err
-    assert "ValueError: a bad value" in short
+    assert r"ValueError: a bad \x1b[31mvalue" in short
     assert "Traceback" not in short
     assert "\x1b" not in short
     assert "in explode" in run("call", "TOOLS", "explode", "--debug").err

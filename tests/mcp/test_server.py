@@ -369,6 +369,20 @@ async def test_the_message_of_a_tool_error_in_a_task_group_is_shown() -> None:
 
 
 @ERAS
+async def test_the_message_of_an_exception_that_ends_programs_is_hidden(era: str) -> None:
+    """The tool error that replaces it contains its message."""
+
+    @function_tool
+    def leave() -> str:
+        raise SystemExit(CANARY)
+
+    async with reached("memory", era, [leave]) as one:
+        result = await one.call("leave")
+    assert CANARY not in json.dumps(result)
+    assert "SystemExit (error " in result["content"][0]["text"]
+
+
+@ERAS
 async def test_error_texts_are_shown_if_enabled(era: str) -> None:
     async with reached("memory", era, errors="show") as one:
         result = await one.call("fail")

@@ -21,7 +21,7 @@ from agents_tools.mcp._sanitize import (
     has_hidden,
     public_names,
 )
-from agents_tools.text.escape import safe_text
+from agents_tools.text.characters import safe_text
 
 POISON = {
     "zero width": "\u200b",

@@ -33,7 +33,7 @@ from agents_tools.errors import ModelError
 from agents_tools.events import GapEvent, ToolStreamEndEvent
 from agents_tools.events.coalesce import drop_display_events
 from agents_tools.testing import ScriptedModel, check_ag_ui, tool_call
-from agents_tools.text.escape import safe_text
+from agents_tools.text.characters import safe_text
 from agents_tools.ui import ag_ui
 from agents_tools.ui.ag_ui import AgUiEncoder, encode
 from tests.ui.scenarios import (
@@ -416,7 +416,7 @@ async def test_a_call_that_waits_for_a_person() -> None:
                     "metadata": {
                         "agents_tools": {
                             "tool": "drop",
-                            "arguments": '{"table": "t"}',
+                            "arguments": '{"table":"t"}',
                             "approval": True,
                             "path": ["call_1", "call_1"],
                             "seq": 13,

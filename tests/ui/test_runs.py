@@ -24,6 +24,8 @@ from agents_tools import (
     register_secret,
 )
 from agents_tools.agents import ModelResponse, RunState
+from agents_tools.content import ToolOutputText
+from agents_tools.content.items import ToolCallOutputItem
 from agents_tools.errors import EventStoreFullError, UserError
 from agents_tools.events import (
     ErrorEvent,
@@ -62,9 +64,15 @@ def drop(table: str) -> str:
     return f"dropped {table}"
 
 
-def output_of(output: Any, status: str) -> Event:
-    item = {"type": "function_call_output", "call_id": "1", "output": output, "status": status}
-    return RunItemStreamEvent("tool_output", item)
+def output_of(output: Any, status: Any, public: str | None = None) -> Event:
+    item = ToolCallOutputItem(call_id="1", output=output, status=status, public_message=public)
+    return RunItemStreamEvent("tool_output", item.to_dict()).attach(item)
+
+
+def output_from_elsewhere(output: str, status: Any) -> Event:
+    return RunItemStreamEvent(
+        "tool_output", ToolCallOutputItem(call_id="1", output=output, status=status).to_dict()
+    )
 
 
 class Gate:
@@ -734,6 +742,38 @@ async def test_a_failing_store_does_not_fail_the_run(caplog: pytest.LogCaptureFi
     assert "no room" in caplog.text
 
 
+class OwnBaseError(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("kind", [ValueError, SystemExit, KeyboardInterrupt, OwnBaseError])
+@pytest.mark.parametrize("level", ["tool", "agent", "sub-agent"])
+async def test_clients_do_not_read_the_message_of_any_exception(
+    kind: type[BaseException], level: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Tools raise more than `Exception`; the log has the message, under the id that clients get."""
+
+    @function_tool
+    def fail() -> str:
+        raise kind("cannot open inside.db")
+
+    agent = agent_of(tool_call("fail"), "Done.", tools=[fail])
+    async with runs_of() as runs:
+        if level == "tool":
+            run = runs.start_tool(fail, "{}")
+        elif level == "agent":
+            run = runs.start(agent, "Go.")
+        else:
+            inner = agent.as_tool("inner", "A sub-agent.", streaming=True)
+            outer = agent_of(tool_call("inner", input="Go."), "Done.", tools=[inner])
+            run = runs.start(outer, "Go.")
+        text = str([event.to_dict() for event in await all_events(run)])
+    assert "inside.db" not in text
+    number = text.partition("(error ")[2][:8]
+    assert number in caplog.text
+    assert "inside.db" in caplog.text
+
+
 @pytest.mark.requirement("S20")
 @pytest.mark.parametrize(
     ("event", "hidden"),
@@ -745,10 +785,12 @@ async def test_a_failing_store_does_not_fail_the_run(caplog: pytest.LogCaptureFi
         (ErrorEvent(message="inside", kind="KeyError"), True),
         (ErrorEvent(message="inside"), True),
         (ErrorEvent(message="meant", kind="ToolError"), False),
-        (output_of("Tool 'x' failed: KeyError: 'inside'", "tool_error"), True),
+        (output_of("KeyError: 'inside'", "tool_error", "KeyError (error 0123abcd)."), True),
+        (output_from_elsewhere("KeyError: 'inside'", "tool_error"), True),
+        (output_from_elsewhere("The call was refused.", "denied"), False),
         (output_of("Tool 'x' failed: KeyError: 'inside'", "ok"), False),
         (output_of("The shop is closed.", "tool_error"), False),
-        (output_of([{"type": "text", "text": "a"}], "tool_error"), False),
+        (output_of([ToolOutputText("a")], "tool_error"), False),
     ],
 )
 def test_unexpected_errors_are_hidden(

@@ -17,7 +17,8 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema
 from typing_extensions import TypeVar
 
 from agents_tools.errors import ToolError
-from agents_tools.text.escape import escape_for_model, shorten
+from agents_tools.text.characters import escape_for_model
+from agents_tools.text.escape import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator

@@ -7,7 +7,8 @@ import unicodedata
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from agents_tools.text.escape import escape_for_model, shorten
+from agents_tools.text.characters import escape_for_model
+from agents_tools.text.escape import shorten
 
 if TYPE_CHECKING:
     from agents_tools.builtin.file_editor._text_file import TextFormat

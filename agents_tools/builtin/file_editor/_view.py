@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agents_tools.builtin._paths import one_line
-from agents_tools.text.escape import escape_for_model
+from agents_tools.text.characters import escape_for_model
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

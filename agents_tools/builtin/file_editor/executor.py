@@ -16,6 +16,7 @@ from agents_tools.builtin._paths import ConfinedWorkspace, PathNotAllowed, Works
 from agents_tools.builtin.file_editor import _atomic_write as _write, _edit, _view
 from agents_tools.builtin.file_editor._atomic_write import FileVersion
 from agents_tools.builtin.file_editor._diff import unified_diff
+from agents_tools.builtin.file_editor._masks import check_masks
 from agents_tools.builtin.file_editor._text_file import (
     BytesSource,
     FileChangedError,
@@ -255,6 +256,7 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
         try:
             with self._opened(place, make=True, exists=None) as file:
                 self._check_replaceable(file)
+                check_masks(file.raw.decode(errors="replace"), place.shown, file_text=text)
                 seen = self._created(action, file, new)
                 self._write(file, new, made)
         except BaseException:
@@ -291,6 +293,7 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
             raise ToolError("old_str is empty. Use insert to add lines, or create for a new file.")
         with self._opened(place) as file:
             shape, body = self._text(file)
+            check_masks(shape.form.decode(body), place.shown, old_str=old, new_str=action.new_str)
             limit = self._max_file * 3 // 2 if shape.form.wide else self._max_file
             edit = _edit.replace(
                 body, shape, old, action.new_str or "", everywhere=action.replace_all,
@@ -310,6 +313,7 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
                     f"insert_line is {line}, but {place.shown} has {shape.lines:,} "
                     f"line{'s' * (shape.lines != 1)}. Use 0 to {shape.lines}."
                 )
+            check_masks(shape.form.decode(body), place.shown, new_str=text)
             start = shape.start(line + 1, BytesSource(body))
             edit = _edit.insert(body, shape, line, start, text)
             return self._edited(action, file, shape, body, edit)

@@ -6,6 +6,7 @@ import asyncio
 import difflib
 import json
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agents_tools.agents.model import (
@@ -15,6 +16,7 @@ from agents_tools.agents.model import (
     check_model,
     overriding_model,
 )
+from agents_tools.agents.pair_joiner import PairJoiner
 from agents_tools.classes.event_types import (
     AgentDelegateAction,
     AgentFinishAction,
@@ -22,8 +24,10 @@ from agents_tools.classes.event_types import (
     ToolAction,
     event_of,
 )
+from agents_tools.content.items import encodable_items
 from agents_tools.errors import ModelError, UserError
 from agents_tools.events.kinds import ActionEvent, RawResponseStreamEvent
+from agents_tools.text.characters import replace_surrogates
 from agents_tools.text.json_limits import check_bounds
 from agents_tools.tool.decorators import function_tool
 from agents_tools.tool.flatten import flatten_tools
@@ -68,17 +72,21 @@ async def ask(
     model = _model_of(agent)
     offered = (*box.offered, _delegate_tool(tuple(delegates))) if delegates else box.offered
     request = ModelRequest(
-        instructions=await agent.system_prompt(context),
-        input=items,
+        instructions=replace_surrogates(await agent.system_prompt(context)),
+        input=encodable_items(items),
         tools=offered,
         settings=agent.model_settings or ModelSettings(),
         output=None if agent.output is None else agent.output.format,
         agent=agent.name,
     )
+    joiner = PairJoiner(emit)
     attempt = 0
     while True:
         try:
-            return await model.respond(request, emit), getattr(model, "provider", None)
+            response = await model.respond(request, joiner)
+            joiner.finish()
+            response = replace(response, items=encodable_items(response.items))
+            return response, getattr(model, "provider", None)
         except ModelError as error:
             attempt += 1
             if not error.retryable or attempt > _RETRIES:

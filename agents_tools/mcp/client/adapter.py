@@ -20,7 +20,7 @@ from agents_tools.errors import AgentsToolsError, ToolError
 from agents_tools.mcp._coerce import an_object
 from agents_tools.schema.arguments import ArgumentReader
 from agents_tools.schema.results import result_faults
-from agents_tools.text.escape import safe_text, shorten
+from agents_tools.text.output import release_text
 from agents_tools.tool.failure import default_tool_error_function
 from agents_tools.tool.records import ToolAnnotations, ToolOrigin
 from agents_tools.tool.source import OutputDescription, ToolDescription, ToolSource
@@ -299,7 +299,7 @@ def _block(item: Any) -> tuple[ContentBlock, dict[str, Any]]:
         return _READERS.get(fields.get("type") or "", _unknown)(fields, metadata), metadata
     except (ValueError, TypeError, KeyError, AgentsToolsError) as error:
         metadata["unreadable"] = dict(fields)
-        kind = shorten(safe_text(str(fields.get("type"))), 40)
+        kind = release_text(str(fields.get("type")), limit=40)
         return ToolOutputText(f"[{kind} content that cannot be read: {error}]"), metadata
 
 

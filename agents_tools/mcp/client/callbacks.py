@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agents_tools.mcp._coerce import an_object
-from agents_tools.text.escape import safe_text, shorten
+from agents_tools.text.output import release_text
 from agents_tools.tool.question import Question
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ async def _elicit(
     asker = (None if context is None else context.call_record.find_asker()) or ask
     if asker is None:
         return _DECLINED
-    message = shorten(safe_text(str(params.get("message") or "")), 2_000)
+    message = release_text(str(params.get("message") or ""), limit=2_000)
     schema: dict[str, Any] = an_object(params.get("requestedSchema"))
     if params.get("mode") == "url" or params.get("url") is not None:
         url = str(params.get("url") or "")

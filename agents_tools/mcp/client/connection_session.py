@@ -20,7 +20,7 @@ from agents_tools.mcp.client.cross_loop import consume_exception
 from agents_tools.mcp.client.pending_requests import PendingRequest, PendingRequests
 from agents_tools.mcp.client.sdk import ServerRefusal, open_session
 from agents_tools.mcp.config import without_secrets
-from agents_tools.text.escape import safe_text, shorten
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -241,7 +241,7 @@ class ConnectionSession:
         self._logs += 1
         if self._logs > _MAX_LOGS or not logger.isEnabledFor(logging.DEBUG):
             return
-        text = shorten(safe_text(str(params.get("data"))), 500)
+        text = release_text(str(params.get("data")), limit=500)
         logger.debug("%s (%s): %s", self.config.name, params.get("level"), text)
 
     async def _watch_changes(self) -> None:
@@ -409,7 +409,7 @@ class ConnectionSession:
             return NotRunError(
                 why, retryable=retryable, retry_after=request.retry_after, code=status
             )
-        why = request.fault or shorten(safe_text(refusal.message), 1_000)
+        why = request.fault or release_text(refusal.message, limit=1_000)
         why = without_secrets(self.config, why)
         code = refusal.code if status is None or request.fault is None else status
         return MCPProtocolError(
@@ -428,7 +428,7 @@ def _root_cause(error: BaseException) -> BaseException:
 def _describe(error: BaseException) -> str:
     """Return the shortened message of an error, or its type if it has no message."""
     with contextlib.suppress(Exception):
-        text = shorten(safe_text(str(getattr(error, "message", "") or error)), 500).rstrip(".")
+        text = release_text(str(getattr(error, "message", "") or error), limit=500).rstrip(".")
         if text:
             return text
     return type(error).__name__

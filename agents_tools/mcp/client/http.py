@@ -14,10 +14,12 @@ from pydantic_core import from_json
 
 from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.mcp._coerce import an_object
-from agents_tools.text.escape import safe_text, shorten
+from agents_tools.text.characters import replace_escaped_surrogates
+from agents_tools.text.escape import shorten
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Mapping
 
     from agents_tools.mcp.client.pending_requests import PendingRequest, PendingRequests
     from agents_tools.mcp.config import MCPServerConfig
@@ -132,7 +134,7 @@ async def _check_response(
         open_request.status = response.status_code
     if response.is_redirect and not _is_same_origin_redirect(request, response):
         await response.aclose()
-        location = shorten(safe_text(response.headers.get("location", "")), 200)
+        location = release_text(response.headers.get("location", ""), limit=200)
         _set_fault(
             open_request,
             f"it answered with a redirect to {location}, which is not followed",
@@ -147,9 +149,10 @@ async def _check_response(
         is_compressed = "content-encoding" in response.headers
         is_short = not is_compressed and length.isdecimal() and int(length) <= config.max_message
         if is_short and httpx.__name__ != "httpx":
-            await response.aread()  # version 2 of the SDK reports an unreadable body itself
-            return response
-        body = await _body(response, config.max_message)
+            content: bytes = await response.aread()
+            if replace_escaped_surrogates(content) is content:
+                return response  # version 2 of the SDK reports an unreadable body itself
+        body = replace_escaped_surrogates(await _body(response, config.max_message))
         try:
             is_valid = isinstance(from_json(body), dict)
         except ValueError:
@@ -167,11 +170,14 @@ async def _check_response(
         await response.aclose()
         _set_fault(
             open_request,
-            f"it answered with {shorten(safe_text(kind), 60) or 'no content type'}, not JSON",
+            f"it answered with {release_text(kind, limit=60) or 'no content type'}, not JSON",
         )
         return _error(httpx, request, number, _INVALID_REQUEST, "unexpected content type")
     if open_request is not None:
-        response.stream = _watch_stream(httpx, response.stream, open_request)
+        stream = response.stream
+        if "content-encoding" not in response.headers:
+            stream = _without_lone_surrogates(stream)
+        response.stream = _watch_stream(httpx, stream, response.stream.aclose, open_request)
     return response
 
 
@@ -185,7 +191,7 @@ def _fail_if_unanswered(open_request: PendingRequest) -> None:
         open_request.mark_lost()
 
 
-def _watch_stream(httpx: Any, stream: Any, open_request: PendingRequest) -> Any:
+def _watch_stream(httpx: Any, stream: Any, close: Any, open_request: PendingRequest) -> Any:
     """Wrap an event stream, to fail its request if the stream ends without the answer."""
     base: Any = httpx.AsyncByteStream
 
@@ -205,9 +211,23 @@ def _watch_stream(httpx: Any, stream: Any, open_request: PendingRequest) -> Any:
                     )
 
         async def aclose(self) -> None:
-            await stream.aclose()
+            await close()
 
     return WatchedStream()
+
+
+async def _without_lone_surrogates(stream: Any) -> AsyncIterator[bytes]:
+    """Yield an event stream in whole lines, because a cut inside an escape would hide it."""
+    held: list[bytes] = []
+    async for piece in stream:
+        end = max(piece.rfind(b"\n"), piece.rfind(b"\r")) + 1
+        if not end:
+            held.append(piece)
+            continue
+        yield replace_escaped_surrogates(b"".join([*held, piece[:end]]))
+        held = [piece[end:]] if end < len(piece) else []
+    if held:
+        yield replace_escaped_surrogates(b"".join(held))
 
 
 async def _rejection_response(
@@ -254,7 +274,7 @@ async def _rejection_response(
 
 
 def _status_text(config: MCPServerConfig, status: int, body: bytes) -> str:
-    text = shorten(safe_text(body[:400].decode(errors="replace")).strip(), 200)
+    text = shorten(release_text(body[:400].decode(errors="replace")).strip(), 200)
     more = f": {text}" if text and not text.lstrip().startswith("<") else ""
     remedy = ""
     if status in {401, 403}:
@@ -310,7 +330,7 @@ def _reason(error: Exception) -> str:
         cause = deeper
     text = getattr(cause, "strerror", None) or str(cause) or str(error)
     name = type(error).__name__
-    return shorten(safe_text(f"{text} ({name})" if text else name), 300)
+    return release_text(f"{text} ({name})" if text else name, limit=300)
 
 
 def _set_fault(

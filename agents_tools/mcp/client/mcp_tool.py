@@ -24,7 +24,7 @@ from agents_tools.mcp.client.connection import Connection
 from agents_tools.mcp.client.cross_loop import run_on_loop
 from agents_tools.mcp.client.input_required import forward_progress, perform_call
 from agents_tools.mcp.client.manager import MCPToolManager
-from agents_tools.text.escape import safe_text, shorten
+from agents_tools.text.output import release_text
 from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ class _SessionRemote:
         record: Any = getattr(error, "error", None)  # in both major versions of the SDK
         code, message = getattr(record, "code", None), getattr(record, "message", None)
         if isinstance(error, TimeoutError) or code in _TIMED_OUT:
-            why = shorten(safe_text(str(message)), 1_000) if code else "no answer in time"
+            why = release_text(str(message), limit=1_000) if code else "no answer in time"
             return MCPTimeoutError(f"MCP server {name!r} timed out: {why}", server=name)
         if isinstance(error, ConnectionError) or (code == _CLOSED and message == _CLOSED_TEXT):
             return ToolLostError(
@@ -244,12 +244,12 @@ class _SessionRemote:
                 f"The session with MCP server {name!r} is closed.", server=name
             )
         if isinstance(code, int):
-            why = shorten(safe_text(str(message)), 1_000)
+            why = release_text(str(message), limit=1_000)
             return MCPProtocolError(
                 f"MCP server {name!r} answered with an error: {why}", server=name, code=code
             )
         if isinstance(error, RuntimeError | ValueError):  # the session rejects the result
-            why = shorten(safe_text(str(error)), 1_000)
+            why = release_text(str(error), limit=1_000)
             return MCPProtocolError(
                 f"The answer of MCP server {name!r} is invalid: {why}", server=name
             )

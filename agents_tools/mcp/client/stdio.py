@@ -23,8 +23,8 @@ from agents_tools.errors import MCPConnectionError
 from agents_tools.mcp._executables import child_environment, program_of
 from agents_tools.mcp.client.pending_requests import handle_message
 from agents_tools.mcp.client.streams import MessageSink, MessageSource
-from agents_tools.text.escape import safe_text
 from agents_tools.text.json_limits import JsonLimits, check_bounds
+from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -281,12 +281,12 @@ class _ServerProcess(asyncio.SubprocessProtocol):
         self._stderr_piece = piece[:_STDERR_WIDTH]
         if logger.isEnabledFor(logging.DEBUG):
             for line in lines[-_STDERR_LINES:]:
-                logger.debug("%s: %s", self.name, safe_text(line.decode(errors="replace")))
+                logger.debug("%s: %s", self.name, release_text(line.decode(errors="replace")))
 
     def stderr_tail(self) -> list[str]:
         """Return the last lines of stderr."""
         lines = [*self._stderr, self._stderr_piece][-_STDERR_LINES:]
-        texts = (safe_text(line.decode(errors="replace")).rstrip() for line in lines)
+        texts = (release_text(line.decode(errors="replace")).rstrip() for line in lines)
         return [text for text in texts if text]
 
     def _finish(self) -> None:

@@ -9,7 +9,6 @@ import difflib
 import inspect
 import json
 import logging
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
@@ -25,11 +24,11 @@ from agents_tools.content.outputs import (
 from agents_tools.errors import AgentsToolsError, UserError, UserTypeError, UserValueError
 from agents_tools.events.channel import Channel
 from agents_tools.mcp._progress_meta import PROGRESS_EVENTS
+from agents_tools.persistence.stream.masking import EventMasker
 from agents_tools.schema.results import structured_result
-from agents_tools.text.escape import type_name
-from agents_tools.text.secrets import mask_registered_json
+from agents_tools.text.output import release_json, release_json_text, release_text
 from agents_tools.tool.call import Call, enter_scope, leave_scope
-from agents_tools.tool.failure import default_tool_error_function, has_public_message
+from agents_tools.tool.failure import default_tool_error_function, hidden_message, is_public
 from agents_tools.tool.flatten import function_tools
 from agents_tools.tool.tool import FunctionTool
 from agents_tools.wire.mcp import output_is_wrapped, to_mcp
@@ -293,7 +292,7 @@ class ToolHandlers:
                 return {"content": content, "isError": True}
             meta = (tool_result.metadata or {}).get("_meta")
             if isinstance(meta, Mapping):
-                result["_meta"] = mask_registered_json(dict(cast("Mapping[str, Any]", meta)))
+                result["_meta"] = release_json(meta, to="program")
             value = tool_result.structured
         schema = tool.output_json_schema
         if schema is not None:
@@ -304,25 +303,25 @@ class ToolHandlers:
             is_wrapped = output_is_wrapped(schema, version)
             result["structuredContent"] = {"result": structured} if is_wrapped else structured
         elif tool_result is not None and isinstance(value, Mapping):
-            result["structuredContent"] = mask_registered_json(json.loads(to_json(value)))
+            result["structuredContent"] = release_json_text(to_json(value))
         return result
 
     def _error_text(self, tool: AnyTool, outcome: CallOutcome, error: Exception) -> str:
-        formatter = tool.failure_error_function
-        if formatter not in {None, default_tool_error_function} and isinstance(outcome.output, str):
+        if self._errors == "hide" and outcome.public_message is not None:
+            if not is_public(error):
+                logger.error("%s", outcome.public_message, exc_info=error)
+            return outcome.public_message
+        if isinstance(outcome.output, str) and outcome.output:
             return outcome.output
-        masked = self._masked_text(tool, error)
-        if masked is not None:
-            return masked
         return default_tool_error_function(_NamedTool(tool.name), error)
 
     def _masked_text(self, tool: AnyTool, error: Exception) -> str | None:
         """Return a replacement for an error text; `None` if clients can see the original."""
-        if has_public_message(error) or self._errors == "show":
+        if is_public(error) or self._errors == "show":
             return None
-        number = secrets.token_hex(4)
-        logger.error("Tool %r failed (error %s)", tool.name, number, exc_info=error)
-        return f"Tool {tool.name!r} failed: {type_name(type(error))} (error {number})."
+        text = hidden_message(error, name=tool.name)
+        logger.error("%s", text, exc_info=error)
+        return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,11 +335,20 @@ async def _call_with_progress(tool: AnyTool, call: Call, text: str, report: Repo
     call.watch(channel)
 
     async def send() -> None:
-        progress = _ProgressReporter()
+        progress, masker = _ProgressReporter(), EventMasker({})
         async for event in channel:
-            notification = progress.convert(event)
-            if notification is not None:
-                await report(*notification)
+            for masked in masker.masked(event):
+                await send_one(progress.convert(masked))
+        for masked in masker.release():
+            await send_one(progress.convert(masked))
+
+    async def send_one(notification: _Notification | None) -> None:
+        if notification is None:
+            return
+        try:
+            await report(*notification)
+        except Exception:
+            logger.exception("Progress of tool %r could not be sent.", tool.name)
 
     async with asyncio.TaskGroup() as group:
         group.create_task(send())
@@ -348,6 +356,10 @@ async def _call_with_progress(tool: AnyTool, call: Call, text: str, report: Repo
             return await tool.call(call, text)
         finally:
             channel.close()
+
+
+_Notification: TypeAlias = tuple[float, float | None, str | None, dict[str, Any] | None]
+"""The progress, the total, the message and the event of a notification."""
 
 
 class _ProgressReporter:
@@ -359,9 +371,7 @@ class _ProgressReporter:
         self._has_count = False
         self._has_reported = False
 
-    def convert(
-        self, event: Event
-    ) -> tuple[float, float | None, str | None, dict[str, Any] | None] | None:
+    def convert(self, event: Event) -> _Notification | None:
         """Return the notification for an event; `None` for an event that is not sent."""
         if event.type not in PROGRESS_EVENTS:
             return None
@@ -372,7 +382,8 @@ class _ProgressReporter:
             increased = max(current, self._progress + _STEP)
             self._progress = increased if self._has_reported else current
             self._has_count = True
-            message = cast("Any", event).message
+            text = cast("Any", event).message
+            message = None if text is None else release_text(text)
         else:
             self._progress += _STEP if self._has_count else 1
             message = _message_text(event)
@@ -384,9 +395,10 @@ def _message_text(event: Event) -> str | None:
     """Return the text of an event for clients that show progress messages only."""
     fields: Any = event
     if event.type == "notify_stream_event":
-        return str(fields.data)
+        return release_text(str(fields.data))
     if event.type == "tool_artifact_event":
-        return f"{fields.name}" + (f" ({fields.mime_type})" if fields.mime_type else "")
+        kind = f" ({fields.mime_type})" if fields.mime_type else ""
+        return release_text(f"{fields.name}{kind}")
     return None
 
 

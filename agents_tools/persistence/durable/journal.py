@@ -33,7 +33,8 @@ from agents_tools.errors import (
     UserValueError,
 )
 from agents_tools.persistence.durable.store import DurableStep, StoredRun
-from agents_tools.text.secrets import has_secrets, mask_encoded, mask_json
+from agents_tools.text.output import release_json
+from agents_tools.text.secrets import has_secrets, mask_encoded
 from agents_tools.tool.records import CallOutcome
 
 if TYPE_CHECKING:
@@ -238,6 +239,7 @@ class JournalStep:
             value=_revived(record, tool),
             output=answer.output,
             error=_error(record["raises"]) if "raises" in record else None,
+            public_message=record.get("public"),
             metadata=record.get("metadata"),
         )
         self.usage = Usage.from_dict(record.get("usage", {}))
@@ -298,7 +300,7 @@ def _mark_of(item: Item) -> str:
         return f"{item.type} {item.call_id}"
     if isinstance(item, MessageInputItem) and item.role == "developer":
         item = replace(item, role="system")  # as the session has it, without secrets, too
-    return json.dumps(mask_json(item.to_dict()), sort_keys=True)
+    return json.dumps(release_json(item.to_dict(), to="program", patterns=True), sort_keys=True)
 
 
 # --- outcomes as JSON
@@ -321,6 +323,8 @@ def _record(
     if outcome.error is not None and tool.failure_error_function is None:
         error = outcome.error
         record["raises"] = {"type": type(error).__name__, "message": str(error)}
+    if outcome.public_message is not None:
+        record["public"] = outcome.public_message
     if outcome.metadata and _is_plain(outcome.metadata):
         record["metadata"] = outcome.metadata
     if outcome.value is not None and outcome.value is not outcome.output:

@@ -288,7 +288,7 @@ def writer_conflict_message(connection: sqlite3.Connection, path: str, sid: str)
     """Return the error message for a session that another process is writing."""
     from datetime import UTC, datetime
 
-    from agents_tools.text.escape import safe_text
+    from agents_tools.text.output import release_text
 
     row = connection.execute("SELECT writer FROM log WHERE sid = ?", (sid,)).fetchone()
     who = "another process"
@@ -298,7 +298,7 @@ def writer_conflict_message(connection: sqlite3.Connection, path: str, sid: str)
         ):  # the stored text can be damaged
             writer = json.loads(row[0])
             since = datetime.fromtimestamp(writer["since"], UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-            name = safe_text(str(writer["program"])) or "python"
+            name = release_text(str(writer["program"])) or "python"
             who = f"process {int(writer['pid'])} ({name}), since {since}"
     return (
         f"Session {sid!r} in {path} is being written by {who}. Only one can write to a session at "

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 from pydantic_core import from_json, to_json
 
-from agents_tools.errors import UserValueError
 from agents_tools.persistence.unknown_event import event_of
 
 if TYPE_CHECKING:
@@ -71,15 +70,12 @@ def event_to_row(event: Event) -> EventRow:
         event.type,
         wire.get("source"),
         event.cause,
-        event.tool_call_id,
-        event.tool_name,
+        wire.get("tool_call_id"),
+        wire.get("tool_name"),
         _text_or_none(wire.get("run_id")),
         1 if getattr(event, "hidden", False) is True else 0,
     )
-    try:
-        body = to_json(wire)
-    except ValueError as error:  # a lone surrogate in its envelope
-        raise UserValueError(f"{event.type} has no JSON form: {error}.") from None
+    body = to_json(wire)
     size = len(body)
     if size <= LARGE:
         return EventRow(event.id, columns, size, body[1:].decode(), None, ())

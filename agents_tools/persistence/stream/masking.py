@@ -19,28 +19,30 @@ from agents_tools.events.kinds import (
     ToolProgressEvent,
     ToolStreamEndEvent,
 )
-from agents_tools.persistence.stream.secret_matcher import SecretMatcher
-from agents_tools.text.secrets import (
-    LONGEST,
-    MASK,
-    SHORTEST,
-    forms_of,
-    registered_forms,
-    secret_bytes,
-)
+from agents_tools.text.forms import LONGEST, MASK, SHORTEST, forms_of, secret_bytes
+from agents_tools.text.secret_matcher import SecretMatcher
+from agents_tools.text.secrets import has_secrets, registered_forms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from agents_tools.text.secrets import Form
+    from agents_tools.text.forms import Form
 
-__all__ = ["EventMasker"]
+__all__ = ["EventMasker", "masked_events"]
 
 _MAX_TEXTS: Final = 10_000
 """The largest number of unfinished texts."""
 
 _MAX_DEPTH: Final = 200
 _MAX_NUMBER_BITS: Final = 1 << 12  # bits
+
+
+def masked_events(events: Iterable[Event]) -> Iterator[Event]:
+    """Yield events with the registered secrets masked, also those that deltas split."""
+    masker = EventMasker({})
+    for event in events:
+        yield from masker.masked(event)
+    yield from masker.release()
 
 
 class EventMasker:
@@ -73,6 +75,12 @@ class EventMasker:
 
     def _update_is_needed(self) -> None:
         self.is_needed = bool(self._stream_forms or self._texts or self._inserted)
+
+    def masked(self, event: Event) -> list[Event]:
+        """Return the masked event like `clean`; the event itself if there is no secret."""
+        if has_secrets() or self.is_needed:
+            return self.clean(event)
+        return [event]
 
     def clean(self, event: Event) -> list[Event]:
         """Return the masked event, after the held text that is due before it."""

@@ -20,7 +20,7 @@ from agents_tools.events.kinds import (
     ToolStreamEndEvent,
     ToolStreamStartEvent,
 )
-from agents_tools.text.escape import safe_text
+from agents_tools.text.output import release_text
 from agents_tools.ui.ag_ui.frames import FrameWriter, error_of, usage_of, wire_id
 from agents_tools.ui.ag_ui.interrupts import Interrupts
 from agents_tools.ui.ag_ui.message_frames import MessageFrames, message_text, reasoning_text
@@ -283,7 +283,7 @@ class AgUiEncoder:
         self._subs.begin(event.path, event.agent or event.tool_name or "agent")
         if not self._nested:
             call = self._calls.at(event.path, event.tool_name, None)
-            self._calls.update(call, agent=safe_text(event.agent or ""))
+            self._calls.update(call, agent=release_text(event.agent or ""))
 
     def _on_sub_finished(self, event: RunFinishedEvent) -> None:
         sub = self._subs.get(event.path)
@@ -405,7 +405,7 @@ class AgUiEncoder:
             value = {
                 "call": wire_id(event.path),
                 "agent": item.get("agent"),
-                "text": safe_text(text),
+                "text": release_text(text),
             }
             self._custom("agents_tools.message", value)
 
@@ -462,6 +462,7 @@ class AgUiEncoder:
             self._calls.update(call, arguments=dict(event.input_args))
 
     def _on_call_ended(self, event: ToolStreamEndEvent) -> None:
+        self._end_lines(event)
         call = self._call_of(event)
         sub = self._subs.get(event.path)
         status: str = event.status
@@ -476,21 +477,37 @@ class AgUiEncoder:
         if event.total is not None:
             progress["total"] = event.total
         if event.message is not None:
-            progress["message"] = safe_text(event.message)
+            progress["message"] = release_text(event.message)
         self._calls.update(self._call_of(event), progress=progress)
 
     def _artifact(self, event: ToolArtifactEvent) -> None:
         self._calls.add_artifact(self._call_of(event), event)
 
     def _attempt(self, event: ToolAttemptEvent) -> None:
-        error = {} if event.error is None else {"error": safe_text(event.error)}
+        error = {} if event.error is None else {"error": release_text(event.error)}
         self._calls.update(self._call_of(event), attempt={"count": event.attempt, **error})
 
     def _notify(self, event: NotifyStreamEvent) -> None:
+        lines = self._call_of(event).lines
+        if event.is_delta:
+            self._send_notify(event, lines.push(event.data))
+            return
+        self._end_lines(event)
+        self._send_notify(event, event.data)
+
+    def _end_lines(self, event: Event) -> None:
+        """Send the text of a call that was held back."""
+        if rest := self._call_of(event).lines.finish():
+            delta = NotifyStreamEvent(rest, is_delta=True)
+            self._send_notify(delta.replace(origin=event.origin, seq=event.seq), rest)
+
+    def _send_notify(self, event: NotifyStreamEvent, data: str) -> None:
+        if not data and event.data:
+            return
         value: Frame = {
             "call": wire_id(event.path),
             "tool": event.tool_name,
-            "data": safe_text(event.data),
+            "data": data,
             "isDelta": event.is_delta,
             "tag": event.tag,
             "level": event.level,

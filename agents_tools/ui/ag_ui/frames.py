@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
-from agents_tools.text.escape import safe_text
+from agents_tools.text.output import release_json, release_text
 
 if TYPE_CHECKING:
     from agents_tools.ui.ag_ui.messages import Frame, MessageHistory
@@ -73,11 +73,11 @@ class FrameWriter:
         self.replaying = False
 
     def put(self, kind: str, owner: str | None = None, **fields: Any) -> None:
-        """Write a frame without the fields that are `None`."""
+        """Write a frame with released texts, and without the fields that are `None`."""
         frame: Frame = {"type": kind}
         for name, value in fields.items():
             if value is not None:
-                frame[name] = value
+                frame[name] = release_json(value)
         if owner is not None and self.version == "1.0":
             frame["subagentRunId"] = owner
         if self.now is not None:
@@ -120,13 +120,13 @@ def error_of(error: str | None, *, show: bool) -> tuple[str, str]:
     code = ERROR_CODES.get(kind.rpartition(".")[2], _DEFAULT_CODE)
     if not show:
         return "The run failed.", code
-    return safe_text(message or text or "The run failed."), code
+    return release_text(message or text or "The run failed."), code
 
 
 def result_content(output: object, version: Version) -> str | list[Frame]:
     """Return the output of a call as the content of a tool message."""
     if isinstance(output, str):
-        return safe_text(output)
+        return release_text(output)
     blocks: list[Any] = (
         cast("list[Any]", output) if isinstance(output, Sequence) else [output]  # a single block
     )
@@ -148,7 +148,7 @@ def usage_of(usage: Mapping[str, Any] | None) -> list[Frame] | None:
 def _part(block: Mapping[str, Any]) -> Frame:
     kind = block.get("type")
     if kind not in _PART_TYPES:
-        return {"type": "text", "text": safe_text(str(block.get("text", "")))}
+        return {"type": "text", "text": release_text(str(block.get("text", "")))}
     mime = block.get("mime_type")
     source: Frame
     if block.get("data") is not None:
@@ -166,7 +166,7 @@ def _part(block: Mapping[str, Any]) -> Frame:
             **({"mimeType": mime} if mime else {}),
         }
     name = block.get("filename")
-    metadata = {"metadata": {"filename": safe_text(str(name))}} if name else {}
+    metadata = {"metadata": {"filename": release_text(str(name))}} if name else {}
     return {"type": _PART_TYPES[kind], "source": source, **metadata}
 
 
@@ -174,5 +174,5 @@ def _in_text(part: Frame) -> str:
     """Describe a part for a client that supports only text."""
     source = part["source"]
     if source["type"] == "url":
-        return f"[{part['type']} at {safe_text(source['value'])}]"
+        return f"[{part['type']} at {release_text(source['value'])}]"
     return f"[{part['type']}, {source.get('mimeType', 'of unknown type')}, not shown here]"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from agents_tools.text.escape import safe_text
+from agents_tools.text.output import release_text
 from agents_tools.ui.ag_ui.frames import wire_id
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Interrupts:
         if len(path) == 1 and name in self._client_tools:
             self._pending.append(wire)
             return None
-        tool = safe_text(name)
+        tool = release_text(name)
         interrupt: Frame = {
             "id": wire,
             "reason": "tool_call",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from agents_tools.text.escape import safe_text
+from agents_tools.text.output import TextStream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,15 +23,17 @@ class MessagePiece:
         kind: Text or reasoning.
         id: Its id on the wire.
         sent: The deltas that were sent, as the model wrote them.
+        stream: Cleans and masks the deltas.
         open: Whether more deltas can follow.
     """
 
-    __slots__ = ("id", "kind", "open", "sent")
+    __slots__ = ("id", "kind", "open", "sent", "stream")
 
     def __init__(self, kind: Kind, wire: str) -> None:
         self.kind: Kind = kind
         self.id = wire
         self.sent: list[str] = []
+        self.stream = TextStream()
         self.open = True
 
 
@@ -178,7 +180,7 @@ class MessageFrames:
 
     def _add(self, piece: MessagePiece, delta: str) -> None:
         piece.sent.append(delta)
-        self._send_content(piece, safe_text(delta))
+        self._send_content(piece, piece.stream.push(delta))
 
     def _send_content(self, piece: MessagePiece, text: str) -> None:
         if text:
@@ -194,6 +196,7 @@ class MessageFrames:
             self._current = None
         if not piece.open:
             return
+        self._send_content(piece, piece.stream.finish())
         piece.open = False
         put, owner = self._writer.put, self._owner
         if piece.kind == "text":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from agents_tools.text.escape import safe_text
+from agents_tools.text.output import release_text
 from agents_tools.ui.ag_ui.frames import error_of, wire_id
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class SubAgents:
         count = self._counts[path] = self._counts.get(path, 0) + 1
         wire = wire_id(path) if count == 1 else f"{wire_id(path)}#{count}"
         self._all.pop(path, None)  # the newest is last, so that it ends first
-        sub = self._all[path] = SubAgent(wire, safe_text(name))
+        sub = self._all[path] = SubAgent(wire, release_text(name))
         self._send_start(path, sub)
 
     def end(self, sub: SubAgent, status: str, error: str | None) -> None:

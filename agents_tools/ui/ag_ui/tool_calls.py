@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from agents_tools.text.escape import safe_text
+from agents_tools.text.output import TextStream, release_text
 from agents_tools.ui._format import byte_count
 from agents_tools.ui.ag_ui.frames import result_content, wire_id
 
@@ -39,7 +39,10 @@ class AgUiCall:
         wire: Its id on the wire.
         owner: The id of the sub-agent that makes the call.
         tool: The name of the tool.
-        sent: The argument deltas that were sent.
+        sent: The argument deltas that were received.
+        shown: The argument deltas that were sent, cleaned and masked.
+        arguments: Cleans and masks the argument deltas.
+        lines: Cleans and masks the text that the tool emits in deltas.
         metadata: The metadata of its TOOL_CALL_START.
         has_start: Whether TOOL_CALL_START was sent. Otherwise, the client sees only an activity.
         open: Whether more arguments can follow.
@@ -53,14 +56,17 @@ class AgUiCall:
     __slots__ = (
         "activity",
         "activity_at",
+        "arguments",
         "duration",
         "has_result",
         "has_start",
+        "lines",
         "metadata",
         "open",
         "owner",
         "path",
         "sent",
+        "shown",
         "status",
         "tool",
         "wire",
@@ -72,6 +78,9 @@ class AgUiCall:
         self.owner: Final = owner
         self.tool = tool or ""
         self.sent: list[str] = []
+        self.shown: list[str] = []
+        self.arguments = TextStream()
+        self.lines = TextStream()
         self.metadata: dict[str, Any] | None = None
         self.has_start = False
         self.open = False
@@ -131,7 +140,7 @@ class AgUiCalls:
         """Send the next delta of the arguments."""
         if call.open and delta:
             call.sent.append(delta)
-            self._writer.put("TOOL_CALL_ARGS", call.owner, toolCallId=call.wire, delta=delta)
+            self._send_arguments(call, call.arguments.push(delta))
 
     def complete(self, call: AgUiCall, arguments: str) -> None:
         """Send the rest of the arguments and their end."""
@@ -143,8 +152,14 @@ class AgUiCalls:
     def end_arguments(self, call: AgUiCall) -> None:
         """Send the end of the arguments, if they are open."""
         if call.open:
+            self._send_arguments(call, call.arguments.finish())
             call.open = False
             self._writer.put("TOOL_CALL_END", call.owner, toolCallId=call.wire)
+
+    def _send_arguments(self, call: AgUiCall, delta: str) -> None:
+        if delta:
+            call.shown.append(delta)
+            self._writer.put("TOOL_CALL_ARGS", call.owner, toolCallId=call.wire, delta=delta)
 
     def send_result(self, call: AgUiCall, output: object, status: str) -> None:
         """Send the result of a call, once."""
@@ -168,8 +183,8 @@ class AgUiCalls:
     def resume(self, call: AgUiCall, parent: str | None) -> None:
         """Send the start and the arguments of an open call again, for a late client."""
         self._send_start(call, parent)
-        if call.sent:
-            delta = "".join(call.sent)
+        if call.shown:
+            delta = "".join(call.shown)
             self._writer.put("TOOL_CALL_ARGS", call.owner, toolCallId=call.wire, delta=delta)
 
     def _send_start(self, call: AgUiCall, parent: str | None) -> None:
@@ -265,11 +280,11 @@ class AgUiCalls:
 
 def _artifact(event: ToolArtifactEvent) -> dict[str, Any]:
     """Return an artifact as JSON, without its content if that is too long."""
-    content: dict[str, Any] = {"name": safe_text(event.name)}
+    content: dict[str, Any] = {"name": release_text(event.name)}
     if event.mime_type is not None:
         content["mimeType"] = event.mime_type
     if event.uri is not None:
-        content["uri"] = safe_text(event.uri)
+        content["uri"] = release_text(event.uri)
     if event.data is not None:
         content["size"] = byte_count(event.data)
     if isinstance(event.data, bytes):
@@ -278,5 +293,5 @@ def _artifact(event: ToolArtifactEvent) -> dict[str, Any]:
         if len(event.data) <= MAX_INLINE * 3 // 4:
             content["base64"] = b2a_base64(event.data, newline=False).decode()
     elif event.data is not None and len(event.data) <= MAX_INLINE:
-        content["text"] = safe_text(event.data)
+        content["text"] = release_text(event.data)
     return content

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.events.kinds import RunFinishedEvent, RunStartedEvent, ToolStreamEndEvent
 from agents_tools.persistence.stream.masking import EventMasker
-from agents_tools.text.secrets import has_secrets
 from agents_tools.ui.console.text_views import RunView, choose_run_view
 
 if TYPE_CHECKING:
@@ -70,11 +69,8 @@ class Console:
                 self._is_open = True
                 self._view.open()
         self._note_status(event)
-        if not (has_secrets() or self._masker.is_needed):
-            self._show(event)
-            return
         with self._masker.lock:
-            for one in self._masker.clean(event):
+            for one in self._masker.masked(event):
                 self._show(one)
 
     def _show(self, event: Event) -> None:

@@ -13,7 +13,8 @@ from rich.live import Live
 from rich.text import Text
 
 from agents_tools.events.kinds import NotifyStreamEvent, RawResponseStreamEvent, ToolArtifactEvent
-from agents_tools.text.escape import safe_text, shorten
+from agents_tools.text.escape import shorten
+from agents_tools.text.output import release_text
 from agents_tools.ui._format import described, progressed, seconds
 from agents_tools.ui._terminal import can_show, is_terminal, marks
 from agents_tools.ui.console.run_tree import (
@@ -222,15 +223,15 @@ class RichRun:
             if level not in {"warning", "error"}
         ]
         if node.tail:
-            leaves.append(Text(safe_text(node.tail[-_TAIL_LENGTH:])[-width:], "dim"))
+            leaves.append(Text(release_text(node.tail[-_TAIL_LENGTH:])[-width:], "dim"))
         if node.progress is not None:
             leaves.append(self._bar(node, min(_BAR_WIDTH, width // 2)))
         if node.reasoning:
-            reasoning = " ".join(safe_text(node.reasoning[-_TAIL_LENGTH:]).split())
+            reasoning = " ".join(release_text(node.reasoning[-_TAIL_LENGTH:]).split())
             leaves.append(Text(reasoning[-width:], "dim italic"))
         if text := node.text or ("" if node.held_in_parts else node.held):
             max_lines = 3 if node.path else _TEXT_LINES
-            text_lines = safe_text(text[-_TAIL_LENGTH:]).expandtabs(4).split("\n")
+            text_lines = release_text(text[-_TAIL_LENGTH:]).expandtabs(4).split("\n")
             lines = [line for line in text_lines if line.strip()]
             wrapped = [part for line in lines[-max_lines:] for part in self._wrapped(line, width)]
             leaves += wrapped[-max_lines:]

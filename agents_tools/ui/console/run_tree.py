@@ -34,7 +34,8 @@ from agents_tools.events.kinds import (
     ToolStreamEndEvent,
     ToolStreamStartEvent,
 )
-from agents_tools.text.escape import describe_value, safe_text, shorten
+from agents_tools.text.escape import describe_value, shorten
+from agents_tools.text.output import release_text
 from agents_tools.ui._format import seconds
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class Node:
 
     def __init__(self, path: tuple[str, ...], name: str) -> None:
         self.path = path
-        self.name = safe_text(name)
+        self.name = release_text(name)
         self.agent: str | None = None
         self.status = "running"
         self.arguments = ""
@@ -135,14 +136,14 @@ class Node:
     def lines_of(self, event: NotifyStreamEvent) -> list[str]:
         """Return the lines that an event completes."""
         if not event.is_delta:
-            return [*self.rest(), *safe_text(event.data).rstrip("\n").split("\n")]
+            return [*self.rest(), *release_text(event.data).rstrip("\n").split("\n")]
         # An escape sequence can be split between two deltas, so only whole lines are cleaned.
         *lines, self.tail = (self.tail + event.data).split("\n")
-        return [safe_text(line) for line in lines]
+        return [release_text(line) for line in lines]
 
     def rest(self) -> list[str]:
         """Return the unfinished line, if there is one."""
-        tail, self.tail = safe_text(self.tail), ""
+        tail, self.tail = release_text(self.tail), ""
         return [tail] if tail else []
 
     def take_held(self) -> str:
@@ -231,7 +232,7 @@ class RunTree:
         node = self.at(event.path, event.tool_name)
         match known := cast("AnyEvent", event):
             case RunStartedEvent():
-                node.agent = safe_text(known.agent or "")
+                node.agent = release_text(known.agent or "")
                 node.name = node.name or node.agent
                 node.status = "running"
             case RunFinishedEvent():
@@ -309,7 +310,7 @@ class RunTree:
         if not call.get("call_id") or path in self.by_path:
             return
         if node.text:  # the text of the model comes before its calls
-            node.parts.append(safe_text(node.text))
+            node.parts.append(release_text(node.text))
             node.text, node.held_in_parts = "", True
         self.at(path, str(call.get("name") or "?")).status = "written"
 
@@ -319,7 +320,7 @@ class RunTree:
             if not node.held_in_parts:
                 node.take_held()
             text = getattr(item, "text", "") or getattr(item, "refusal", None) or ""
-            node.held, node.text = safe_text(text), ""
+            node.held, node.text = release_text(text), ""
         elif name == "reasoning_item_created":
             node.reasoning = ""
         elif name == "output_refused":
@@ -341,7 +342,7 @@ class RunTree:
 
     def _called(self, node: Node, item: ToolCallItem) -> Node:
         call = self.at((*node.path, item.call_id), item.name)
-        call.name, call.arguments = safe_text(item.name), item.arguments
+        call.name, call.arguments = release_text(item.name), item.arguments
         call.status = "running"
         call.by_model = True
         if not item.needs_answer:  # its provider has run it
@@ -361,7 +362,7 @@ class RunTree:
         node.run_usage = Usage.from_dict(event.usage) if event.usage else None
         self._drop_written(node)
         if node.path and event.status == "error" and event.error:
-            node.notices.append(("error", safe_text(event.error)))
+            node.notices.append(("error", release_text(event.error)))
         if node.path and event.status == "interrupted":
             node.status = "waiting"
 
@@ -402,20 +403,20 @@ def arguments_shown(text: str, limit: int = 120) -> str:
     try:
         values: object = json.loads(text or "{}")
     except ValueError:
-        return shorten(safe_text(" ".join(text.split())), limit)  # incomplete JSON
+        return release_text(" ".join(text.split()), limit=limit)  # incomplete JSON
     if not isinstance(values, dict):
         return describe_value(values)
     named = cast("dict[str, Any]", values)
-    shown = " ".join(f"{safe_text(key)}={describe_value(value)}" for key, value in named.items())
+    shown = " ".join(f"{release_text(key)}={describe_value(value)}" for key, value in named.items())
     return shorten(shown, limit) if shown else "no arguments"
 
 
 def in_words(output: ToolOutput) -> str:
     """Return the text of an output, with the type of each other block."""
     if isinstance(output, str):
-        return safe_text(output)
+        return release_text(output)
     parts = [block.text if block.type == "text" else f"[{block.type}]" for block in output]
-    return safe_text("\n".join(parts))
+    return release_text("\n".join(parts))
 
 
 def costs(usage: Usage, *, requests: bool) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 import time
 from threading import RLock
@@ -34,6 +33,7 @@ from agents_tools.ui.console.run_tree import (
     is_retry,
     retried,
 )
+from agents_tools.ui.ndjson import json_of
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -132,7 +132,7 @@ class NdjsonRun(QuietRun):
 
     def show(self, event: Event) -> None:
         """Write an event."""
-        self._lines.write(json.dumps(event.to_dict(), separators=(",", ":")))
+        self._lines.write(json_of(event).decode())
 
 
 class PlainRun(QuietRun):

@@ -22,9 +22,9 @@ from agents_tools.events.kinds import (
     ToolAttemptEvent,
     ToolProgressEvent,
 )
-from agents_tools.text.escape import safe_text
+from agents_tools.text.output import TextStream, release_json, release_text
 from agents_tools.ui._format import byte_count
-from agents_tools.ui.vercel.text import SERVED, SafeDeltas, drop_none, escape_value, wire_id
+from agents_tools.ui.vercel.text import SERVED, drop_none, wire_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +57,7 @@ class DataCall:
     def __init__(self, path: tuple[str, ...], name: str) -> None:
         self.path: Final = path
         self.id: Final = wire_id(path)
-        self.name = safe_text(name)
+        self.name = release_text(name)
         self.status = "running"
         self.agent: str | None = None
         self.input: Any = None
@@ -70,7 +70,7 @@ class DataCall:
         self.duration: float | None = None
         self.is_shown = len(path) > 1
         self.sent_at: float | None = None
-        self.deltas = SafeDeltas()
+        self.deltas = TextStream()
         self.entries: list[Chunk] = []
         self.last: Chunk | None = None
         self.has_new_text = False
@@ -109,13 +109,20 @@ class DataCall:
 
     def add_line(self, text: str, **fields: Any) -> None:
         """Add an output line."""
+        self.end_deltas()
         line = drop_none(text=text, **fields)
         self.lines.append(line)
         self.entries.append(line)
 
     def add_delta(self, text: str) -> None:
         """Add a text delta."""
-        text = self.deltas.push(text)
+        self._add_text(self.deltas.push(text))
+
+    def end_deltas(self) -> None:
+        """Add the text that was held back."""
+        self._add_text(self.deltas.finish())
+
+    def _add_text(self, text: str) -> None:
         if not text:
             return
         self.text = (self.text + text)[-_MAX_TEXT:]
@@ -176,17 +183,17 @@ class DataCalls:
         chunks: list[Chunk] = []
         match event:
             case ToolProgressEvent(current=current, total=total, message=message):
-                text = safe_text(message) if message else None
+                text = release_text(message) if message else None
                 call.progress = drop_none(current=current, total=total, message=text)
             case NotifyStreamEvent(is_delta=True):
                 call.add_delta(event.data)
             case NotifyStreamEvent():
                 level = event.level if event.level != "info" else None
-                tag = safe_text(event.tag) if event.tag else None
-                call.add_line(safe_text(event.data), level=level, tag=tag)
+                tag = release_text(event.tag) if event.tag else None
+                call.add_line(release_text(event.data), level=level, tag=tag)
             case ToolAttemptEvent():
                 call.attempt = event.attempt + 1
-                error = f": {safe_text(event.error)}" if event.error else ""
+                error = f": {release_text(event.error)}" if event.error else ""
                 call.add_line(f"Attempt {event.attempt} failed{error}", level="warning")
             case ToolArtifactEvent():
                 chunks = self._artifact(call, event)
@@ -229,7 +236,7 @@ class DataCalls:
     def _artifact(self, call: DataCall, event: ToolArtifactEvent) -> list[Chunk]:
         """Add an artifact to its call. Send it as its own part if a browser can open it."""
         self._files += 1
-        name, kind = safe_text(event.name), _media_type(event)
+        name, kind = release_text(event.name), _media_type(event)
         url = _url_of(event)
         size = None if event.data is None else byte_count(event.data)
         if len(call.artifacts) < _MAX_ARTIFACTS:
@@ -259,7 +266,7 @@ def _url_of(event: ToolArtifactEvent) -> str | None:
     """Return the URL of an artifact; `None` if it is too large or its link is not http(s)."""
     if event.uri is not None:
         # Other URLs can be scripts or files on the disk of the server.
-        return escape_value(event.uri) if event.uri.lower().startswith(_LINK_PREFIXES) else None
+        return release_json(event.uri) if event.uri.lower().startswith(_LINK_PREFIXES) else None
     data = event.data
     kind = _media_type(event)
     if data is None or len(data) > _MAX_INLINE or kind is None:

@@ -26,14 +26,12 @@ from agents_tools.events.kinds import (
     ToolStreamEndEvent,
     ToolStreamStartEvent,
 )
-from agents_tools.text.escape import safe_text, shorten
-from agents_tools.text.secrets import mask
+from agents_tools.text.output import release_json, release_text
 from agents_tools.ui.vercel.data_parts import DataCalls
 from agents_tools.ui.vercel.text import (
     LATEST,
     WITH_APPROVALS,
     drop_none,
-    escape_value,
     parse_arguments,
 )
 from agents_tools.ui.vercel.text_parts import TextParts
@@ -195,14 +193,14 @@ class VercelEncoder:
     def _run_started(self, event: RunStartedEvent) -> list[Chunk]:
         if event.path:
             call = self._calls.at(event.path, event.tool_name)
-            call.agent = safe_text(event.agent or "") or None
+            call.agent = release_text(event.agent or "") or None
             call.is_shown = True
             return self._calls.touch(call, self._now, at_once=True)
         if self._last_event is not None:  # the run waited for approval and continues
             self._last_event = None
             return []
-        self._run_id = safe_text(event.run_id) if event.run_id else self._run_id
-        self._meta = drop_none(runId=self._run_id, agent=safe_text(event.agent or "") or None)
+        self._run_id = release_text(event.run_id) if event.run_id else self._run_id
+        self._meta = drop_none(runId=self._run_id, agent=release_text(event.agent or "") or None)
         return self._start()
 
     def _run_finished(self, event: RunFinishedEvent) -> list[Chunk]:
@@ -304,12 +302,12 @@ class VercelEncoder:
         call = self._calls.at(event.path, event.tool_name)
         call.status = "running"
         if len(event.path) > 1:
-            call.input = escape_value(dict(event.input_args))
+            call.input = release_json(dict(event.input_args))
             return [*self._step_for_parts(), *self._calls.touch(call, self._now, at_once=True)]
         self._answer_ended = True
         if self._parts.get(event.path) is not None:
             return self._calls.touch(call, self._now, at_once=True) if call.is_shown else []
-        value = escape_value(dict(event.input_args))
+        value = release_json(dict(event.input_args))
         return [*self._step_for_parts(), *self._parts.set_input(event.path, call.name, value)]
 
     def _call_ended(self, event: ToolStreamEndEvent) -> list[Chunk]:
@@ -317,6 +315,7 @@ class VercelEncoder:
         if call is None or call.status == "waiting":  # the call continues after the decision
             return []
         call.status, call.duration = event.status, event.duration
+        call.end_deltas()
         return self._calls.touch(call, self._now, at_once=True) if call.is_shown else []
 
     def _display(self, event: Event) -> list[Chunk]:
@@ -331,7 +330,7 @@ class VercelEncoder:
         if not isinstance(event, NotifyStreamEvent):
             return []
         level = event.level if event.level != "info" else None
-        entry = drop_none(text=safe_text(event.data), level=level)
+        entry = drop_none(text=release_text(event.data), level=level)
         return [{"type": "data-agents-tool-log", "data": {"entries": [entry]}, "transient": True}]
 
     def _output(self, path: tuple[str, ...], item: Mapping[str, Any]) -> list[Chunk]:
@@ -368,7 +367,7 @@ class VercelEncoder:
         if event.name == "message_output_created":
             call = self._calls.at(event.path, event.tool_name)
             text = _message_text(item)
-            if not call.is_open or _was_streamed(call.text, safe_text(text)):
+            if not call.is_open or _was_streamed(call.text, release_text(text)):
                 return []
             call.is_shown = True
             call.add_delta(text)
@@ -383,7 +382,9 @@ class VercelEncoder:
         return self._nested_output(call, item)
 
     def _nested_output(self, call: DataCall, item: Mapping[str, Any]) -> list[Chunk]:
-        call.output = shorten(mask(safe_text(text_of(item.get("output")))), _MAX_OUTPUT) or None
+        call.output = (
+            release_text(text_of(item.get("output")), limit=_MAX_OUTPUT, patterns=True) or None
+        )
         status = str(item.get("status") or "ok")
         if call.is_open:
             call.status = status
@@ -404,7 +405,7 @@ class VercelEncoder:
             call.input = parse_arguments(str(item.get("arguments") or ""))
             chunks += self._calls.touch(call, self._now, at_once=True)
             details = drop_none(parentCallId=call.snapshot()["data"]["parentCallId"])
-            details |= drop_none(agent=safe_text(str(item.get("agent") or "")) or None)
+            details |= drop_none(agent=release_text(str(item.get("agent") or "")) or None)
         part = self._parts.get(path)
         if part is None:
             # The enclosing call is a part without output. In the same step, it would prevent the
@@ -457,7 +458,7 @@ class VercelEncoder:
         if last.status != "interrupted":
             chunks += self._end_calls(last.status)
         chunks += [*self._calls.flush(self._now), *self._end_step()]
-        reason = mask(safe_text(reason or "The run was cancelled."))
+        reason = release_text(reason or "The run was cancelled.", patterns=True)
         meta = drop_none(usage=_usage(last.usage), status=last.status)
         if last.status == "cancelled":
             meta["reason"] = reason
@@ -500,7 +501,7 @@ class VercelEncoder:
 
     def _error_text(self, last: RunFinishedEvent) -> str:
         if self._errors == "show" and last.error:
-            return mask(safe_text(last.error))
+            return release_text(last.error, patterns=True)
         return "The run failed."
 
 

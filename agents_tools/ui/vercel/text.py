@@ -1,14 +1,13 @@
-"""Prepare text and JSON values for a page: escape unsafe characters, also in deltas."""
+"""Prepare chunks and arguments for a page."""
 
 from __future__ import annotations
 
 import json
-import re
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import quote
 
 from agents_tools.server.safe_json import written
-from agents_tools.text.escape import safe_text
+from agents_tools.text.output import release_json, release_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,9 +19,7 @@ __all__ = [
     "SERVED",
     "WITH_APPROVALS",
     "Chunk",
-    "SafeDeltas",
     "drop_none",
-    "escape_value",
     "frame",
     "parse_arguments",
     "wire_id",
@@ -56,66 +53,19 @@ again. Approvals still work, because `lastAssistantMessageIsCompleteWithApproval
 only the state of the parts.
 """
 
-_INTRODUCERS = re.compile(r"[\x1b\x90\x98\x9b\x9d-\x9f]")
-_MAX_HELD = 256
-_MAX_DEPTH = 100
-
 
 def frame(chunk: Mapping[str, Any]) -> str:
     """Return one chunk as a server-sent event."""
     # JSON has no raw line ends, so a chunk is always one line.
-    return f"data: {written(chunk).decode()}\n\n"
-
-
-class SafeDeltas:
-    """Escapes unsafe characters in a text that comes as deltas.
-
-    An escape sequence can be split between deltas. So the text is held back from the character that
-    begins a sequence until there is enough text to recognize it.
-    """
-
-    def __init__(self) -> None:
-        self._held = ""
-
-    def push(self, delta: str) -> str:
-        """Add a delta and return the text that can be shown."""
-        text = self._held + delta
-        start = _INTRODUCERS.search(text)
-        if start is None:
-            self._held = ""
-            return safe_text(text)
-        if len(text) - start.start() > _MAX_HELD:
-            self._held = ""
-            return safe_text(text)
-        self._held = text[start.start() :]
-        return safe_text(text[: start.start()])
-
-    def rest(self) -> str:
-        """Return the held text, because the text has ended."""
-        text, self._held = self._held, ""
-        return safe_text(text)
-
-
-def escape_value(value: Any, depth: int = 0) -> Any:
-    """Return a copy of a JSON value with unsafe characters escaped in all texts."""
-    if isinstance(value, str):
-        return safe_text(value)
-    if isinstance(value, (dict, list, tuple)) and depth >= _MAX_DEPTH:
-        return "…"
-    if isinstance(value, dict):
-        items = cast("Mapping[Any, Any]", value).items()
-        return {safe_text(str(key)): escape_value(item, depth + 1) for key, item in items}
-    if isinstance(value, (list, tuple)):
-        return [escape_value(item, depth + 1) for item in cast("Sequence[Any]", value)]
-    return value
+    return f"data: {written(release_json(chunk)).decode()}\n\n"
 
 
 def parse_arguments(arguments: str) -> Any:
-    """Parse the arguments of a call for display; return the escaped text if it is not JSON."""
+    """Parse the arguments of a call for display; return the cleaned text if it is not JSON."""
     try:
-        return escape_value(json.loads(arguments or "{}"))
+        return release_json(json.loads(arguments or "{}"))
     except (ValueError, RecursionError):
-        return safe_text(arguments)
+        return release_text(arguments)
 
 
 def drop_none(**fields: Any) -> Chunk:

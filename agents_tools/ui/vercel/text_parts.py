@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from agents_tools.ui.vercel.text import SafeDeltas
+from agents_tools.text.output import TextStream
 
 if TYPE_CHECKING:
     from agents_tools.ui.vercel.text import Chunk
@@ -23,7 +23,7 @@ class TextParts:
 
     def __init__(self) -> None:
         self._count = 0
-        self._open: tuple[Kind, str, SafeDeltas] | None = None
+        self._open: tuple[Kind, str, TextStream] | None = None
         self._sent: dict[Kind, list[str]] = {"text": [], "reasoning": []}
         self._matched: dict[Kind, int] = {"text": 0, "reasoning": 0}  # characters of complete items
         self._gap = False
@@ -72,7 +72,7 @@ class TextParts:
             return []
         kind, part, safe = self._open
         self._open = None
-        rest = safe.rest()
+        rest = safe.finish()
         last: list[Chunk] = [{"type": f"{kind}-delta", "id": part, "delta": rest}] if rest else []
         return [*last, {"type": f"{kind}-end", "id": part}]
 
@@ -90,7 +90,7 @@ class TextParts:
         if self._open is None or self._open[0] != kind:
             chunks = self.close()
             self._count += 1
-            self._open = (kind, f"{kind}-{self._count}", SafeDeltas())
+            self._open = (kind, f"{kind}-{self._count}", TextStream())
             chunks.append({"type": f"{kind}-start", "id": self._open[1]})
         _, part, safe = self._open
         delta = safe.push(text)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from agents_tools.text.escape import safe_text
-from agents_tools.text.secrets import mask
+from agents_tools.text.output import TextStream, release_json, release_text
 from agents_tools.ui.vercel.text import (
     LATEST,
     SERVED,
     WITH_APPROVALS,
     drop_none,
-    escape_value,
     parse_arguments,
     wire_id,
 )
@@ -34,7 +32,8 @@ class ToolPart:
             while the call waits for approval, `done` when it has its output.
         input: The arguments of the call.
         deltas: The deltas of the input so far.
-        unsent: The text of the deltas that were not sent.
+        stream: Cleans and masks the deltas.
+        unsent: The text of the deltas that was not sent.
         sent_at: The time of the last sent delta.
         approval: The id of the approval request, if there is one.
         is_decided: Whether the approval was decided.
@@ -44,10 +43,11 @@ class ToolPart:
     def __init__(self, path: tuple[str, ...], name: str, step: int) -> None:
         self.step: Final = step
         self.id: Final = wire_id(path)
-        self.name = safe_text(name)
+        self.name = release_text(name)
         self.state: Literal["writing", "input", "approval", "done"] = "writing"
         self.input: Any = None
         self.deltas: list[str] = []
+        self.stream = TextStream()
         self.unsent = ""
         self.sent_at = 0.0
         self.approval: str | None = None
@@ -92,10 +92,10 @@ class ToolParts:
         if part is None or part.state != "writing":
             return []
         part.deltas.append(delta)
-        part.unsent += delta
-        if part.sent_at and now - part.sent_at < self._interval:
+        part.unsent += part.stream.push(delta)
+        if not part.unsent or (part.sent_at and now - part.sent_at < self._interval):
             return []
-        text, part.unsent, part.sent_at = safe_text(part.unsent), "", now
+        text, part.unsent, part.sent_at = part.unsent, "", now
         return [{"type": "tool-input-delta", "toolCallId": part.id, "inputTextDelta": text}]
 
     def set_input(self, path: tuple[str, ...], name: str, value: Any) -> list[Chunk]:
@@ -138,7 +138,7 @@ class ToolParts:
             return [self._data_approval(part, "approved" if approved else "denied", {})]
         if self._version < LATEST:  # there is no chunk for it; the output shows the decision
             return []
-        detail = drop_none(reason=mask(safe_text(reason)) or None)
+        detail = drop_none(reason=release_text(reason, patterns=True) or None)
         kind = "tool-approval-response"
         return [{"type": kind, "approvalId": part.approval, "approved": approved, **detail}]
 
@@ -153,7 +153,7 @@ class ToolParts:
         part.state = "done"
         if status == "ok":
             shape = {"type": "tool-output-available", "toolCallId": part.id}
-            return [*chunks, {**shape, "output": escape_value(output), **SERVED}]
+            return [*chunks, {**shape, "output": release_json(output), **SERVED}]
         if denied and self._version >= WITH_APPROVALS:
             return [*chunks, {"type": "tool-output-denied", "toolCallId": part.id}]
         return [*chunks, self._error(part, status, text_of(output))]
@@ -181,7 +181,7 @@ class ToolParts:
         return {**head, "input": part.input, **SERVED}
 
     def _error(self, part: ToolPart, status: str, reason: str) -> Chunk:
-        text = mask(safe_text(reason)) or status
+        text = release_text(reason, patterns=True) or status
         # `tool-input-error` would create a second part if the part is in an earlier step, and the
         # first releases of version 5 refuse it.
         is_supported = self._version >= WITH_APPROVALS

@@ -26,7 +26,7 @@ from agents_tools import (
 from agents_tools.agents import message_started, reasoning_delta, text_delta
 from agents_tools.events import Emit
 from agents_tools.testing import ScriptedModel, tool_call
-from agents_tools.text.escape import safe_text
+from agents_tools.text.characters import safe_text
 from agents_tools.ui import ag_ui
 from tests.ui.scenarios import LONG, SCENARIOS, Scenario, add
 from tests.ui.web import served

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from agents_tools import Agent
 from agents_tools.server.run_manager import RunManager
 from agents_tools.testing import ScriptedModel, tool_call
-from agents_tools.text.escape import safe_text
+from agents_tools.text.characters import safe_text
 from agents_tools.ui import vercel
 from tests.ui.scenarios import SCENARIOS, Scenario, add
 from tests.ui.web import served
