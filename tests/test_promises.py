@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import logging
 import subprocess
@@ -24,6 +25,7 @@ from agents_tools import (
 )
 from agents_tools.concurrency.supervisor import abandoned_tasks
 from agents_tools.testing import ScriptedModel, tool_call
+from tests.waiting import comes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -62,10 +64,8 @@ async def test_a_cancelled_call_returns_although_its_function_does_not(
     async def stubborn() -> str:
         started.set()
         while not release.is_set():
-            try:
+            with contextlib.suppress(asyncio.CancelledError):
                 await release.wait()
-            except asyncio.CancelledError:
-                pass
         return "late"
 
     async def wait_for_tool() -> Any:
@@ -78,12 +78,10 @@ async def test_a_cancelled_call_returns_although_its_function_does_not(
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            while "'stubborn' is still running" not in caplog.text:
-                await asyncio.sleep(0)
+            await comes(lambda: "'stubborn' is still running" in caplog.text)
             assert any(job.name == "stubborn" for job in abandoned_tasks())
             release.set()
-            while abandoned_tasks():
-                await asyncio.sleep(0)
+            await comes(lambda: not abandoned_tasks())
 
 
 def test_ctrl_c_ends_a_program_whose_tool_ignores_cancellation() -> None:
@@ -106,7 +104,7 @@ def test_ctrl_c_ends_a_program_whose_tool_ignores_cancellation() -> None:
         except KeyboardInterrupt:
             print("interrupted")
     """
-    result = subprocess.run(
+    result = subprocess.run(  # noqa: S603 - the program above
         [sys.executable, "-c", textwrap.dedent(program)],
         capture_output=True,
         text=True,
@@ -217,10 +215,8 @@ async def test_a_timeout_of_the_caller_ends_a_call_inside_another_one() -> None:
     @function_tool
     async def inner() -> str:
         while not release.is_set():
-            try:
+            with contextlib.suppress(asyncio.CancelledError):
                 await release.wait()
-            except asyncio.CancelledError:
-                pass
         return "late"
 
     @function_tool
@@ -235,8 +231,14 @@ async def test_a_timeout_of_the_caller_ends_a_call_inside_another_one() -> None:
     async with asyncio.timeout(30):
         assert await outer.on_invoke_tool(None, "{}") == "the inner tool took too long"
         release.set()
-        while abandoned_tasks():
-            await asyncio.sleep(0)
+        await comes(lambda: not abandoned_tasks())
+
+
+async def read_for_a_moment(tool: FunctionTool[..., Any]) -> None:
+    """Read the events of a call until a timeout."""
+    async with asyncio.timeout(GRACE / 10), tool.stream() as stream:
+        async for _ in stream:
+            pass
 
 
 async def test_leaving_a_stream_early_with_slow_cleanup_raises_nothing_else() -> None:
@@ -258,12 +260,9 @@ async def test_leaving_a_stream_early_with_slow_cleanup_raises_nothing_else() ->
                 if event.type == "notify_stream_event":
                     break
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(GRACE / 10), slow_to_close.stream() as stream:
-                async for _ in stream:
-                    pass
+            await read_for_a_moment(slow_to_close)
         release.set()
-        while abandoned_tasks():
-            await asyncio.sleep(0)
+        await comes(lambda: not abandoned_tasks())
 
 
 @pytest.mark.parametrize("error", [ValueError("late"), SystemExit(3), KeyboardInterrupt()])
