@@ -9,6 +9,7 @@ import logging
 import subprocess
 import sys
 import textwrap
+import types
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -28,7 +29,7 @@ from agents_tools.testing import ScriptedModel, tool_call
 from tests.waiting import comes
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 
 GRACE = 0.05
 
@@ -293,3 +294,22 @@ async def test_a_yielded_result_stands(
     assert await in_a_group.on_invoke_tool(None, "{}") == "the result"
     assert await at_the_end.on_invoke_tool(None, "{}") == "the result"
     assert "'at_the_end' failed after its result" in caplog.text
+
+
+async def test_awaiting_something_that_is_not_of_asyncio_is_an_error_of_the_tool() -> None:
+    """The event loop refuses it, and the tool can handle that."""
+
+    @types.coroutine
+    def foreign() -> Generator[Any, Any, None]:
+        yield "not a future"
+
+    @function_tool
+    async def waits_for_it() -> str:
+        await asyncio.sleep(0)
+        try:
+            await foreign()
+        except RuntimeError as error:
+            return str(error)
+        return "nothing"
+
+    assert "bad yield" in str(await waits_for_it.on_invoke_tool(None, "{}"))
