@@ -962,3 +962,29 @@ def test_annotations_of_a_wrong_type_are_refused_at_the_declaration() -> None:
 
     with pytest.raises(UserError, match="Tool 'see': option annotations= expects ToolAnnotations"):
         see.with_(annotations=wrong)
+
+
+def test_a_context_has_only_the_documented_names() -> None:
+    """The parts of a call that policies and sources use are not for functions of tools."""
+    assert {name for name in dir(ToolContext()) if not name.startswith("_")} == {
+        "agent",
+        "arguments",
+        "artifact",
+        "ask",
+        "attempt",
+        "cancelled",
+        "check",
+        "context",
+        "deadline",
+        "emit",
+        "idempotency_key",
+        "is_run_context",
+        "notify",
+        "path",
+        "progress",
+        "run_id",
+        "security_risk",
+        "tool_call_id",
+        "tool_name",
+        "usage",
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from agents_tools.errors import UserValueError
+from agents_tools.tool.context import ToolContext, call_of
 from agents_tools.toolset.search_tools import CallTool, ProxyTool, SearchTool, revealed
 from agents_tools.toolset.sources import place_of, two_of_one_name
 
@@ -272,4 +273,6 @@ def _check_hidden_names(proxies: Sequence[ProxyTool], offered: dict[str, Any], o
 
 def run_of(context: Any) -> Any:
     """Return the run that a context belongs to; `None` for a context of another kind."""
-    return getattr(getattr(context, "call_record", None), "run", None)
+    if not isinstance(context, ToolContext):
+        return None
+    return getattr(call_of(cast("ToolContext[Any]", context)), "run", None)

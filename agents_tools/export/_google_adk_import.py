@@ -20,6 +20,7 @@ from agents_tools.export._google_adk_export import EVENT, AdkFunctionTool
 from agents_tools.export._google_adk_sessions import AdkSession, open_session
 from agents_tools.export._import_tool import forward_event, import_tool, media_block
 from agents_tools.policies import needs_approval
+from agents_tools.tool.context import call_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -42,7 +43,7 @@ def from_foreign_tool(tool: BaseTool, state: dict[str, Any]) -> FunctionTool[...
         reader = _AdkCallReader(request, context)
         async with open_session(agent, state) as session:
             await reader.read_run(session, "Call it.")
-            decision = context.call_record.decision
+            decision = call_of(context).decision
             if reader.confirmation is not None and decision is not None and decision.approved:
                 confirmation, reader.confirmation = reader.confirmation, None
                 await reader.read_run(session, _confirmation_response(confirmation))

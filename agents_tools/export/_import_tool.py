@@ -21,6 +21,7 @@ from agents_tools.events.kinds import NotifyStreamEvent
 from agents_tools.events.registry import event_from_dict
 from agents_tools.export._agent_adapter import display_text
 from agents_tools.text.escape import type_name
+from agents_tools.tool.context import call_of
 from agents_tools.tool.failure import DEFAULT
 from agents_tools.tool.json_schema import reader_of
 from agents_tools.tool.manual import SchemaSource
@@ -165,7 +166,7 @@ def forward_event(context: ToolContext[Any], data: Any, tag: str | None = None) 
         data: The data.
         tag: The kind of data.
     """
-    call = context.call_record
+    call = call_of(context)
     if not call.listening or data is None:
         return
     event, path = _to_event(data, tag), call.path

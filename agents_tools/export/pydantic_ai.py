@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
 from agents_tools._package import missing_extra
+from agents_tools.tool.context import call_of
 
 try:
     from pydantic_ai import (
@@ -270,8 +271,7 @@ def _from_foreign_tool(foreign: ForeignTool[Any]) -> FunctionTool[..., Any]:
             tool_call_id=context.tool_call_id,
             tool_name=foreign.name,
             _event_stream_buffer=_PydanticAIEventTap(context),
-            tool_call_approved=foreign.requires_approval
-            or context.call_record.decision is not None,
+            tool_call_approved=foreign.requires_approval or call_of(context).decision is not None,
         )
         try:
             validated: Any = schema.validator.validate_python(arguments)

@@ -27,6 +27,7 @@ from agents_tools.telemetry._spans import OpenSpan, SpanTree
 from agents_tools.text.escape import shorten, type_name
 from agents_tools.text.output import release_text
 from agents_tools.tool.call import current_call
+from agents_tools.tool.context import call_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -347,7 +348,7 @@ class _TelemetryHooks(RunHooks[Any]):
         """Start a span."""
         del system_prompt, input_items
         self._instrumentation.start_model_span(
-            cast("RunScope", cast("Any", context).call_record), agent
+            cast("RunScope", call_of(cast("Any", context))), agent
         )
 
     async def on_llm_end(
@@ -356,7 +357,7 @@ class _TelemetryHooks(RunHooks[Any]):
         """End the span."""
         del agent
         self._instrumentation.end_model_span(
-            cast("RunScope", cast("Any", context).call_record), response
+            cast("RunScope", call_of(cast("Any", context))), response
         )
 
 

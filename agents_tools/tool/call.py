@@ -183,7 +183,7 @@ class Call:
     @staticmethod
     def fresh_for(given: object) -> Call:
         """Return a record that no call has used, with the application's object of `given`."""
-        record = given if _is_call(given) else getattr(given, "call_record", None)
+        record = given if _is_call(given) else getattr(given, "_call", None)
         if record is not None and record._state == _FRESH:
             return record
         app_context = getattr(given, "context", None) if record is None else record.app_context
@@ -209,7 +209,7 @@ class Call:
             call.tool_name = tool_name
             call.sent = args_json
             return call
-        record = given if _is_call(given) else getattr(given, "call_record", None)
+        record = given if _is_call(given) else getattr(given, "_call", None)
         if record is not None and record._state == _FRESH:
             call = record
             call._state = _RUNNING

@@ -9,14 +9,13 @@ from agents_tools.tool.run_context import ContextT, RunContextWrapper
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Self
 
     from agents_tools.content.usage import Usage
     from agents_tools.events.base import Emit, Event
     from agents_tools.events.kinds import Level
     from agents_tools.tool.records import Decision
 
-__all__ = ["ToolContext", "current_context"]
+__all__ = ["ToolContext", "call_of", "current_context"]
 
 
 class ToolContext(RunContextWrapper[ContextT]):
@@ -75,19 +74,6 @@ class ToolContext(RunContextWrapper[ContextT]):
         )
         self._call.decision = decision
         self._call.share_context(self)
-
-    @classmethod
-    def of_call(cls, call: Call) -> Self:
-        """Return the context of a call; use `call.context`, which keeps it."""
-        context = cls.__new__(cls)
-        context.context, context.usage = call.app_context, call.usage
-        context._call = call
-        return context
-
-    @property
-    def call_record(self) -> Call:
-        """The record of the call, for the framework."""
-        return self._call
 
     @property
     def agent(self) -> Any:
@@ -236,7 +222,20 @@ class ToolContext(RunContextWrapper[ContextT]):
         return await self._call.ask(message, answer=answer)
 
 
-Call.context_type = ToolContext.of_call
+def _context_of(call: Call) -> ToolContext[Any]:
+    """Return a context for a call that was made without one."""
+    context: ToolContext[Any] = ToolContext.__new__(ToolContext)
+    context.context, context.usage = call.app_context, call.usage
+    context._call = call  # pyright: ignore[reportPrivateUsage] - its own module
+    return context
+
+
+Call.context_type = _context_of
+
+
+def call_of(context: ToolContext[Any]) -> Call:
+    """Return the record of the call that a context belongs to, for the framework."""
+    return context._call  # pyright: ignore[reportPrivateUsage] - its own module
 
 
 def current_context() -> ToolContext[Any] | None:

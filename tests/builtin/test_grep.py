@@ -22,6 +22,7 @@ from agents_tools.builtin._search.walk import walk
 from agents_tools.builtin.grep import GrepMatch
 from agents_tools.errors import ToolCancelledError, ToolError, UserError
 from agents_tools.events import ToolProgressEvent
+from agents_tools.tool.context import call_of
 from tests.waiting import BOUND, until
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs links and signals")
@@ -631,7 +632,7 @@ async def test_a_call_that_was_cancelled_before_its_start_does_not_search(
     def late() -> str:
         context = current_context()
         assert context is not None
-        context.call_record.cancel()
+        call_of(context).cancel()
         executor.interrupt()
         return executor(GrepAction(pattern="foo")).text
 

@@ -27,6 +27,7 @@ from agents_tools import (
 )
 from agents_tools.errors import UserTypeError
 from agents_tools.testing import ScriptedModel, call_tool, check_events, tool_call
+from agents_tools.tool.context import call_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
@@ -281,7 +282,7 @@ async def test_a_timed_out_call_ends_its_inner_calls_before_itself(
     tool = make(seen, "for ever", streaming=True)
     task = asyncio.create_task(tool.call(context, '{"input": "Wait."}'))
     await asyncio.wait_for(seen.inside.wait(), 5)
-    context.call_record.end(
+    call_of(context).end(
         "timeout"
     )  # as a timeout policy of the call does while the agent still runs
     task.cancel()

@@ -32,6 +32,7 @@ from agents_tools.conversation import LLM, Agent, Conversation, LLMConvertibleEv
 from agents_tools.policies import needs_approval
 from agents_tools.registry import default_registry
 from agents_tools.testing import ScriptedModel, tool_call
+from agents_tools.tool.context import call_of
 
 
 class Look(Action):
@@ -152,7 +153,7 @@ async def test_an_approval_callback_gets_arguments_and_annotations() -> None:
 
     def rule(context: ToolContext[Any], arguments: dict[str, Any]) -> bool:
         seen.append((context.tool_name, arguments))
-        notes = context.call_record.tool.annotations
+        notes = call_of(context).tool.annotations
         return notes is None or not notes.read_only
 
     reading = looking().model_copy(update={"annotations": ToolAnnotations(readOnlyHint=True)})

@@ -10,6 +10,7 @@ from typing import Any
 
 from agents_tools import ToolContext, function_tool, notify, streaming_tool
 from agents_tools.events import NotifyStreamEvent
+from agents_tools.tool.context import call_of
 from tests.soak.points_stage import Scenario, Stage, together
 
 __all__ = ["CALLS", "both_ways", "slow_tool"]
@@ -156,7 +157,7 @@ async def _asking(stage: Stage) -> None:
 
     stage.kept["tool"] = asking
     context = ToolContext(None)
-    context.call_record.asker = answer
+    call_of(context).asker = answer
     await asking.call(context, '{"text": "x"}')
 
 

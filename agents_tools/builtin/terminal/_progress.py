@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.builtin.terminal._ansi import AnsiCleaner
+from agents_tools.tool.context import call_of
 
 if TYPE_CHECKING:
     from agents_tools.tool.context import ToolContext
@@ -28,7 +29,7 @@ class LiveOutput:
     """
 
     def __init__(self, context: ToolContext[Any] | None) -> None:
-        self._context = context if context is not None and context.call_record.listening else None
+        self._context = context if context is not None and call_of(context).listening else None
         self._cleaner = AnsiCleaner()
         self._waiting = ""
         self._emitted = 0

@@ -40,7 +40,7 @@ from agents_tools.events.envelope import EventSource, Origin
 from agents_tools.events.kinds import ActionEvent, ObservationEvent
 from agents_tools.persistence import EventFilter, PendingFuture
 from agents_tools.persistence.stream import EventStream, EventStreamSubscriber
-from agents_tools.tool.context import ToolContext
+from agents_tools.tool.context import ToolContext, call_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -413,7 +413,7 @@ class ToolRuntime:
         tasks: list[asyncio.Task[Any]] = []
         for action_id in ids:
             _, task, context = self._running[action_id]
-            context.call_record.cancel()
+            call_of(context).cancel()
             task.cancel()
             tasks.append(task)
         return tasks

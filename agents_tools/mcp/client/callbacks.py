@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agents_tools.mcp._coerce import an_object
 from agents_tools.text.output import release_text
+from agents_tools.tool.context import call_of
 from agents_tools.tool.question import Question
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ async def _run_for(request: PendingRequest | None, create: Callable[[], Any]) ->
 async def _elicit(
     server: str, params: Mapping[str, Any], context: ToolContext[Any] | None, ask: Ask | None
 ) -> dict[str, Any]:
-    asker = (None if context is None else context.call_record.find_asker()) or ask
+    asker = (None if context is None else call_of(context).find_asker()) or ask
     if asker is None:
         return _DECLINED
     message = release_text(str(params.get("message") or ""), limit=2_000)
@@ -179,7 +180,7 @@ def _is_safe_url(url: str) -> bool:
 async def _sample(
     params: Mapping[str, Any], context: ToolContext[Any] | None, sample: Sample | None
 ) -> dict[str, Any]:
-    scope = None if context is None else context.call_record.scope
+    scope = None if context is None else call_of(context).scope
     sampler = (None if scope is None else scope.sampler) or sample
     if sampler is None or sampler is True:
         return {"error": "servers have no access to a model (set RunConfig.sample, or sample=)"}

@@ -9,6 +9,7 @@ from agents_tools.errors import AgentsToolsError, MCPProtocolError
 from agents_tools.mcp._coerce import an_object, text_or_none
 from agents_tools.mcp._progress_meta import EVENT_KEY, PROGRESS_EVENTS
 from agents_tools.mcp.client.callbacks import answer_request
+from agents_tools.tool.context import call_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -102,7 +103,7 @@ def _check_supported(
 
 def forward_progress(context: ToolContext[Any], params: Mapping[str, Any]) -> None:
     """Emit the params of a progress notification as a progress event of the call."""
-    if not context.call_record.listening:
+    if not call_of(context).listening:
         return
     event = an_object(an_object(params.get("_meta")).get(EVENT_KEY))
     if event.get("type") in PROGRESS_EVENTS and _emit_event(context, event):
