@@ -30,7 +30,7 @@ def main() -> int:
     say("A call is checked against that schema, then runs the function.")
     run("call", TOOLS, "weigh", "planet=Mars", "mass_kg=80")
 
-    say("Invalid arguments never reach the function. The error tells the model how to correct them.")
+    say("Invalid arguments never reach the function. The error says how to correct them.")
     run("call", TOOLS, "weigh", "--input-json", BAD)
 
     say("A tool that takes its time says what it is doing. The model gets only the last lines.")
