@@ -64,11 +64,14 @@ async def invoke(tool: Any, given: Any, args_json: str, *, convert: bool = True)
     if call.failure is None and call.tool.stack.has_checks:
         await check(call)
     outcome = await execute(call, convert=convert)
-    if outcome.error is not None and call.tool is not tool and call.tool.failure_function is None:
+    try:
+        failed = outcome.error
+        if failed is None or call.tool is tool or call.tool.failure_function is not None:
+            return outcome
         # The called tool reports errors by raising them, but the caller did not call it itself.
-        text = default_tool_error_function(call.context, outcome.error)
-        return replace(outcome, output=text)
-    return outcome
+        return replace(outcome, output=default_tool_error_function(call.context, failed))
+    finally:
+        del outcome, failed  # the traceback of the error keeps this frame, from Python 3.12 on
 
 
 async def prepare(call: Call, tool: Any, args_json: str) -> None:

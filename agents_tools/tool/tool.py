@@ -382,14 +382,12 @@ class FunctionTool(Generic[P, R_co]):
 
     async def _invoke_for_model(self, ctx: Any, args_json: str) -> Any:
         outcome = await (self._call or self._load_invocation())(ctx, args_json)
-        if outcome.error is None or self._failure_function is not None:
-            return outcome.output
-        error = outcome.error
-        del outcome
         try:
-            raise error
+            if outcome.error is None or self._failure_function is not None:
+                return outcome.output
+            raise outcome.error
         finally:
-            del error  # the traceback keeps this frame, and the frame would keep the error
+            del outcome  # the traceback keeps this frame, and the frame would keep the error
 
     @property
     def failure_error_function(self) -> Any:
@@ -574,14 +572,12 @@ class FunctionTool(Generic[P, R_co]):
         """
         text = arguments_to_json(self._name, arguments, kwargs)
         outcome = await (self._call or self._load_invocation())(context, text, convert=False)
-        if outcome.error is None:
-            return outcome.value
-        error = outcome.error
-        del outcome
         try:
-            raise error
+            if outcome.error is None:
+                return outcome.value
+            raise outcome.error
         finally:
-            del error  # the traceback keeps this frame, and the frame would keep the error
+            del outcome  # the traceback keeps this frame, and the frame would keep the error
 
     @overload
     def invoke_sync(
