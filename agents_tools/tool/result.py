@@ -12,6 +12,7 @@ from agents_tools.content.outputs import (
     to_model_output,
     truncate_output,
 )
+from agents_tools.text.characters import is_plain
 from agents_tools.text.output import release_ends, release_text
 from agents_tools.text.secrets import guard_logs, has_secrets
 from agents_tools.tool.records import CallOutcome
@@ -41,7 +42,7 @@ def convert_value(call: Call, value: Any) -> CallOutcome:
     max_output: int = tool.max_output
     filters = tool.stack.outputs
     is_text = value.__class__ is str and 0 < len(value) <= max_output
-    if is_text and not filters and value.isprintable() and not has_secrets():
+    if is_text and not filters and is_plain(value) and not has_secrets():
         return CallOutcome("ok", value, value)  # most results: nothing in them has to change
     # Without a subscriber and a policy that reads the output, its middle is dropped unread.
     size = None if call.sinks or filters else max_output
