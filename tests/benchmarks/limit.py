@@ -151,8 +151,10 @@ class _Rest:
                         self._record.is_caller_cancelled = True
                         expires = monotonic() + GRACE
                 count = task.cancelling()
-                pending = run(advance, value)
-                own += task.cancelling() - count
+                try:
+                    pending = run(advance, value)
+                finally:
+                    own += task.cancelling() - count
         except StopIteration as stop:
             if own:
                 yield from _uncancel(task, self._before).__await__()
@@ -164,6 +166,7 @@ class _Rest:
 
     def _adopt(self, pending: Any) -> None:
         """Let a task await what the caller no longer waits for."""
+        pending._asyncio_future_blocking = True
         rest = _Rest(self._coroutine, self._record, self._context, _NO_TASK, 0, pending)
 
         async def finish() -> None:
