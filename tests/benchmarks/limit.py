@@ -138,18 +138,20 @@ class _Rest:
         expires: float | None = None
         try:
             while True:
-                advance, value = self._coroutine.send, None
+                advance, value, is_done = self._coroutine.send, None, True
                 try:
                     if expires is None:
                         yield pending
-                    elif not (yield from _is_done(pending, expires - monotonic())):
-                        self._adopt(pending)
-                        raise asyncio.CancelledError  # noqa: TRY301 - as `await` would
+                    else:
+                        is_done = yield from _is_done(pending, expires - monotonic())
                 except asyncio.CancelledError as error:
                     advance, value = self._coroutine.throw, error
                     if not own and expires is None:
                         self._record.is_caller_cancelled = True
                         expires = monotonic() + GRACE
+                if not is_done:
+                    self._adopt(pending)
+                    raise asyncio.CancelledError  # noqa: TRY301 - as `await` would
                 count = task.cancelling()
                 try:
                     pending = run(advance, value)
