@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -104,7 +105,9 @@ async def test_a_call_waits_survives_json_and_runs_once() -> None:
     result = await Runner.run(one, "Ship it.")
     assert result.final_output is None
     assert result.interruptions == [
-        ToolApprovalItem(call_id="call_1", name="ship", arguments='{"order": 1}', agent="main")
+        ToolApprovalItem(
+            call_id="call_1", name="ship", arguments='{"order":1,"note":""}', agent="main"
+        )
     ]
     assert result.new_items[-1] == result.interruptions[0]
     assert ship.sent == []
@@ -254,7 +257,7 @@ async def test_an_invalid_decision_is_reported() -> None:
     assert texts == snapshot(
         {
             "another call": "No call 'z' of tool 'ship' waits for approval. Pass an item of `state.interruptions`.",
-            "other arguments": "The item of call 'call_1' does not match the waiting call: expected ship({\"order\": 1}), got ship({}). Pass an item of `state.interruptions`.",
+            "other arguments": 'The item of call \'call_1\' does not match the waiting call: expected ship({"order":1,"note":""}), got ship({}). Pass an item of `state.interruptions`.',
             "a call inside": "No call 'call_1' of tool 'ship' waits for approval. Pass an item of `state.interruptions`.",
         }
     )
@@ -310,15 +313,66 @@ async def test_a_person_can_change_the_arguments(arguments: Any) -> None:
     assert text.endswith("}]\nsent 5")
 
 
-async def test_changed_arguments_are_validated() -> None:
-    """People make mistakes too."""
+async def test_invalid_changed_arguments_go_back_to_the_person() -> None:
+    """The call waits again, and its item has the fault; the model does not see it."""
     ship = Ship()
     one = agent(tool_call("ship", order=1), "x", tools=[ship.tool])
-    state = (await Runner.run(one, "Go.")).to_state()
+    first = await Runner.run(one, "Go.")
+    state = first.to_state()
     state.approve(state.interruptions[0], {"order": "five"})
-    result = await Runner.run(one, state)
+    result = await Runner.run(one, through_json(state))
     assert ship.sent == []
-    assert outputs(result)[0][0] == "invalid_args"
+    assert outputs(result) == []
+    [item] = result.interruptions
+    assert item.error == snapshot(
+        "Invalid arguments for tool 'ship':\n- order: expected an integer, got \"five\""
+    )
+    assert replace(item, error=None) == first.interruptions[0]
+    assert result.new_items[-1] == item
+    state = through_json(result.to_state())
+    assert state.interruptions == [item]
+    state.approve(item, {"order": 5})
+    result = await Runner.run(one, through_json(state))
+    assert ship.sent == [5]
+    assert [status for status, _ in outputs(result)] == ["ok"]
+
+
+@pytest.mark.parametrize("where", ["run", "tool"])
+async def test_an_approver_is_asked_again_after_invalid_changed_arguments(where: str) -> None:
+    """At most three times; then the call is denied."""
+    ship, last = Ship(), Ship()
+    seen: list[str | None] = []
+
+    def decide(item: ToolApprovalItem) -> Decision:
+        seen.append(item.error)
+        is_valid = item.name == "last" and len(seen) == 3
+        arguments = '{"order": 5}' if is_valid else '{"order": "five"}'
+        return Decision(approved=True, arguments=arguments)
+
+    async def results(tool: FunctionTool[..., Any]) -> list[tuple[str, Any]]:
+        @function_tool
+        async def helper() -> str:
+            outcome = await tool.call(None, '{"order": 1}')
+            return f"{outcome.status}: {outcome.output}"
+
+        call = tool_call(tool.name, order=1) if where == "run" else tool_call("helper")
+        one = agent(call, "x", tools=[tool, helper])
+        return outputs(await Runner.run(one, "Go.", run_config=RunConfig(approve=decide)))
+
+    [(status, text)] = await results(ship.tool)
+    assert (
+        snapshot(
+            "The arguments that a person wrote for tool 'ship' are invalid. The call was not run."
+        )
+        in text
+    )
+    assert "denied" in (status, text.partition(":")[0])
+    assert ship.sent == []
+    assert [error is None for error in seen] == [True, False, False]
+    seen.clear()
+    [(status, text)] = await results(rename("last")(last.tool))
+    assert (status, last.sent) == ("ok", [5])
+    assert len(seen) == 3
 
 
 async def test_always_applies_to_later_calls_until_the_tool_changes() -> None:
@@ -342,7 +396,7 @@ async def test_always_applies_to_later_calls_until_the_tool_changes() -> None:
     result = await Runner.run(one, state)
     assert ship.sent == [1, 2]
     assert other.sent == []
-    assert [item.arguments for item in result.interruptions] == ['{"order": 3}']
+    assert [item.arguments for item in result.interruptions] == ['{"order":3,"note":""}']
 
 
 async def test_several_calls_can_be_decided_one_by_one() -> None:
@@ -577,8 +631,8 @@ async def test_s35_a_changed_call_needs_a_new_approval(
     result = await Runner.run(one, state)
     assert (ship.sent, second.sent) == ([], [])
     call = result.to_input_list()[1]
-    assert [(i.name, i.arguments) for i in result.interruptions] == [
-        (call["name"], call["arguments"])
+    assert [(i.name, json.loads(i.arguments)) for i in result.interruptions] == [
+        (call["name"], {"note": "", **json.loads(call["arguments"])})
     ]
 
 
@@ -715,8 +769,8 @@ async def test_calls_two_agents_deep_wait_and_resume(*, streaming: bool) -> None
     events: list[Event] = [event async for event in run.stream_events()]
     check_events(events)
     assert [(item.path, item.arguments, item.agent) for item in run.interruptions] == [
-        (("call_1",), '{"order": 2}', "middle"),
-        (("call_1", "call_1"), '{"order": 1}', "deep"),
+        (("call_1",), '{"order":2,"note":""}', "middle"),
+        (("call_1", "call_1"), '{"order":1,"note":""}', "deep"),
     ]
     state = through_json(run.to_state())
     state.reject(state.interruptions[0], "Not this one.")

@@ -22,7 +22,7 @@ from agents_tools import Agent, Runner, ToolContext, policies
 from agents_tools.concurrency.fair_lock import FairLock, LockTicket
 from agents_tools.execution import CallEnvelope, LocalBackend, ProcessBackend, ToolBackend, run_on
 from agents_tools.execution.framing import MAX_FRAME, FrameReader, encode
-from agents_tools.policies._policy import change_around
+from agents_tools.policies import Call, Policy
 from agents_tools.testing import ScriptedModel, tool_call
 from tests import hostile_tools as hostile, isolated_tools as tools
 from tests.test_backend import call_with_events, result_event
@@ -300,16 +300,14 @@ async def test_isolate_works_with_all_other_policies(
 async def test_a_custom_policy_can_run_the_body_again(tmp_path: Path) -> None:
     """That is another attempt, not a duplicate to answer from the ledger."""
 
-    def persistent(inner: Any) -> Any:
-        async def call(context: Any, args_json: str) -> Any:
+    class Persistent(Policy):
+        async def around(self, call: Call, call_next: Any) -> Any:
             for _ in range(2):
                 with contextlib.suppress(ConnectionError):
-                    return await inner(context, args_json)
-            return await inner(context, args_json)
+                    return await call_next(call)
+            return await call_next(call)
 
-        return call
-
-    tool = change_around("persistent", persistent)(run_on(LocalBackend([tools.fail]))(tools.fail))
+    tool = Persistent()(run_on(LocalBackend([tools.fail]))(tools.fail))
     for again in (tool, policies.retry(2, backoff=0, on=ConnectionError)(tool)):
         log = tmp_path / again.name / str(id(again))
         log.parent.mkdir(exist_ok=True)

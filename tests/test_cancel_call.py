@@ -12,6 +12,11 @@ from agents_tools.content import ToolCallOutputItem
 from agents_tools.errors import UserError
 from agents_tools.testing import ScriptedModel, check_events, tool_call
 
+_CANCELLED = (
+    "The user cancelled this call before it had a result. If it had started, it may have taken "
+    "effect in part."
+)
+
 
 def outputs(result: Any) -> list[tuple[str, Any]]:
     """Return the statuses and texts of the calls of a run."""
@@ -70,8 +75,7 @@ async def test_one_call_is_cancelled_and_the_run_continues() -> None:
     assert outputs(run) == [
         (
             "cancelled",
-            "The user cancelled this call before it had a result. If it had started, it may have "
-            "taken effect in part.",
+            _CANCELLED,
         ),
         ("ok", "3"),
     ]
@@ -143,7 +147,7 @@ async def test_the_default_limit_applies_inside_agents_but_not_to_them() -> None
 
 @pytest.mark.parametrize("seconds", [0, -1, "1", True])
 def test_the_default_limit_must_be_positive(seconds: Any) -> None:
-    with pytest.raises(UserError, match="tool_timeout=...\\) is not valid"):
+    with pytest.raises(UserError, match=r"tool_timeout=\.\.\.\) is not valid"):
         RunConfig(tool_timeout=seconds)
 
 

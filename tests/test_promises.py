@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import logging
 import subprocess
 import sys
 import textwrap
+import types
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -24,9 +26,10 @@ from agents_tools import (
 )
 from agents_tools.concurrency.supervisor import abandoned_tasks
 from agents_tools.testing import ScriptedModel, tool_call
+from tests.waiting import comes
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 
 GRACE = 0.05
 
@@ -62,10 +65,8 @@ async def test_a_cancelled_call_returns_although_its_function_does_not(
     async def stubborn() -> str:
         started.set()
         while not release.is_set():
-            try:
+            with contextlib.suppress(asyncio.CancelledError):
                 await release.wait()
-            except asyncio.CancelledError:
-                pass
         return "late"
 
     async def wait_for_tool() -> Any:
@@ -78,12 +79,10 @@ async def test_a_cancelled_call_returns_although_its_function_does_not(
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            while "'stubborn' is still running" not in caplog.text:
-                await asyncio.sleep(0)
+            await comes(lambda: "'stubborn' is still running" in caplog.text)
             assert any(job.name == "stubborn" for job in abandoned_tasks())
             release.set()
-            while abandoned_tasks():
-                await asyncio.sleep(0)
+            await comes(lambda: not abandoned_tasks())
 
 
 def test_ctrl_c_ends_a_program_whose_tool_ignores_cancellation() -> None:
@@ -106,7 +105,7 @@ def test_ctrl_c_ends_a_program_whose_tool_ignores_cancellation() -> None:
         except KeyboardInterrupt:
             print("interrupted")
     """
-    result = subprocess.run(
+    result = subprocess.run(  # noqa: S603 - the program above
         [sys.executable, "-c", textwrap.dedent(program)],
         capture_output=True,
         text=True,
@@ -217,10 +216,8 @@ async def test_a_timeout_of_the_caller_ends_a_call_inside_another_one() -> None:
     @function_tool
     async def inner() -> str:
         while not release.is_set():
-            try:
+            with contextlib.suppress(asyncio.CancelledError):
                 await release.wait()
-            except asyncio.CancelledError:
-                pass
         return "late"
 
     @function_tool
@@ -235,8 +232,14 @@ async def test_a_timeout_of_the_caller_ends_a_call_inside_another_one() -> None:
     async with asyncio.timeout(30):
         assert await outer.on_invoke_tool(None, "{}") == "the inner tool took too long"
         release.set()
-        while abandoned_tasks():
-            await asyncio.sleep(0)
+        await comes(lambda: not abandoned_tasks())
+
+
+async def read_for_a_moment(tool: FunctionTool[..., Any]) -> None:
+    """Read the events of a call until a timeout."""
+    async with asyncio.timeout(GRACE / 10), tool.stream() as stream:
+        async for _ in stream:
+            pass
 
 
 async def test_leaving_a_stream_early_with_slow_cleanup_raises_nothing_else() -> None:
@@ -258,12 +261,9 @@ async def test_leaving_a_stream_early_with_slow_cleanup_raises_nothing_else() ->
                 if event.type == "notify_stream_event":
                     break
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(GRACE / 10), slow_to_close.stream() as stream:
-                async for _ in stream:
-                    pass
+            await read_for_a_moment(slow_to_close)
         release.set()
-        while abandoned_tasks():
-            await asyncio.sleep(0)
+        await comes(lambda: not abandoned_tasks())
 
 
 @pytest.mark.parametrize("error", [ValueError("late"), SystemExit(3), KeyboardInterrupt()])
@@ -294,3 +294,22 @@ async def test_a_yielded_result_stands(
     assert await in_a_group.on_invoke_tool(None, "{}") == "the result"
     assert await at_the_end.on_invoke_tool(None, "{}") == "the result"
     assert "'at_the_end' failed after its result" in caplog.text
+
+
+async def test_awaiting_something_that_is_not_of_asyncio_is_an_error_of_the_tool() -> None:
+    """The event loop refuses it, and the tool can handle that."""
+
+    @types.coroutine
+    def foreign() -> Generator[Any, Any, None]:
+        yield "not a future"
+
+    @function_tool
+    async def waits_for_it() -> str:
+        await asyncio.sleep(0)
+        try:
+            await foreign()
+        except RuntimeError as error:
+            return str(error)
+        return "nothing"
+
+    assert "bad yield" in str(await waits_for_it.on_invoke_tool(None, "{}"))

@@ -56,6 +56,7 @@ from agents_tools.persistence.stream import EventStream
 from agents_tools.policies import needs_approval
 from agents_tools.registry import ToolRegistry, default_registry
 from agents_tools.tool import RunContextWrapper, ToolContext, ToolOrigin
+from tests.waiting import comes
 
 OBSERVATIONS = EventFilter(types=("observation_event",))
 BOUND = 45.0
@@ -643,9 +644,7 @@ async def test_a_tool_that_ignores_cancellation_does_not_block_closing(
         assert (await wait_for_observation(stream, event)).value.error_id == "cancelled"
     finally:
         go.set()
-    async with asyncio.timeout(BOUND):
-        while abandoned_tasks():
-            await asyncio.sleep(0)
+    await comes(lambda: not abandoned_tasks())
     assert len(list(stream.get_events(filter=OBSERVATIONS))) == 1
 
 

@@ -28,8 +28,9 @@ from agents_tools import (
 )
 from agents_tools.agents import RunHooks, RunState, StopAtTools
 from agents_tools.export._approval import needs_decision, with_decision
-from agents_tools.policies import exclusive, input_guardrail, needs_approval, rename, timeout
+from agents_tools.policies import Call, exclusive, input_guardrail, needs_approval, rename, timeout
 from agents_tools.testing import ScriptedModel, tool_call
+from agents_tools.tool.invocation import check, execute, prepare
 from agents_tools.toolset import Toolset, tool_search
 from agents_tools.toolset.search import SearchIndex, words_of
 from tests.test_toolset import Source, make_tool, names
@@ -539,25 +540,29 @@ async def test_frameworks_request_approval_for_the_called_tool() -> None:
     assert (allowed.output, done) == ("x is gone", ["deleted x"])
 
 
-async def test_prepare_and_admit_apply_to_the_called_tool() -> None:
-    """The steps are those of the runner and of frameworks, with a policy that changes arguments."""
+async def test_the_phases_of_a_call_apply_to_the_called_tool() -> None:
+    """They are those of the runner and of frameworks, with a policy that changes arguments."""
 
     def in_capitals(context: Any, arguments: dict[str, Any]) -> dict[str, Any]:
         return {"city": arguments["city"].upper()}
 
     shouting = input_guardrail(in_capitals)(weather)
-    call = list(tool_search(create_issue, delete_repository, shouting))[1]
-    context: ToolContext[Any] = ToolContext(None, tool_name=call.name)
-    wanted = '{"name": "delete_repository", "arguments": {"name": "x"}}'
-    assert json.loads(await call.prepare(context, wanted)) == json.loads(wanted)
-    await call.admit(context, wanted)
-    assert (await call.call(context, wanted)).status == "denied"
+    tool = list(tool_search(create_issue, delete_repository, shouting))[1]
+
+    async def checked(args_json: str) -> Call:
+        call = Call.begun(None, tool.name, args_json)
+        await prepare(call, tool, args_json)
+        await check(call)
+        return call
+
+    call = await checked('{"name": "delete_repository", "arguments": {"name": "x"}}')
+    assert (call.tool_name, call.arguments) == ("delete_repository", {"name": "x"})
+    assert (await execute(call)).status == "denied"
     assert done == []
-    context = ToolContext(None, tool_name=call.name)
-    text = await call.prepare(context, '{"name": "weather", "arguments": {"city": "Bonn"}}')
-    assert (context.tool_name, context.arguments) == ("weather", {"city": "BONN"})
-    await call.admit(context, text)
-    assert (await call.call(context, text)).output == "rain in BONN"
+    call = await checked('{"name": "weather", "arguments": {"city": "Bonn"}}')
+    assert (call.tool_name, call.arguments) == ("weather", {"city": "BONN"})
+    assert call.context.arguments == {"city": "BONN"}
+    assert (await execute(call)).output == "rain in BONN"
 
 
 # --- conditions, changes and conflicts

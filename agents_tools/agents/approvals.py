@@ -83,50 +83,22 @@ class CallApprovals:
             return True
         arguments = arguments_of(record)
         decision = self._previous_decision(call.item, tool, definition, pin, arguments)
-        for _ in range(_MAX_QUESTIONS):
-            error = await self._try(call, record, decision)
-            if error is None:
-                return True
-            if record.tool.name not in {tool.name, call.target.name}:
-                record.failure = _undecidable(record)
-                return True
-            item = replace(self.approval_item(call.target, arguments), error=error or None)
-            if self._config.approve is None:
-                break
-            decision = await self._decide(item)
-        else:
-            record.failure = ToolDeniedError(
-                f"The arguments that a person wrote for tool {record.tool_name!r} are invalid. The "
-                "call was not run."
-            )
+        error = None if decision is None else await _apply_edit(record, decision)
+        if error is None and await _is_decided(record, decision):
+            call.edited_arguments = _edit_of(decision)
             return True
-        if call.item.call_id not in self.pending or error:
+        if record.tool.name not in {tool.name, call.target.name}:
+            record.failure = _undecidable(record)
+            return True
+        item = replace(self.approval_item(call.target, arguments), error=error)
+        if self._config.approve is not None:
+            decision = await self._decide(record, item)
+            call.edited_arguments = _edit_of(decision)
+            return await _is_decided(record, decision)
+        if call.item.call_id not in self.pending or error is not None:
             self._emit_item("tool_approval_requested", item)
         self.pending[call.item.call_id] = PendingCall(item=item, pin=pin)
         return False
-
-    async def _try(
-        self, call: PendingToolCall, record: Call, decision: Decision | None
-    ) -> str | None:
-        """Ask the policies whether a call may run after a decision.
-
-        Returns:
-            `None` if the call is decided; otherwise the fault of the arguments that the person
-            edited, or an empty text if a decision is missing.
-        """
-        if decision is not None and decision.approved and decision.arguments is not None:
-            try:
-                replace_arguments(record, decision.arguments)
-            except ModelBehaviorError as error:
-                return str(error)
-            call.edited_arguments = decision.arguments
-            await guard(record)
-        record.decision = decision
-        try:
-            await approve(record)
-        except Interruption:
-            return ""
-        return None
 
     async def decide_inside(self, record: Call) -> Decision:
         """Decide about a call inside a running call, which cannot wait for the run to be resumed.
@@ -141,10 +113,7 @@ class CallApprovals:
             agent=self._agent_name,
             path=record.path[:-1],
         )
-        decision = await self._decide(item)
-        if decision.approved and decision.arguments is not None:
-            replace_arguments(record, decision.arguments)
-        return decision
+        return await self._decide(record, item)
 
     def approval_item(self, call: ToolCallItem, arguments: str) -> ToolApprovalItem:
         """Return the item that requests or records the approval of a call."""
@@ -173,7 +142,21 @@ class CallApprovals:
         is_approved = self.always_approved.get(tool.name) == definition
         return Decision(approved=True) if is_approved else None
 
-    async def _decide(self, item: ToolApprovalItem) -> Decision:
+    async def _decide(self, record: Call, item: ToolApprovalItem) -> Decision:
+        """Ask `RunConfig(approve=...)`, again if the arguments that a person edited are invalid."""
+        for _ in range(_MAX_QUESTIONS):
+            decision = await self._ask(item)
+            error = await _apply_edit(record, decision)
+            if error is None:
+                return decision
+            item = replace(item, error=error)
+        return Decision(
+            approved=False,
+            message=f"The arguments that a person wrote for tool {record.tool_name!r} are invalid. "
+            "The call was not run.",
+        )
+
+    async def _ask(self, item: ToolApprovalItem) -> Decision:
         """Call `RunConfig(approve=...)`."""
         item = replace(item, path=item.path or self._scope.path)
         decision: Any = cast("Callable[[ToolApprovalItem], Any]", self._config.approve)(item)
@@ -187,6 +170,37 @@ class CallApprovals:
             "RunConfig(approve=...) returned a wrong value: expected a boolean or a Decision, "
             f"got {type_with_article(decision)}."
         )
+
+
+def _edit_of(decision: Decision | None) -> str | None:
+    """Return the arguments of the person who approved a call, if they differ from the model's."""
+    return decision.arguments if decision is not None and decision.approved else None
+
+
+async def _apply_edit(record: Call, decision: Decision) -> str | None:
+    """Use the arguments that a person edited, and ask the guardrails about them.
+
+    Returns:
+        The fault of the arguments; `None` if there is none.
+    """
+    edit = _edit_of(decision)
+    if edit is not None:
+        try:
+            replace_arguments(record, edit)
+        except ModelBehaviorError as error:
+            return str(error)
+        await guard(record)
+    return None
+
+
+async def _is_decided(record: Call, decision: Decision | None) -> bool:
+    """Ask the policies whether a call can run; return whether no decision is missing."""
+    record.decision = decision
+    try:
+        await approve(record)
+    except Interruption:
+        return False
+    return True
 
 
 def arguments_of(record: Call) -> str:

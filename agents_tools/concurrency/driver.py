@@ -162,6 +162,8 @@ class _Driver(Generic[T]):
                 except asyncio.CancelledError as error:
                     self._sort_thrown_cancellation()
                     advance, value = coroutine.throw, error
+                except Exception as error:  # noqa: BLE001 - the loop cannot wait for this object
+                    advance, value = coroutine.throw, error
                 if self._has_expired and not (pending is not None and pending.done()):
                     self._give_up(pending)
                     raise asyncio.CancelledError  # noqa: TRY301 - as `await` would
@@ -190,8 +192,8 @@ class _Driver(Generic[T]):
 
     def _wait_for(self, pending: Any) -> Generator[Any, Any, None]:
         """Wait for what the coroutine waits for: a future, or one turn of the event loop."""
-        if pending is None:
-            yield
+        if getattr(pending, "_asyncio_future_blocking", None) is None:
+            yield pending  # one turn of the event loop, or an object that the loop refuses
             return
         pending._asyncio_future_blocking = False  # noqa: SLF001 - how futures are awaited
         waiter = self._waiter = _Waiter(self, pending)

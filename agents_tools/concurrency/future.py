@@ -228,10 +228,18 @@ class PendingFuture(Generic[T]):
             self._value = value
             self._error = error
             self._done = True
-            callbacks, self._callbacks = self._callbacks, None
-        for callback in callbacks or ():
+            callbacks, self._callbacks = self._callbacks or [], None
+        if self._loop is None or running_loop() is self._loop:
+            self._run_callbacks(callbacks)
+            return True
+        if call_on_loop(self._loop, self._run_callbacks, callbacks):
+            return True
+        self._done, self._value, self._error = False, None, None  # the loop was closed just now
+        return False
+
+    def _run_callbacks(self, callbacks: list[Callable[[PendingFuture[T]], None]]) -> None:
+        for callback in callbacks:
             self._call(callback)
-        return True
 
     def _call(self, callback: Callable[[PendingFuture[T]], None]) -> None:
         try:

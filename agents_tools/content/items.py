@@ -325,7 +325,7 @@ def item_from_dict(data: Mapping[str, Any]) -> RunItem:
     """
     if data.get("type") == "tool_approval":
         at = "item"
-        _check_fields(data, at, "type", "call_id", "name", "arguments", "path", "agent")
+        _check_fields(data, at, "type", "call_id", "name", "arguments", "path", "agent", "error")
         path: object = data.get("path", ())
         if not isinstance(path, (list, tuple)):
             raise UserValueError(

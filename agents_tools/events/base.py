@@ -210,7 +210,8 @@ def _new_copy_function(cls: type[Event]) -> Callable[[Any], Any]:
     """
     names = _field_names(cls)
     create, values_of = object.__new__, attrgetter(*names)
-    assign: Any = make_dataclass("_Fields", names).__init__
+    holder: Any = make_dataclass("_Fields", names)
+    assign = holder.__init__
 
     def copied(event: Any) -> Any:
         copy = create(cls)

@@ -32,9 +32,7 @@ _BEGUN, _ENDED = "playground.begun", "playground.ended"
 _ABOUT = "about."
 """The prefix of the name of a run's summary log. The log with its events has the id as name."""
 _ID = re.compile(r"play_[0-9a-f]{32}")
-_RESULTS = EventFilter(
-    types=("run_item_stream_event", "run_finished_event", "tool_stream_start_event")
-)
+_RESULTS = EventFilter(types=("run_item_stream_event", "run_finished_event"))
 _ABANDONED = 3_600.0
 """The seconds after which a log without a summary is regarded as abandoned."""
 

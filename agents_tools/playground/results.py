@@ -6,7 +6,8 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from agents_tools.events.kinds import RunFinishedEvent, ToolStreamStartEvent
+from agents_tools.events.kinds import RunFinishedEvent
+from agents_tools.text.json_limits import parse_object
 from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
@@ -80,8 +81,6 @@ def result_of(kind: Literal["tool", "agent"], events: Iterable[Event]) -> Result
     result = ResultView()
     called: Mapping[str, Any] | None = None
     for event in events:
-        if isinstance(event, ToolStreamStartEvent) and len(event.path) == 1:
-            called = event.input_args
         if event.path:
             continue
         if isinstance(event, RunFinishedEvent):
@@ -92,6 +91,8 @@ def result_of(kind: Literal["tool", "agent"], events: Iterable[Event]) -> Result
                 text = event.output
                 blocks = [{"type": "text", "text": text if isinstance(text, str) else str(text)}]
                 result = replace(result, blocks=blocks)
+        elif kind == "tool" and getattr(event, "name", "") == "tool_approval_granted":
+            called = parse_object(cast("Any", event).item["arguments"])
         elif kind == "tool" and getattr(event, "name", "") == "tool_output":
             result = _with_output(result, cast("Any", event).item)
     if result.blocks and str(result.blocks[0].get("text")).startswith(_CHANGED):

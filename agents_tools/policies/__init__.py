@@ -1,8 +1,9 @@
 """Policies: functions that take a tool and return a wrapped tool.
 
 Policies stack as decorators above `@function_tool` and work the same on tools of any source. The
-outer policy sees the errors of the inner one. The failure function, the conversion of results and
-the events of a call are outside all policies; arguments are validated inside.
+outer policy sees the errors of the inner one. The failure function and the conversion of results
+are outside all policies. Approvals, guardrails and caches see valid arguments, with the names of
+the tool's own parameters. To write a policy, subclass `Policy`.
 
 ```python
 @retry(3)

@@ -38,15 +38,16 @@ def needs_approval(
 ) -> Policy | ToolT:
     """Require the approval of a person before a call runs.
 
-    The approval is requested before all other policies run, at any position in the stack, and only
-    for valid arguments. The run then ends with `interruptions` and continues when its state
-    contains the decisions; with `RunConfig.approve`, that function decides at once. Without a run,
-    for example in `tool.invoke`, the call is denied.
+    The approval is requested after all guardrails and before anything else of the call runs, at any
+    position in the stack, and only for valid arguments. The run then ends with `interruptions` and
+    continues when its state contains the decisions; with `RunConfig.approve`, that function decides
+    at once. A call by another tool needs `RunConfig.approve`; without it, and without a run, the
+    call is denied.
 
     Args:
         predicate: Which calls need approval: all of them, or those for which a function of the
-            context and the arguments returns true; sync or async. If the function raises, the call
-            needs approval.
+            context and the canonical arguments returns true; sync or async. If the function raises,
+            the call needs approval.
     """
     if isinstance(predicate, FunctionTool):  # written without parentheses
         return needs_approval()(typing.cast("ToolT", predicate))

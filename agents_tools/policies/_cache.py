@@ -60,7 +60,8 @@ def cache(
             recently used result is dropped first.
         shared: Whether all runs share results, also those of different users.
         key: A function of the context and the arguments that returns a hashable cache key, or
-            `None` to bypass the cache; sync or async. By default all arguments are the key.
+            `None` to bypass the cache; sync or async. By default, the canonical arguments and the
+            hidden ones are the key.
 
     Raises:
         UserError: A number is not positive.

@@ -236,7 +236,8 @@ class _Transform(Policy):
 
     async def map_arguments(self, call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         self._refuse_unknown(call, arguments)
-        mapped = {self._inner_names.get(key, key): value for key, value in arguments.items()}
+        mapped = self._with_inner_names(arguments)
+        hidden = self._with_inner_names(call.hidden)  # policies outside this one use its names
         for name, default in self._defaults.items():
             if not self._changes[name].hidden and mapped.get(name) is None:
                 mapped[name] = default
@@ -245,12 +246,15 @@ class _Transform(Policy):
                 path=(change.name or name,), expected="a value (required)", got="", kind="missing"
             )
             for name, change in self._changes.items()
-            if change.required and name not in mapped
+            if change.required and name not in mapped and name not in hidden
         ]
         if missing:
             raise arguments_error(call.tool_name, missing)
-        call.hidden = {**call.hidden, **await self._hidden_values(call)}
+        call.hidden = {**hidden, **await self._hidden_values(call)}
         return mapped
+
+    def _with_inner_names(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {self._inner_names.get(name, name): value for name, value in values.items()}
 
     def _outer_names(self) -> list[str]:
         return list(self.schema(self._inside.params_json_schema).get("properties", ()))

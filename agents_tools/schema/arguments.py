@@ -8,6 +8,7 @@ from typing import Any
 
 from agents_tools.errors import ModelBehaviorError
 from agents_tools.schema.callables import EMPTY
+from agents_tools.schema.canonical import canonical_value
 from agents_tools.schema.coercion import coerce
 from agents_tools.schema.lookup import SchemaLookup
 from agents_tools.schema.problems import (
@@ -323,7 +324,8 @@ class ArgumentReader:
         Args:
             text: The text of accepted arguments.
         """
-        return add_defaults(json_functions()[0](text), self._lookup)
+        data = self._validator.with_published_keys(json_functions()[0](text))
+        return canonical_value(data, self._lookup.alternatives([self._lookup.root]), self._lookup)
 
     def _accept(self, text: Any, error: Exception | None) -> tuple[Any, str]:
         """Return the Python values and the JSON text of arguments, converted where needed.
@@ -429,27 +431,6 @@ def _copies(default: Any) -> Callable[[], Any]:
 
 def _is_mutable(default: Any) -> bool:
     return isinstance(default, (list, dict, set, bytearray))
-
-
-def add_defaults(data: dict[str, Any], lookup: SchemaLookup) -> dict[str, Any]:
-    """Return a copy of an object with the defaults of properties that it lacks, at any depth."""
-    return _with_defaults(data, (), lookup)
-
-
-def _with_defaults(value: Any, path: tuple[str | int, ...], lookup: SchemaLookup) -> Any:
-    if isinstance(value, list):
-        items = typing.cast("list[Any]", value)
-        return [_with_defaults(item, (*path, index), lookup) for index, item in enumerate(items)]
-    if not isinstance(value, dict):
-        return value
-    held = typing.cast("dict[str, Any]", value)
-    result = {key: _with_defaults(item, (*path, key), lookup) for key, item in held.items()}
-    schemas = lookup.at(path)
-    if len(schemas) == 1:  # of several alternatives, it is not known which one applies
-        for key, schema in schemas[0].get("properties", {}).items():
-            if key not in result and isinstance(schema, dict) and "default" in schema:
-                result[key] = _with_defaults(schema["default"], (*path, key), lookup)
-    return result
 
 
 def _other_keys(annotation: Any, json_schema: dict[str, Any]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from agents_tools.text.forms import MASK
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["SchemaLookup", "json_type"]
+__all__ = ["SchemaLookup", "json_type", "named_types", "types_of"]
 
 Schema = dict[str, Any]
 Path = typing.Sequence[str | int]
@@ -35,19 +35,31 @@ class SchemaLookup:
 
     def at(self, path: Path) -> list[Schema]:
         """Return the schemas of the value at a path: several if it has alternatives."""
-        root = self.root
-        current = _alternatives(root, [root])
+        current = self.alternatives([self.root])
         for step in path:
-            below: list[Any] = []
-            for schema in current:
-                if isinstance(step, int):
-                    prefix = schema.get("prefixItems", ())
-                    below.append(prefix[step] if step < len(prefix) else schema.get("items"))
-                else:
-                    found = schema.get("properties", {}).get(step)
-                    below.append(schema.get("additionalProperties") if found is None else found)
-            current = _alternatives(root, below)
+            current = self.below(current, step)
         return current
+
+    def alternatives(self, schemas: Iterable[Any]) -> list[Schema]:
+        """Return schemas without references and unions."""
+        return _alternatives(self.root, schemas)
+
+    def below(self, schemas: Iterable[Schema], step: str | int) -> list[Schema]:
+        """Return the schemas of a property or an element of a value.
+
+        Args:
+            schemas: The schemas of the value.
+            step: The key of the property, or the index of the element.
+        """
+        found: list[Any] = []
+        for schema in schemas:
+            if isinstance(step, int):
+                prefix = schema.get("prefixItems", ())
+                found.append(prefix[step] if step < len(prefix) else schema.get("items"))
+            else:
+                known = schema.get("properties", {}).get(step)
+                found.append(schema.get("additionalProperties") if known is None else known)
+        return self.alternatives(found)
 
     def keys(self, path: Path) -> list[str]:
         """Return the known keys of the object at a path."""
@@ -67,17 +79,7 @@ class SchemaLookup:
         Alternatives that list their values count only if the value is one of them, or has another
         type than all of them.
         """
-        found: set[str] = set()
-        for schema in self.at(path):
-            values: list[Any] | None = schema.get("enum")
-            if values is None and "const" in schema:
-                values = [schema["const"]]
-            if values is None:
-                named: Any = schema.get("type", ())
-                found.update([named] if isinstance(named, str) else named)
-            elif value in values or json_type(value) not in map(json_type, values):
-                found.update(map(json_type, values))
-        return found
+        return types_of(self.at(path), value)
 
     def words(self, path: Path, value: object = None) -> str:
         """Return what the schema expects at a path, in words.
@@ -98,6 +100,30 @@ class SchemaLookup:
         if not keys.isdisjoint(path) or any(map(_is_secret, self.at(path))):
             return "another secret"
         return describe_value(_without(keys, value) if keys else value)
+
+
+def types_of(schemas: Iterable[Schema], value: object) -> set[str]:
+    """Return the JSON types that a value with some alternative schemas can have.
+
+    Alternatives that list their values count only if the value is one of them, or has another
+    type than all of them.
+    """
+    found: set[str] = set()
+    for schema in schemas:
+        values: list[Any] | None = schema.get("enum")
+        if values is None and "const" in schema:
+            values = [schema["const"]]
+        if values is None:
+            found.update(named_types(schema))
+        elif value in values or json_type(value) not in map(json_type, values):
+            found.update(map(json_type, values))
+    return found
+
+
+def named_types(schema: Schema) -> list[str]:
+    """Return the JSON types that a schema names."""
+    named: Any = schema.get("type", ())
+    return [named] if isinstance(named, str) else list(named)
 
 
 _MAX_WORDS = 160

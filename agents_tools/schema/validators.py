@@ -65,6 +65,10 @@ class Validator(Protocol):
         """Return whether the declaration of the value at a path forbids its conversion."""
         ...
 
+    def with_published_keys(self, data: Any) -> Any:
+        """Return accepted arguments with the published key of each argument, at any depth."""
+        ...
+
 
 # --- pydantic-core
 
@@ -120,17 +124,55 @@ class PydanticValidator:
         """Return whether a value is in a pydantic model, or its type is explicitly strict."""
         if not self._has_own_rules:
             return False
-        nodes = list(self._unwrapped(self._schema, own=False))
+        nodes = list(self._unwrapped(self._schema, _Place()))
         for step in path:
-            below = [(child, own) for node, own in nodes for child in _children(node, step)]
-            nodes = [one for child, own in below for one in self._unwrapped(child, own=own)]
-        return any(own or _is_marked(node, "strict") for node, own in nodes)
+            below = [(child, at) for node, at in nodes for child in _children(node, step)]
+            nodes = [one for child, at in below for one in self._unwrapped(child, at)]
+        return any(at.is_in_model or _is_marked(node, "strict") for node, at in nodes)
 
-    def _unwrapped(self, node: Schema, *, own: bool) -> Iterator[tuple[Schema, bool]]:
-        """Yield the schemas inside wrappers and unions, and whether a model contains them."""
+    def with_published_keys(self, data: Any) -> Any:
+        """Return accepted arguments with the published key of each field of a model."""
+        if not self._has_own_rules:
+            return data
+        return self._with_published_keys(data, list(self._unwrapped(self._schema, _Place())))
+
+    def _with_published_keys(self, value: Any, nodes: list[tuple[Schema, _Place]]) -> Any:
+        def below(item: Any, step: str | int) -> Any:
+            children = [(child, at) for node, at in nodes for child in _children(node, step)]
+            inner = [one for child, at in children for one in self._unwrapped(child, at)]
+            return self._with_published_keys(item, inner) if inner else item
+
+        if isinstance(value, list):
+            items = typing.cast("list[Any]", value)
+            return [below(item, index) for index, item in enumerate(items)]
+        if not isinstance(value, dict):
+            return value
+        held = typing.cast("Schema", value)
+        models = [(node, at.is_by_name) for node, at in nodes if at.is_in_model]
+        accepted = [keys for node, by_name in models for keys in _accepted_keys(node, by_name)]
+        published = {first for first, *_ in accepted}
+        names = {
+            other: first
+            for first, *others in accepted
+            for other in others
+            if other not in published
+        }
+        renamed: Schema = {}
+        for key, item in held.items():
+            name = names.get(key, key)
+            is_taken = name in renamed or (name != key and name in held)
+            renamed[key if is_taken else name] = below(item, key)
+        return renamed
+
+    def _unwrapped(self, node: Schema, at: _Place) -> Iterator[tuple[Schema, _Place]]:
+        """Yield the schemas inside wrappers and unions, and what contains them."""
         kind = node["type"]
-        if kind == "model":
-            own = own or not _is_marked(node, "open")
+        if kind in {"model", "dataclass"}:
+            config: Schema = node.get("config") or {}
+            at = _Place(
+                is_in_model=at.is_in_model or (kind == "model" and not _is_marked(node, "open")),
+                is_by_name=bool(config.get("populate_by_name") or config.get("validate_by_name")),
+            )
         inner: list[Any] = []
         if kind == "definition-ref":
             inner = [self._definitions[node["schema_ref"]]]
@@ -146,9 +188,16 @@ class PydanticValidator:
         elif "schema" in node:
             inner = [node["schema"]]
         if not inner:
-            yield node, own
+            yield node, at
         for one in typing.cast("list[Schema]", inner):
-            yield from self._unwrapped(one, own=own)
+            yield from self._unwrapped(one, at)
+
+
+class _Place(typing.NamedTuple):
+    """Where a schema is: inside a pydantic model, and in one whose fields have two names."""
+
+    is_in_model: bool = False
+    is_by_name: bool = False
 
 
 def _is_marked(node: Schema, mark: str) -> bool:
@@ -164,16 +213,26 @@ def _children(node: Schema, step: str | int) -> Iterable[Schema]:
         return typing.cast("list[Schema]", items if isinstance(items, list) else [items])
     if kind == "dict":
         return [node["values_schema"]] if "values_schema" in node else []
-    fields: Any = node.get("fields", ())
-    if isinstance(fields, dict):
-        named = list(typing.cast("Schema", fields).items())
-    else:
-        named = [(one["name"], one) for one in fields]  # of a dataclass
     return [
         field["schema"]
-        for name, field in named
+        for name, field in _fields(node)
         if step == name or step in _aliases(field.get("validation_alias"))
     ]
+
+
+def _fields(node: Schema) -> list[tuple[str, Schema]]:
+    """Return the fields of a model, a typed dictionary or a dataclass, with their names."""
+    fields: Any = node.get("fields", ())
+    if isinstance(fields, dict):
+        return list(typing.cast("Schema", fields).items())
+    return [(one["name"], one) for one in fields]  # of a dataclass
+
+
+def _accepted_keys(node: Schema, by_name: bool) -> Iterator[list[str]]:
+    """Yield the keys that each field accepts; the published one is the first."""
+    for name, field in _fields(node):
+        keys = [one for one in _aliases(field.get("validation_alias")) if isinstance(one, str)]
+        yield [*keys, name] if by_name or not keys else keys
 
 
 def _aliases(alias: Any) -> list[Any]:
@@ -351,6 +410,10 @@ class JsonSchemaValidator:
         """Yield the faults of a `_Violations`."""
         del data
         yield from error.faults
+
+    def with_published_keys(self, data: Any) -> Any:
+        """Return the arguments: a JSON Schema has one key for each."""
+        return data
 
     def keeps_own_rules(self, path: Path) -> bool:
         """Return `False`: a JSON Schema has one meaning."""

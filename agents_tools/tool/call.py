@@ -396,14 +396,7 @@ class Call:
     def notify(
         self, data: str, *, is_delta: bool = False, tag: str | None = None, level: Level = "info"
     ) -> None:
-        """Emit a line of text, or with `is_delta` the next part of a line.
-
-        Args:
-            data: The text.
-            is_delta: Whether the text continues that of the previous delta.
-            tag: Any label that the application's user interface uses.
-            level: `debug`, `info`, `warning` or `error`.
-        """
+        """Emit a line of text; see `ToolContext.notify`."""
         if self.sinks:
             from agents_tools.events.kinds import NotifyStreamEvent
 
@@ -412,13 +405,7 @@ class Call:
     def progress(
         self, current: float, total: float | None = None, message: str | None = None
     ) -> None:
-        """Report the progress of the call.
-
-        Args:
-            current: The amount of work done, in any unit.
-            total: The total amount of work, in the same unit; `None` if unknown.
-            message: A description of the current step.
-        """
+        """Report the progress of the call; see `ToolContext.progress`."""
         if self.sinks:
             from agents_tools.events.kinds import ToolProgressEvent
 
@@ -432,33 +419,14 @@ class Call:
         uri: str | None = None,
         mime_type: str | None = None,
     ) -> None:
-        """Emit an artifact: a file, an image, a table.
-
-        Args:
-            name: The name of the artifact.
-            data: The content.
-            uri: The address of the content, instead of `data`.
-            mime_type: The media type, such as `image/png`.
-        """
+        """Emit an artifact; see `ToolContext.artifact`."""
         if self.sinks:
             from agents_tools.events.kinds import ToolArtifactEvent
 
             self.emit(ToolArtifactEvent(name, data=data, uri=uri, mime_type=mime_type))
 
     async def ask(self, message: str, *, answer: Any = str) -> Any:
-        """Ask the user of the run a question, and wait for the answer.
-
-        Args:
-            message: The question.
-            answer: The type of the answer: `str`, `bool`, a `Literal`, a pydantic model …
-
-        Returns:
-            The answer, of that type.
-
-        Raises:
-            ToolDeniedError: The run has no handler for questions (see `RunConfig.ask`), the user
-                declined, or the answer is not of the type.
-        """
+        """Ask the user of the run a question; see `ToolContext.ask`."""
         from agents_tools.tool.question import ask_person
 
         return await ask_person(

@@ -61,7 +61,7 @@ class ToolContext(RunContextWrapper[ContextT]):
         decision: Decision | None = None,
     ) -> None:
         super().__init__(context, usage)
-        self._call = Call.fresh(
+        self._call: Call = Call.fresh(
             context,
             tool_name=tool_name,
             tool_call_id=tool_call_id,

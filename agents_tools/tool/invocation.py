@@ -85,6 +85,7 @@ async def prepare(call: Call, tool: Any, args_json: str) -> None:
         args_json: The arguments as JSON text.
     """
     applied: list[Policy] = []
+    call.tool = tool
     try:
         tool, args_json = await _route(call, tool, args_json)
         stack = tool.stack

@@ -8,7 +8,7 @@ from agents_tools.errors import ModelBehaviorError
 from agents_tools.tool.json_schema import check_params_schema, reader_of
 from agents_tools.tool.naming import check_tool_name
 from agents_tools.tool.records import ToolOrigin
-from agents_tools.tool.source import OutputDescription, ToolDescription, ToolSource
+from agents_tools.tool.source import DescribedSource, ToolDescription
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["ManualSource", "SchemaSource", "schema_tool_source"]
 
 
-class SchemaSource(ToolSource):
+class SchemaSource(DescribedSource):
     """A tool whose arguments are validated against a schema, and whose calls a function runs.
 
     Args:
@@ -45,12 +45,15 @@ class SchemaSource(ToolSource):
         origin: ToolOrigin | None = None,
         can_be_stopped: bool = True,
     ) -> None:
-        self.name = check_tool_name(name)
-        self._can_be_stopped = can_be_stopped
+        check_tool_name(name)
         schema = reader.json_schema if json_schema is None else json_schema
-        self._description = ToolDescription(description, check_params_schema(name, schema))
-        self._output = _output_of(output_json_schema)
-        self._origin = origin or ToolOrigin(kind="schema")
+        super().__init__(
+            name,
+            ToolDescription(description, check_params_schema(name, schema)),
+            output_json_schema,
+            origin or ToolOrigin(kind="schema"),
+        )
+        self._can_be_stopped = can_be_stopped
         self._reader = reader
         self._perform = perform
 
@@ -58,19 +61,6 @@ class SchemaSource(ToolSource):
     def can_be_stopped(self) -> bool:
         """Whether a cancelled call stops."""
         return self._can_be_stopped
-
-    @property
-    def origin(self) -> ToolOrigin:
-        """The origin of the tool."""
-        return self._origin
-
-    def describe(self) -> ToolDescription:
-        """Return the description and the JSON Schema of the arguments."""
-        return self._description
-
-    def describe_output(self) -> OutputDescription:
-        """Return the JSON Schema of the results."""
-        return self._output
 
     def parse(self, args_json: str) -> Arguments:
         """Validate arguments.
@@ -85,7 +75,7 @@ class SchemaSource(ToolSource):
         return await self._perform(call)
 
 
-class ManualSource(ToolSource):
+class ManualSource(DescribedSource):
     """A tool whose function reads its arguments itself.
 
     Args:
@@ -107,25 +97,14 @@ class ManualSource(ToolSource):
         output_json_schema: Mapping[str, Any] | None = None,
         origin: ToolOrigin | None = None,
     ) -> None:
-        self.name = check_tool_name(name)
-        schema = check_params_schema(name, params_json_schema)
-        self._description = ToolDescription(description, schema)
-        self._output = _output_of(output_json_schema)
-        self._origin = origin or ToolOrigin(kind="manual")
+        check_tool_name(name)
+        super().__init__(
+            name,
+            ToolDescription(description, check_params_schema(name, params_json_schema)),
+            output_json_schema,
+            origin or ToolOrigin(kind="manual"),
+        )
         self._on_invoke_tool = on_invoke_tool
-
-    @property
-    def origin(self) -> ToolOrigin:
-        """The origin of the tool."""
-        return self._origin
-
-    def describe(self) -> ToolDescription:
-        """Return the description and the JSON Schema of the arguments."""
-        return self._description
-
-    def describe_output(self) -> OutputDescription:
-        """Return the JSON Schema of the results."""
-        return self._output
 
     def parse(self, args_json: str) -> Arguments:
         """Return the arguments as the model sent them, byte for byte."""
@@ -164,7 +143,3 @@ def schema_tool_source(
 
     reader = reader_of(check_tool_name(name), schema)
     return SchemaSource(name, description, reader, perform, output_json_schema=output_json_schema)
-
-
-def _output_of(schema: Mapping[str, Any] | None) -> OutputDescription:
-    return OutputDescription(None if schema is None else dict(schema))

@@ -142,6 +142,7 @@ class Policy:
             ToolDeniedError: The call may not run; the message is for the model.
         """
         del call
+        return None
 
     async def around(self, call: Call, call_next: Run) -> Any:
         """Run the call, and return its value.

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Mapping
     from typing import Self
 
     from agents_tools.schema.arguments import Arguments
     from agents_tools.tool.call import Call
     from agents_tools.tool.records import ToolOrigin
 
-__all__ = ["OutputDescription", "ToolDescription", "ToolSource"]
+__all__ = ["DescribedSource", "OutputDescription", "ToolDescription", "ToolSource"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +129,41 @@ class ToolSource(ABC):
 
 
 _NO_OUTPUT = OutputDescription()
+
+
+class DescribedSource(ToolSource):
+    """A source that is described when it is created.
+
+    Args:
+        name: The name of the tool.
+        description: The description and the parameters.
+        output_json_schema: The JSON Schema of the results.
+        origin: The origin of the tool.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        description: ToolDescription,
+        output_json_schema: Mapping[str, Any] | None,
+        origin: ToolOrigin,
+    ) -> None:
+        self.name = name
+        self._description = description
+        self._output = OutputDescription(
+            None if output_json_schema is None else dict(output_json_schema)
+        )
+        self._origin = origin
+
+    @property
+    def origin(self) -> ToolOrigin:
+        """The origin of the tool."""
+        return self._origin
+
+    def describe(self) -> ToolDescription:
+        """Return the description and the JSON Schema of the arguments."""
+        return self._description
+
+    def describe_output(self) -> OutputDescription:
+        """Return the JSON Schema of the results."""
+        return self._output

@@ -24,13 +24,13 @@ def main() -> int:
     say("A tool is a function with a decorator.", first=True)
     print(indent(inspect.getsource(weigh.__wrapped__).rstrip(), "    "), flush=True)
 
-    say("Its signature and its docstring are what a model is told of it.")
+    say("The model gets a definition made from its signature and its docstring.")
     run("schema", TOOLS, "weigh", "--provider", "anthropic", "--json")
 
     say("A call is checked against that schema, then runs the function.")
     run("call", TOOLS, "weigh", "planet=Mars", "mass_kg=80")
 
-    say("Bad arguments never reach the function. The model is told how to mend them.")
+    say("Invalid arguments never reach the function. The error says how to correct them.")
     run("call", TOOLS, "weigh", "--input-json", BAD)
 
     say("A tool that takes its time says what it is doing. The model gets only the last lines.")

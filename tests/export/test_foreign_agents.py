@@ -281,7 +281,9 @@ async def test_a_timed_out_call_ends_its_inner_calls_before_itself(
     tool = make(seen, "for ever", streaming=True)
     task = asyncio.create_task(tool.call(context, '{"input": "Wait."}'))
     await asyncio.wait_for(seen.inside.wait(), 5)
-    context.end("timeout")  # as a timeout policy of the call does while the agent still runs
+    context.call_record.end(
+        "timeout"
+    )  # as a timeout policy of the call does while the agent still runs
     task.cancel()
     await asyncio.wait_for(seen.cancelled.wait(), 5)
     await asyncio.wait({task}, timeout=30)

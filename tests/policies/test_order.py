@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
+from inspect import isfunction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from agents_tools import FunctionTool, ToolContext, ToolError, function_tool, policies
 from agents_tools.policies import (
     ArgTransform,
+    Policy,
     cache,
     circuit_breaker,
     input_guardrail,
@@ -24,6 +27,7 @@ from agents_tools.policies import (
     transform,
 )
 
+TestT = TypeVar("TestT", bound=Callable[..., object])
 PAGE = Path(__file__).parents[2] / "docs/explanation/policies.md"
 ROWS = [
     [cell.strip().strip("`") for cell in line.strip("|").split("|")]
@@ -63,29 +67,33 @@ EXAMPLES: dict[str, Any] = {
 }
 
 
-def phases_of(name: str) -> list[str]:
-    """Return the phases in which a policy acts, read from the policy itself."""
+MOMENTS = (
+    "schema",
+    "repair_text",
+    "map_arguments",
+    "map_error",
+    "before",
+    "around",
+    "filter_output",
+    "filter_event",
+)
+
+
+def moments_of(name: str) -> list[str]:
+    """Return the moments at which a policy acts, read from the policy itself."""
     plain = function_tool(look)
     tool = EXAMPLES[name](plain)
-
-    async def inner(context: Any, args_json: str) -> Any: ...
-
     found: list[str] = []
-    for policy in tool._policies:
-        steps = [
-            ("text", policy.mend),
-            ("schema", policy.reshape),
-            ("arguments", policy.prepare),
-            ("approval", policy.admit),
-            ("call", policy.wrap(inner) is not inner),
-            ("answer", policy.reply),
-            ("events", policy.veil),
-        ]
-        found += [step for step, acts in steps if acts]
-    if tool._source is not plain._source:
-        found.append("body")
-    rest = (tool.name, tool.metadata, tool._max_output)
-    return found if rest == (plain.name, plain.metadata, plain._max_output) else [*found, "tool"]
+    for policy in tool.policies:
+        kind = type(policy)
+        for moment in MOMENTS:
+            if getattr(kind, moment) is not getattr(Policy, moment):
+                is_last = moment == "before" and kind.asks_person
+                found.append(f"{moment} (last)" if is_last else moment)
+    if tool.source is not plain.source:
+        found.append("source")
+    rest = (tool.name, tool.metadata, tool.max_output)
+    return found if rest == (plain.name, plain.metadata, plain.max_output) else [*found, "tool"]
 
 
 def test_the_table_has_every_policy() -> None:
@@ -93,8 +101,18 @@ def test_the_table_has_every_policy() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
-def test_the_table_lists_the_phases_of_each_policy(name: str) -> None:
-    assert ACTS[name].split(", ") == phases_of(name)
+def test_the_table_lists_the_moments_of_each_policy(name: str) -> None:
+    assert ACTS[name].split(", ") == moments_of(name)
+
+
+def test_the_page_names_the_moments_in_their_order() -> None:
+    """The numbered list is the order of a call; the other moments have no place in it."""
+    named = re.findall(r"\*\*`(\w+)`\*\*", PAGE.read_text(encoding="utf-8"))
+    assert named == [*MOMENTS[1:-1], "schema", "filter_event"]
+    methods = {
+        name for name in vars(Policy) if isfunction(getattr(Policy, name)) and name[0] != "_"
+    }
+    assert set(named) == methods - {"apply"}
 
 
 class Body:
@@ -122,9 +140,15 @@ async def outputs_of_two_calls(tool: FunctionTool[..., Any], args: str = "{}") -
 shown: set[tuple[str, str]] = set()
 
 
+def shows(*pairs: tuple[str, str]) -> Callable[[TestT], TestT]:
+    """Note that a test shows the rows of the table about these pairs of policies."""
+    shown.update(pairs)
+    return lambda test: test
+
+
+@shows(("retry", "timeout"), ("timeout", "retry"))
 def test_retry_and_timeout() -> None:
     """One deadline per attempt, or one for all attempts."""
-    shown.update({("retry", "timeout"), ("timeout", "retry")})
     tries: list[float | None] = []
 
     @function_tool
@@ -142,18 +166,18 @@ def test_retry_and_timeout() -> None:
     assert len(tries) == 1
 
 
+@shows(("cache", "retry"), ("cache", "limit"), ("limit", "cache"))
 async def test_cache_and_others() -> None:
     """Policies outside a cache act on each call, those inside only when the tool runs."""
-    shown.update({("cache", "retry"), ("cache", "limit"), ("limit", "cache")})
     body = Body(failures=1)
     assert await outputs_of_two_calls(cache()(retry(2, backoff=0)(body.tool))) == ["a 2", "a 2"]
     assert await outputs_of_two_calls(cache()(limit(calls=1)(Body().tool))) == ["a 1", "a 1"]
     assert await outputs_of_two_calls(limit(calls=1)(cache()(Body().tool))) == ["a 1", "denied"]
 
 
+@shows(("retry", "limit"), ("limit", "retry"))
 async def test_retry_and_limit() -> None:
     """Either attempts or calls count."""
-    shown.update({("retry", "limit"), ("limit", "retry")})
     assert (
         await outputs_of_two_calls(retry(2, backoff=0)(limit(calls=1)(Body(failures=1).tool)))
         == ["denied"] * 2
@@ -162,9 +186,9 @@ async def test_retry_and_limit() -> None:
     assert await outputs_of_two_calls(again) == ["a 2", "denied"]
 
 
+@shows(("retry", "circuit_breaker"), ("circuit_breaker", "retry"))
 async def test_retry_and_circuit_breaker() -> None:
     """Either attempts or calls count."""
-    shown.update({("retry", "circuit_breaker"), ("circuit_breaker", "retry")})
     body = Body(failures=9)
     assert (
         await outputs_of_two_calls(retry(5, backoff=0)(circuit_breaker(2)(body.tool)))
@@ -179,9 +203,9 @@ async def test_retry_and_circuit_breaker() -> None:
     assert body.runs == 6
 
 
+@shows(("cache", "output_guardrail"), ("output_guardrail", "cache"))
 async def test_cache_and_output_guardrail() -> None:
     """The guardrail checks each returned value, or each computed one."""
-    shown.update({("cache", "output_guardrail"), ("output_guardrail", "cache")})
     looked: list[str] = []
 
     def watch(_: Any, value: str) -> str:
@@ -200,9 +224,9 @@ async def test_cache_and_output_guardrail() -> None:
     ]
 
 
+@shows(("cache", "redact"), ("redact", "cache"))
 async def test_cache_and_redact() -> None:
     """Either the stored value is redacted, or the returned one."""
-    shown.update({("cache", "redact"), ("redact", "cache")})
     calls: list[str] = []
 
     def take_out(text: str) -> str:
@@ -216,18 +240,42 @@ async def test_cache_and_redact() -> None:
     assert len(calls) == 3
 
 
+@shows(("cache", "transform"))
 async def test_cache_and_transform() -> None:
-    """A hidden value is added at the position of its policy."""
-    shown.update({("cache", "transform"), ("transform", "cache")})
-    words = iter("bcdefgh")
+    """The cache key has the hidden values, at any position."""
+    words = iter("bccdee")
     fill = transform(word=ArgTransform(fill=lambda _: next(words)))
-    assert await outputs_of_two_calls(cache(shared=True)(fill(Body().tool))) == ["b 1", "b 1"]
-    assert await outputs_of_two_calls(fill(cache(shared=True)(Body().tool))) == ["c 1", "d 2"]
+    inside = cache(shared=True)(fill(Body().tool))
+    assert [await inside.on_invoke_tool(None, "{}") for _ in range(3)] == ["b 1", "c 2", "c 2"]
+    outside = fill(cache(shared=True)(Body().tool))
+    assert [await outside.on_invoke_tool(None, "{}") for _ in range(3)] == ["d 1", "e 2", "e 2"]
 
 
+@shows(("cache", "input_guardrail"))
+async def test_cache_and_input_guardrail() -> None:
+    """The guardrail checks every call, and the arguments it returns are the cache key."""
+    seen: list[str] = []
+
+    def watch(_: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+        seen.append(arguments["word"])
+        return {"word": "b"}
+
+    for tool in (
+        cache()(input_guardrail(watch)(Body().tool)),
+        input_guardrail(watch)(cache()(Body().tool)),
+    ):
+        texts = [await tool.on_invoke_tool(None, f'{{"word": "{word}"}}') for word in "xy"]
+        assert texts == ["b 1", "b 1"]
+    assert seen == ["x", "y"] * 2
+
+
+@shows(
+    ("needs_approval", "cache"),
+    ("needs_approval", "input_guardrail"),
+    ("transform", "needs_approval"),
+)
 async def test_approval_and_others() -> None:
     """Approval comes first, and its arguments do not depend on its position."""
-    shown.update({("needs_approval", "cache"), ("transform", "needs_approval")})
     seen: list[str] = []
 
     def rule(_: Any, arguments: dict[str, Any]) -> bool:
@@ -245,12 +293,18 @@ async def test_approval_and_others() -> None:
         names(needs_approval(rule)(Body().tool)),
     ):
         assert await outputs_of_two_calls(tool, '{"term": "b"}') == ["b 1", "b 2"]
-    assert seen == ["b"] * 8
+    upper = input_guardrail(lambda _, arguments: {"word": arguments["word"].upper()})
+    for tool in (
+        needs_approval(rule)(upper(Body().tool)),
+        upper(needs_approval(rule)(Body().tool)),
+    ):
+        assert await outputs_of_two_calls(tool, '{"word": "b"}') == ["B 1", "B 2"]
+    assert seen == ["b"] * 8 + ["B"] * 4
 
 
+@shows(("transform", "input_guardrail"))
 async def test_transform_and_input_guardrail() -> None:
-    """A guardrail sees the argument names at its position."""
-    shown.update({("transform", "input_guardrail"), ("input_guardrail", "transform")})
+    """A guardrail sees the tool's own argument names at any position."""
     seen: list[str] = []
 
     def watch(_: Any, arguments: dict[str, Any]) -> None:
@@ -259,10 +313,9 @@ async def test_transform_and_input_guardrail() -> None:
     names = transform(word=ArgTransform(name="term"))
     await names(input_guardrail(watch)(Body().tool)).call(None, '{"term": "b"}')
     await input_guardrail(watch)(names(Body().tool)).call(None, '{"term": "b"}')
-    assert seen == ["word", "term"]
+    assert seen == ["word", "word"]
 
 
 def test_every_table_row_about_two_policies_has_a_test() -> None:
-    """It must be the last test of this file."""
     assert re.search(r"^\| outside \| inside \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert shown == PAIRS

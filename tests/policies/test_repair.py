@@ -148,7 +148,7 @@ async def test_approvals_and_guardrails_see_the_repaired_arguments() -> None:
         transform(path=ArgTransform(description="where"))(input_guardrail(look)(tool)),
     ):
         assert (await stack.call(None, "{'path': '/home/x'}")).status == "ok"
-    assert seen == [{"path": "/home/x"}] * 5
+    assert seen == [{"path": "/home/x", "count": 1, "names": None}] * 5
 
 
 async def test_without_strict_ambiguous_json_is_repaired_but_not_truncated_json() -> None:

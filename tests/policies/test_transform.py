@@ -275,7 +275,7 @@ async def test_transforms_can_be_stacked() -> None:
         assert outcome.status == "invalid_args"
 
 
-async def test_inner_policies_see_the_names_of_the_tool() -> None:
+async def test_policies_see_the_names_of_the_tool_at_any_position() -> None:
     """A rule for the tool cannot be bypassed with another name."""
     seen: list[dict[str, Any]] = []
 
@@ -290,7 +290,8 @@ async def test_inner_policies_see_the_names_of_the_tool() -> None:
     )
     tool = input_guardrail(look)(rename_it(input_guardrail(look)(needs_approval(rule)(book))))
     assert (await tool.call(None, '{"town": "Bonn"}')).status == "ok"
-    assert seen == [{"town": "Bonn"}, {"city": "Bonn"}]
+    rest = {"nights": 1, "price": "0", "kind": "room", "note": None}
+    assert seen == [{"city": "Bonn", **rest}] * 2
     assert (await tool.call(None, '{"town": "Rome"}')).status == "denied"
     outside = needs_approval(rule)(rename_it(book))
     assert (await outside.call(None, '{"town": "Rome"}')).status == "denied"

@@ -152,7 +152,7 @@ async def test_an_approval_callback_gets_arguments_and_annotations() -> None:
 
     def rule(context: ToolContext[Any], arguments: dict[str, Any]) -> bool:
         seen.append((context.tool_name, arguments))
-        notes = context.tool.annotations
+        notes = context.call_record.tool.annotations
         return notes is None or not notes.read_only
 
     reading = looking().model_copy(update={"annotations": ToolAnnotations(readOnlyHint=True)})

@@ -156,7 +156,7 @@ async def _asking(stage: Stage) -> None:
 
     stage.kept["tool"] = asking
     context = ToolContext(None)
-    context.asker = answer
+    context.call_record.asker = answer
     await asking.call(context, '{"text": "x"}')
 
 

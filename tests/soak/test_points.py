@@ -15,7 +15,6 @@ from agents_tools import (
     Event,
     FunctionTool,
     Runner,
-    ToolContext,
     function_tool,
     notify,
     policies,
@@ -28,6 +27,7 @@ from agents_tools.mcp.server.elicitation import Elicitations
 from agents_tools.policies import _limit
 from agents_tools.testing import ScriptedModel, check_events, tool_call
 from agents_tools.tool import ToolStream
+from agents_tools.tool.call import Call
 from tests.mcp.small import program
 from tests.soak.campaign import Budget
 from tests.soak.points import SCENARIOS, cases_of, run_scenarios
@@ -131,13 +131,13 @@ def test_a_leaked_task_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_a_missing_end_event_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    end: Any = ToolContext.end
+    end: Any = Call.end
 
     def silent(self: Any, status: Any) -> None:
         if status != "cancelled":
             end(self, status)
 
-    monkeypatch.setattr(ToolContext, "end", silent)
+    monkeypatch.setattr(Call, "end", silent)
     assert any(what.startswith("Broken law") for what in _found("async call, heard"))
 
 

@@ -157,14 +157,18 @@ def test_a_slot_is_not_lost_if_a_loop_closes_during_the_handover(
     """A loop can be closed after `is_closed` was checked: the next waiter gets the slot."""
     gate = _limit._CallLimiter(1, None, 10)
     other = asyncio.new_event_loop()
-    assert gate._take_slot_or_queue(other, "tool") is None, "the place is taken"
-    assert gate._take_slot_or_queue(other, "tool") is not None, "the next one has to wait"
+
+    async def take() -> Any:
+        return gate._take_slot_or_queue("tool")
+
+    assert other.run_until_complete(take()) is None, "the slot was free"
+    assert other.run_until_complete(take()) is not None, "the next call has to wait"
     other.close()
     with monkeypatch.context() as lying:
         lying.setattr(other, "is_closed", lambda: False)
         gate._leave()
 
-    assert gate._take_slot_or_queue(other, "tool") is None, "the place is free again"
+    assert asyncio.run(take()) is None, "the slot is free again"
 
 
 async def _double(n: int) -> int:

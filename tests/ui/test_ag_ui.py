@@ -416,7 +416,7 @@ async def test_a_call_that_waits_for_a_person() -> None:
                     "metadata": {
                         "agents_tools": {
                             "tool": "drop",
-                            "arguments": '{"table": "t"}',
+                            "arguments": '{"table":"t"}',
                             "approval": True,
                             "path": ["call_1", "call_1"],
                             "seq": 13,

@@ -23,7 +23,7 @@ from agents_tools.schema.results import result_faults
 from agents_tools.text.output import release_text
 from agents_tools.tool.failure import default_tool_error_function
 from agents_tools.tool.records import ToolAnnotations, ToolOrigin
-from agents_tools.tool.source import OutputDescription, ToolDescription, ToolSource
+from agents_tools.tool.source import DescribedSource, ToolDescription, ToolSource
 from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _failure_text(ctx: Any, error: Exception) -> str:
     )
 
 
-class _ServerToolSource(ToolSource):
+class _ServerToolSource(DescribedSource):
     """A tool that runs on a server."""
 
     def __init__(
@@ -140,11 +140,9 @@ class _ServerToolSource(ToolSource):
         perform: Callable[[ToolContext[Any], dict[str, Any]], Awaitable[dict[str, Any]]],
         validate: bool,
     ) -> None:
-        self.name = name
-        self._origin = origin
         schema: dict[str, Any] = wire["inputSchema"]
-        self._description = ToolDescription(wire.get("description") or "", schema)
-        self._output = OutputDescription(wire.get("outputSchema"))
+        description = ToolDescription(wire.get("description") or "", schema)
+        super().__init__(name, description, wire.get("outputSchema"), origin)
         self._perform = perform
         self._validated_schema = schema if validate else {"type": "object"}
         self._reader: ArgumentReader | None = None
@@ -156,19 +154,6 @@ class _ServerToolSource(ToolSource):
     def can_be_stopped(self) -> bool:
         """Return `False`: a server can ignore that a call was cancelled."""
         return False
-
-    @property
-    def origin(self) -> ToolOrigin:
-        """The server, and the name of the tool there."""
-        return self._origin
-
-    def describe(self) -> ToolDescription:
-        """Return the description and the JSON Schema of the server."""
-        return self._description
-
-    def describe_output(self) -> OutputDescription:
-        """Return the output schema of the server."""
-        return self._output
 
     def parse(self, args_json: str) -> Arguments:
         """Validate arguments against the input schema.
