@@ -221,6 +221,8 @@ def test_the_rules_apply_inside_containers_typed_dicts_and_dataclasses() -> None
         '{"a": 1, "b": "x", "window": {"start": 1, "start": 2}}',
         '{"a": 1, "b": "x", "ratio": 0.5, "ratio": 0.5}',
         '{"a": 1, "b": "a:b", "b": "c"}',
+        '{"a": 1, "b": "\\u003a", "a": 2}',
+        '{"a": 1, "b": "x", "anything": {"k" : "\\u003a", "k" : 2}}',
     ],
 )
 def test_a_duplicate_key_is_refused(text: str) -> None:

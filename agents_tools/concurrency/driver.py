@@ -35,12 +35,12 @@ class Owner(Protocol):
     @property
     def delivered(self) -> int: ...
 
-    def enter(self) -> None:
-        """Mark the context variables of the coroutine."""
-        ...
-
     def is_running_here(self) -> bool:
         """Return whether the current code runs in the coroutine, or was started there."""
+        ...
+
+    def abandon(self) -> None:
+        """Note that the caller no longer waits for the coroutine, which continues."""
         ...
 
 
@@ -74,7 +74,6 @@ async def drive(coroutine: Coroutine[Any, Any, T], owner: Owner) -> T:
         BaseException: The exception that the coroutine raised.
     """
     variables = copy_context()
-    variables.run(owner.enter)
     task: Any = asyncio.current_task() or _NO_TASK
     before = task.cancelling()
     try:
@@ -245,6 +244,7 @@ class _Driver(Generic[T]):
             except Exception:  # noqa: BLE001 - it refuses to be closed, or fails at that
                 _log().exception("A call of tool %r cannot be ended.", self._owner.tool_name)
             return
+        self._owner.abandon()
         rest = _Driver(self._coroutine, self._owner, self._variables, 0)
         rest._is_adopted = True
         task = self._loop.create_task(rest._run(pending))

@@ -26,6 +26,7 @@ from agents_tools.text.json_limits import (
     check_bounds,
     check_keys,
     harmless,
+    json_functions,
     parse_object,
 )
 
@@ -291,11 +292,9 @@ class ArgumentReader:
         return Arguments(text, self, value)
 
     def _with_published_keys(self, text: str) -> str:
-        from pydantic_core import from_json
-
         if not self._other_keys:
             return text
-        data: Any = from_json(text)
+        data: Any = json_functions()[0](text)
         if self._other_keys.keys().isdisjoint(data):
             return text
         return _to_json(self._renamed(data))
@@ -325,9 +324,7 @@ class ArgumentReader:
         Args:
             text: The text of accepted arguments.
         """
-        from pydantic_core import from_json
-
-        data = self._validator.with_published_keys(from_json(text))
+        data = self._validator.with_published_keys(json_functions()[0](text))
         return canonical_value(data, self._lookup.alternatives([self._lookup.root]), self._lookup)
 
     def _accept(self, text: Any, error: Exception | None) -> tuple[Any, str]:
@@ -348,12 +345,16 @@ class ArgumentReader:
         if not text.lstrip().startswith("{") or not self._other_keys.keys().isdisjoint(data):
             data = self._renamed(data)
             text = _to_json(data)
+        failure = error if text is sent and isinstance(error, invalid) else None
         faults: list[Fault] = []
         for _ in range(_MAX_ROUNDS):
             try:
-                return self._validator.validate_json(text), text
-            except invalid as failure:
-                faults = list(self._validator.faults(failure, data))
+                if failure is None:
+                    return self._validator.validate_json(text), text
+            except invalid as another:
+                failure = another
+            faults = list(self._validator.faults(failure, data))
+            failure = None
             if not coerce(data, [one.path for one in faults], self._lookup, self._validator):
                 break
             text = _to_json(data)
@@ -361,12 +362,10 @@ class ArgumentReader:
 
     def _parse(self, text: str) -> dict[str, Any]:
         """Return the JSON object in a text; an empty text and `null` stand for an empty object."""
-        from pydantic_core import from_json
-
         try:
             check_bounds(text)
-            data: Any = from_json(text) if text.strip() else None
-            check_keys(text)
+            data: Any = json_functions()[0](text) if text.strip() else None
+            check_keys(text, len(typing.cast("Any", data)) if isinstance(data, dict) else 0)
             if isinstance(data, str) and data.lstrip().startswith("{"):
                 return self._parse(data)
         except JsonFault as fault:
@@ -411,9 +410,7 @@ _MAX_ROUNDS = 8
 
 
 def _to_json(data: Any) -> str:
-    from pydantic_core import to_json
-
-    return to_json(data, inf_nan_mode="constants").decode()
+    return json_functions()[1](data, inf_nan_mode="constants").decode()
 
 
 def _copies(default: Any) -> Callable[[], Any]:

@@ -103,7 +103,7 @@ class PydanticValidator:
 
     def faults(self, error: Any, data: Any) -> Iterator[Fault]:
         """Yield the faults in a `ValidationError`."""
-        for item in error.errors(include_url=False):
+        for item in error.errors(include_url=False, include_input=False):
             kind: str = item["type"]
             path = _path_in(item["loc"], data, is_missing=kind in _MISSING)
             if kind in _MISSING:

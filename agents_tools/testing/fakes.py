@@ -51,7 +51,7 @@ class FakeTool(FunctionTool[..., Any]):
     def __init__(self, tool: FunctionTool[..., Any], answer: Answer) -> None:
         self.__dict__.update(tool.build().__dict__)
         self.calls: list[FakeCall] = []
-        self._call = self._runner = self._stack = None
+        self._drop_computed()
         self._source = _FakeSource(self._source, answer, self.calls)
 
 
@@ -65,7 +65,7 @@ class ArgumentsCheck(FakeTool):
     def __init__(self, tool: FunctionTool[..., Any]) -> None:
         super().__init__(tool, _nothing)
         self._policies = self.stack.maps[::-1]
-        self._stack = None
+        self._drop_computed()
 
     def accepts(self, args_json: str) -> bool:
         """Return whether the tool accepts arguments."""

@@ -260,9 +260,9 @@ class Call:
         """Note that an error of the function says that the arguments are invalid."""
         (self._first or self).argument_error = error
 
-    def enter(self) -> None:
-        """Make this the current call of the context variables in which it is called."""
-        _current.set(self)
+    def abandon(self) -> None:
+        """End the call, because its caller no longer waits for it."""
+        self.end("cancelled")
 
     def is_running_here(self) -> bool:
         """Return whether the current code was started by the function of this call.

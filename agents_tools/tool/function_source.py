@@ -193,12 +193,14 @@ class FunctionSource(ToolSource):
 
     def _build_body(self) -> Body:
         schema, func = self.schema, self._func
-        from inspect import isasyncgenfunction
+        from inspect import isasyncgenfunction, iscoroutinefunction
 
         if self._stream:
             if isasyncgenfunction(implementation(func)):
                 return _async_stream_body(func, schema)
             return _sync_stream_body(func, schema)
+        if schema.plain and not schema.takes_context and iscoroutinefunction(func):
+            return lambda call: func(**call.parsed.values())
         if self._is_async:
             return _async_body(func, schema)
         return _thread_body(func, schema) if self._run_in_thread else _inline_body(func, schema)
@@ -246,12 +248,6 @@ def _values(call: Call) -> dict[str, Any]:
 
 
 def _async_body(func: Callable[..., Awaitable[Any]], schema: FuncSchema) -> Body:
-    if schema.plain and not schema.takes_context:
-
-        async def body(call: Call) -> Any:
-            return await func(**_values(call))
-
-        return body
     arguments_of = _binder(schema)
 
     async def body_with_context(call: Call) -> Any:

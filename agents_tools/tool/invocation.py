@@ -19,7 +19,7 @@ from agents_tools.text.json_limits import parse_object
 from agents_tools.text.secrets import guard_logs
 from agents_tools.tool import context as _  # noqa: F401 - it sets `Call.context_type`
 from agents_tools.tool.arguments import encode_arguments
-from agents_tools.tool.call import Call
+from agents_tools.tool.call import Call, enter_scope
 from agents_tools.tool.enabled import is_enabled
 from agents_tools.tool.failure import (
     default_tool_error_function,
@@ -33,7 +33,7 @@ from agents_tools.tool.records import CallOutcome
 from agents_tools.tool.result import add_metadata, convert_value, filter_output
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Coroutine, Mapping, Sequence
 
     from agents_tools.events.kinds import CallStatus
     from agents_tools.tool.policy import Policy, PolicyStack
@@ -60,8 +60,11 @@ async def invoke(tool: Any, given: Any, args_json: str, *, convert: bool = True)
         convert: Whether the outcome gets an output for the model.
     """
     call = Call.begun(given, tool.name, args_json)
-    await prepare(call, tool, args_json)
-    if call.failure is None and call.tool.stack.has_checks:
+    if tool.source.can_route or tool.stack.prepares:
+        await prepare(call, tool, args_json)
+    else:
+        _read(call, tool, args_json, ())
+    if call.tool.stack.has_checks and call.failure is None:
         await check(call)
     outcome = await execute(call, convert=convert)
     try:
@@ -87,26 +90,43 @@ async def prepare(call: Call, tool: Any, args_json: str) -> None:
     applied: list[Policy] = []
     call.tool = tool
     try:
-        target, routed = tool.source.route(tool, args_json, call)
-        if target is not tool and not await is_enabled(target, call.context, call.agent):
-            # A disabled tool is never called: the tool that gives access answers that it is not
-            # there.
-            target, routed = tool, args_json
-        tool, args_json = target, routed
-        call.tool, call.tool_name, call.sent = tool, tool.name, args_json
+        tool, args_json = await _route(call, tool, args_json)
         stack = tool.stack
-        if stack.prepares:
-            for policy in stack.repairs:
-                args_json = call.sent = policy.repair_text(call, args_json)
-            if stack.maps:
-                args_json = await _map_arguments(call, args_json, applied)
-        call.parsed = tool.source.parse(args_json)
-    except ModelBehaviorError as error:
-        call.failure = _map_error(call, error, applied)
-        if isinstance(call.failure, ModelBehaviorError):
-            call.argument_error = call.failure
+        for policy in stack.repairs:
+            args_json = call.sent = policy.repair_text(call, args_json)
+        if stack.maps:
+            args_json = await _map_arguments(call, args_json, applied)
     except Exception as error:  # noqa: BLE001 - reported as a failure of the call
-        call.failure = error
+        _fail(call, error, applied)
+    else:
+        _read(call, tool, args_json, applied)
+
+
+async def _route(call: Call, tool: Any, args_json: str) -> tuple[Any, str]:
+    """Return the tool that a call is for, and its arguments."""
+    target, routed = tool.source.route(tool, args_json, call)
+    if target is not tool and not await is_enabled(target, call.context, call.agent):
+        # A disabled tool is never called: the tool that gives access answers that it is not there.
+        target, routed = tool, args_json
+    call.tool, call.tool_name, call.sent = target, target.name, routed
+    return target, routed
+
+
+def _read(call: Call, tool: Any, args_json: str, applied: Sequence[Policy]) -> None:
+    """Validate the arguments of a call; an error becomes the failure of the call."""
+    call.tool = tool
+    try:
+        call.parsed = tool.source.parse(args_json)
+    except Exception as error:  # noqa: BLE001 - reported as a failure of the call
+        _fail(call, error, applied)
+
+
+def _fail(call: Call, error: Exception, applied: Sequence[Policy]) -> None:
+    if isinstance(error, ModelBehaviorError):
+        error = _map_error(call, error, applied)
+        if isinstance(error, ModelBehaviorError):
+            call.argument_error = error
+    call.failure = error
 
 
 async def _map_arguments(call: Call, args_json: str, applied: list[Policy]) -> str:
@@ -134,7 +154,7 @@ def _to_json(call: Call, arguments: Mapping[str, Any]) -> str:
     return encode_arguments(values, f"of tool {call.tool_name!r}", remedy)
 
 
-def _map_error(call: Call, error: ModelBehaviorError, applied: list[Policy]) -> Exception:
+def _map_error(call: Call, error: ModelBehaviorError, applied: Sequence[Policy]) -> Exception:
     """Return an error about the arguments with the names that the model saw."""
     mapped: Exception = error
     for policy in reversed(applied):
@@ -220,7 +240,7 @@ async def _ask(call: Call, policies: Sequence[Policy]) -> None:
         call.failure = error
 
 
-async def execute(call: Call, *, convert: bool = True) -> CallOutcome:
+def execute(call: Call, *, convert: bool = True) -> Coroutine[Any, Any, CallOutcome]:
     """Run a call between its start and its end event, and return its outcome.
 
     The function of the tool runs in the task of the caller, in a copy of the context; see `drive`.
@@ -237,28 +257,23 @@ async def execute(call: Call, *, convert: bool = True) -> CallOutcome:
     stack: PolicyStack = call.tool.stack
     for policy in stack.event_filters:
         call.filters = (partial(policy.filter_event, call), *call.filters)
-    try:
-        return await drive(_perform(call, convert=convert), call)
-    finally:
-        call.end("cancelled")  # has an effect only if the call was abandoned
+    return drive(_perform(call, convert=convert), call)
 
 
 async def _perform(call: Call, *, convert: bool) -> CallOutcome:
     """Run a call in the context variables of the call, in which it is the current one."""
+    enter_scope(call)
     tool = call.tool
     status: CallStatus = "cancelled"
     outcome: CallOutcome | None = None
     try:
-        if tool.has_bracketing and call.sinks:
+        if call.sinks and tool.has_bracketing:
             _begin(call)
         try:
             if call.failure is not None:
                 raise call.failure  # noqa: TRY301 - reported like a failure of the function
             value = await tool.runner(call)
-            if convert:
-                outcome = convert_value(call, value)
-            else:
-                outcome = CallOutcome(status="ok", value=value, output="")
+            outcome = convert_value(call, value) if convert else CallOutcome("ok", value, "")
         except BaseException as error:  # noqa: BLE001 - every failure becomes an outcome
             outcome = await _failure(call, error)
         if call.notes is not None:
@@ -266,11 +281,11 @@ async def _perform(call: Call, *, convert: bool) -> CallOutcome:
         status = outcome.status
         return outcome
     finally:
-        # Subscribers of the end event read `call.outcome`. It and the variable are cleared,
-        # because the traceback of an error keeps this frame, which must not keep the error.
-        call.outcome, outcome = outcome, None
+        if call.sinks:
+            call.outcome = outcome  # for subscribers of the end event
         call.end(status)
-        call.outcome = call.failure = call.argument_error = None
+        # The traceback of an error keeps this frame, which must not keep the error.
+        outcome = call.outcome = call.failure = call.argument_error = None
 
 
 def _begin(call: Call) -> None:

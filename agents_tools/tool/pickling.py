@@ -51,7 +51,7 @@ def _address_of(tool: Any) -> tuple[str, str] | None:
 
 
 _OF_EACH_COPY = frozenset(
-    {"__wrapped__", "_bound_to", "_call", "_origin", "_runner", "_schema", "_source", "_stack"}
+    {"__wrapped__", "_bound_to", "_call", "_origin", "_schema", "_source", "runner", "stack"}
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 if typing.TYPE_CHECKING:
@@ -86,7 +86,7 @@ class ToolOrigin:
     place: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)  # not frozen, which would double the time to create one
+@dataclass(slots=True)  # not frozen, which would double the time to create one
 class CallOutcome:
     """How one call ended.
 
@@ -104,6 +104,7 @@ class CallOutcome:
     status: CallStatus
     value: Any
     output: ToolOutput
+    _: KW_ONLY
     error: Exception | None = None
     metadata: Mapping[str, Any] | None = None
     public_message: str | None = None

@@ -12,6 +12,7 @@ from agents_tools.content.outputs import (
     to_model_output,
     truncate_output,
 )
+from agents_tools.text.characters import is_plain
 from agents_tools.text.output import release_ends, release_text
 from agents_tools.text.secrets import guard_logs, has_secrets
 from agents_tools.tool.records import CallOutcome
@@ -39,15 +40,15 @@ def convert_value(call: Call, value: Any) -> CallOutcome:
     """
     tool = call.tool
     max_output: int = tool.max_output
+    filters = tool.stack.outputs
+    is_text = value.__class__ is str and 0 < len(value) <= max_output
+    if is_text and not filters and is_plain(value) and not has_secrets():
+        return CallOutcome("ok", value, value)  # most results: nothing in them has to change
     # Without a subscriber and a policy that reads the output, its middle is dropped unread.
-    size = None if call.sinks or tool.stack.outputs else max_output
+    size = None if call.sinks or filters else max_output
+    result = None
     if isinstance(value, str):
-        is_clean = value.isprintable() and value and not has_secrets()
-        text = value if is_clean else _release(value, size) or NO_OUTPUT
-        output: ToolOutput = filter_output(call, text)
-        if type(value) is str and len(output) <= max_output and isinstance(output, str):
-            return CallOutcome(status="ok", value=value, output=output)
-        result = None
+        output = filter_output(call, _release(value, size) or NO_OUTPUT)
     else:
         result = as_tool_result(value)
         content = value if result is None else result
@@ -56,9 +57,9 @@ def convert_value(call: Call, value: Any) -> CallOutcome:
     if omitted is not None:
         call.artifact(f"{tool.name}-output", omitted, mime_type="text/plain")
     if result is None:
-        return CallOutcome(status="ok", value=value, output=shortened)
+        return CallOutcome("ok", value, shortened)
     status: CallStatus = "tool_error" if result.is_error else "ok"
-    return CallOutcome(status=status, value=value, output=shortened, metadata=result.metadata)
+    return CallOutcome(status, value, shortened, metadata=result.metadata)
 
 
 def _convert(call: Call, value: Any) -> ToolOutput:

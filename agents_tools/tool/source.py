@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -50,9 +50,11 @@ class ToolSource(ABC):
 
     Attributes:
         name: The name that the tool was declared with.
+        can_route: Whether `route` can return another tool.
     """
 
     name: str
+    can_route: ClassVar[bool] = False
 
     @property
     def can_be_stopped(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Mapping
-from functools import update_wrapper
+from functools import cached_property, update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, overload
 
 from agents_tools.errors import UserTypeError
@@ -247,8 +247,6 @@ class FunctionTool(Generic[P, R_co]):
     _binding: str = ""  # "self" and "class" for unbound methods, "static" for bound and static ones
     _max_output: int = MAX_OUTPUT
     _call: Any = None
-    _stack: PolicyStack | None = None
-    _runner: Any = None
     _description: str | None = None
     _schema: dict[str, Any] | None = None
     _bound_to: object | None = None
@@ -331,24 +329,20 @@ class FunctionTool(Generic[P, R_co]):
         """The policies of the tool, innermost first."""
         return self._policies
 
-    @property
+    @cached_property  # every call reads it several times, and a property is a call of its own
     def stack(self) -> PolicyStack:
         """The policies of the tool, sorted by the moments of a call."""
-        if self._stack is None:
-            self._stack = PolicyStack(self._policies)
-        return self._stack
+        return PolicyStack(self._policies)
 
-    @property
+    @cached_property
     def runner(self) -> Callable[[Call], Coroutine[Any, Any, Any]]:
         """The function that runs a call with the policies around it, and returns the value."""
-        if self._runner is None:
-            if self._binding in {"self", "class"}:
-                raise UserTypeError(
-                    f"Tool {self._name!r} is a method that is not bound to an instance. "
-                    "Use `instance.tool` instead of `Class.tool`."
-                )
-            self._runner = self.stack.wrap(self._source.run)
-        return self._runner
+        if self._binding in {"self", "class"}:
+            raise UserTypeError(
+                f"Tool {self._name!r} is a method that is not bound to an instance. "
+                "Use `instance.tool` instead of `Class.tool`."
+            )
+        return self.stack.wrap(self._source.run)
 
     @property
     def has_bracketing(self) -> bool:
@@ -463,7 +457,7 @@ class FunctionTool(Generic[P, R_co]):
         """
         copy = self.__class__.__new__(self.__class__)
         copy.__dict__.update(self.__dict__)
-        copy._call = copy._runner = copy._stack = copy._schema = None
+        copy._drop_computed()
         if source is not None:
             copy._source = source
         if policies is not None:
@@ -494,6 +488,12 @@ class FunctionTool(Generic[P, R_co]):
         for option, value in changed.items():
             setattr(copy, _ATTRIBUTES[option], value)
         return copy
+
+    def _drop_computed(self) -> None:
+        """Drop what was computed from other attributes, which differ in a copy."""
+        self._call = self._schema = None
+        for name in ("stack", "runner"):
+            self.__dict__.pop(name, None)
 
     def to_json(self, value: object) -> str:
         """Return a value of the function as JSON text that matches the output schema.

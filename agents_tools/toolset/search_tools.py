@@ -265,6 +265,8 @@ class CallTool(ProxyTool):
 class _CallSource(SchemaSource):
     """Routes calls to the tools of a catalog, and answers the calls of unknown tools."""
 
+    can_route = True
+
     def __init__(self, name: str, catalog: ToolCatalog) -> None:
         description = "Call a tool that was found, by its name."
         super().__init__(name, description, reader_of(name, _schemas()[1]), self._answer)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import inspect
 import queue
 import threading
 import types
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -22,10 +25,11 @@ from typing import (
 
 from pydantic import TypeAdapter
 from pydantic.fields import FieldInfo
-from pydantic_core import SchemaSerializer, SchemaValidator, core_schema
+from pydantic_core import SchemaSerializer, SchemaValidator, ValidationError, core_schema
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
+    from contextvars import Context
 
 
 def definitions(functions: list[Callable[..., Any]]) -> list[dict[str, Any]]:
@@ -34,15 +38,162 @@ def definitions(functions: list[Callable[..., Any]]) -> list[dict[str, Any]]:
     return [_build(function)[0] for function in functions]
 
 
-def caller(function: Callable[..., Any]) -> Callable[[str], Awaitable[Any]]:
-    """Call an asynchronous function with JSON arguments: validate, await, nothing else."""
-    validate = _build(function)[1].validate_json
+@dataclass(slots=True)
+class Outcome:
+    """How one call ended."""
 
-    async def call(arguments: str) -> Any:
-        args, kwargs = validate(arguments)
-        return await function(*args, **kwargs)
+    status: Literal["ok", "invalid_args", "tool_error"]
+    value: Any
+    output: str
+    error: Exception | None = None
+
+
+@dataclass(slots=True)
+class Call:
+    """What the code below a call can read about it, from the variable `current_call`."""
+
+    name: str
+    arguments: str
+    is_caller_cancelled: bool = False
+
+
+current_call: ContextVar[Call | None] = ContextVar("current_call", default=None)
+GRACE = 2.0
+"""How long a cancelled caller waits for the cleanup of a function, in seconds."""
+
+
+def caller(
+    function: Callable[..., Any], render: Callable[[Any], str] = str
+) -> Callable[[str], Awaitable[Outcome]]:
+    """Return what calls an asynchronous function with JSON arguments, and returns an outcome.
+
+    It makes the promises that every call of the library makes, written by hand for this one case:
+    the arguments are validated, the function runs in the task of the caller with context variables
+    of its own, code below it can read the current call, an error becomes an outcome, and a function
+    that cancels its own task does not cancel the caller. It has no events, policies or deadlines.
+
+    Args:
+        function: The function.
+        render: Returns the text for the model.
+    """
+    validate, name = _build(function)[1].validate_json, function.__name__
+
+    async def call(arguments: str) -> Outcome:
+        record = Call(name, arguments)
+        try:
+            args, kwargs = validate(arguments)
+        except ValidationError as error:
+            return Outcome("invalid_args", None, str(error), error)
+        try:
+            value = await _drive(function(*args, **kwargs), record)
+            return Outcome("ok", value, render(value))
+        except asyncio.CancelledError:
+            if record.is_caller_cancelled:
+                raise
+            error = RuntimeError(f"{name} was cancelled.")
+            return Outcome("tool_error", None, str(error), error)
+        except Exception as error:  # noqa: BLE001 - every failure becomes an outcome
+            return Outcome("tool_error", None, f"{type(error).__name__}: {error}", error)
 
     return call
+
+
+async def _drive(coroutine: Coroutine[Any, Any, Any], record: Call) -> Any:
+    """Await a coroutine in this task, but with context variables of its own."""
+    context = copy_context()
+    context.run(current_call.set, record)
+    task: Any = asyncio.current_task()
+    before = task.cancelling()
+    try:
+        pending = context.run(coroutine.send, None)
+    except StopIteration as stop:
+        if task.cancelling() > before:
+            await _uncancel(task, before)
+        return stop.value
+    except BaseException:
+        if task.cancelling() > before:
+            await _uncancel(task, before)
+        raise
+    return await _Rest(coroutine, record, context, task, before, pending)
+
+
+async def _uncancel(task: Any, before: int) -> None:
+    """Take back the cancellations of a task that the coroutine in it requested."""
+    while task.cancelling() > before:
+        task.uncancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.sleep(0)  # the loop throws the one that it has already scheduled
+
+
+class _Rest:
+    """The rest of a coroutine that waits for something."""
+
+    def __init__(self, coroutine: Any, record: Call, context: Context, *state: Any) -> None:
+        self._coroutine, self._record, self._context = coroutine, record, context
+        self._task, self._before, self._pending = state
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        task, pending, run = self._task, self._pending, self._context.run
+        own = task.cancelling() - self._before
+        expires: float | None = None
+        try:
+            while True:
+                advance, value, is_done = self._coroutine.send, None, True
+                try:
+                    if expires is None:
+                        yield pending
+                    else:
+                        is_done = yield from _is_done(pending, expires - monotonic())
+                except asyncio.CancelledError as error:
+                    advance, value = self._coroutine.throw, error
+                    if not own and expires is None:
+                        self._record.is_caller_cancelled = True
+                        expires = monotonic() + GRACE
+                if not is_done:
+                    self._adopt(pending)
+                    raise asyncio.CancelledError  # noqa: TRY301 - as `await` would
+                count = task.cancelling()
+                try:
+                    pending = run(advance, value)
+                finally:
+                    own += task.cancelling() - count
+        except StopIteration as stop:
+            if own:
+                yield from _uncancel(task, self._before).__await__()
+            return stop.value
+        except BaseException:
+            if own:
+                yield from _uncancel(task, self._before).__await__()
+            raise
+
+    def _adopt(self, pending: Any) -> None:
+        """Let a task await what the caller no longer waits for."""
+        pending._asyncio_future_blocking = True
+        rest = _Rest(self._coroutine, self._record, self._context, _NO_TASK, 0, pending)
+
+        async def finish() -> None:
+            await rest
+
+        _adopted.add(task := asyncio.create_task(finish()))
+        task.add_done_callback(_adopted.discard)
+
+
+class _NoTask:
+    def cancelling(self) -> int:
+        return 0
+
+
+_NO_TASK = _NoTask()
+_adopted: set[asyncio.Task[None]] = set()
+
+
+def _is_done(pending: Any, seconds: float) -> Generator[Any, Any, bool]:
+    if pending is None:
+        yield
+        return True
+    pending._asyncio_future_blocking = False
+    done, _ = yield from asyncio.wait([pending], timeout=seconds).__await__()
+    return bool(done)
 
 
 async def turns(function: Callable[..., Any], arguments: str, count: int) -> list[float]:
@@ -53,43 +204,34 @@ async def turns(function: Callable[..., Any], arguments: str, count: int) -> lis
         if number < count:
             name, call_id = function.__name__, f"call_{number}"
             history.append({"call_id": call_id, "name": name, "arguments": arguments})
-            history.append({"call_id": call_id, "output": await call(arguments)})
+            outcome = await call(arguments)
+            history.append({"call_id": call_id, "output": outcome.output})
     return asked
 
 
-def inline_caller(function: Callable[..., Any]) -> Callable[[str], Awaitable[Any]]:
-    """Call a plain function on the event loop itself."""
-    validate = _build(function)[1].validate_json
+def inline_caller(function: Callable[..., Any]) -> Callable[[str], Awaitable[Outcome]]:
+    """Return what calls a plain function on the event loop itself."""
 
-    async def call(arguments: str) -> Any:
-        args, kwargs = validate(arguments)
+    async def run(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
-    return call
+    return caller(functools.update_wrapper(run, function))
 
 
-def threaded_caller(function: Callable[..., Any]) -> Callable[[str], Awaitable[Any]]:
-    """Call a plain function on one thread that does nothing else."""
-    validate = _build(function)[1].validate_json
+def threaded_caller(function: Callable[..., Any]) -> Callable[[str], Awaitable[Outcome]]:
+    """Return what calls a plain function on one thread that does nothing else."""
     hop = _Hop()
 
-    async def call(arguments: str) -> Any:
-        args, kwargs = validate(arguments)
+    async def run(*args: Any, **kwargs: Any) -> Any:
         return await hop.run(function, args, kwargs)
 
-    return call
+    return caller(functools.update_wrapper(run, function))
 
 
-def rendering_caller(function: Callable[..., Any]) -> Callable[[str], Awaitable[str]]:
-    """Call an asynchronous function and render its result as JSON with a prebuilt serializer."""
-    validate = _build(function)[1].validate_json
+def rendering_caller(function: Callable[..., Any]) -> Callable[[str], Awaitable[Outcome]]:
+    """Return what calls a function and writes its result as JSON with a prebuilt serializer."""
     to_json = SchemaSerializer(TypeAdapter(get_type_hints(function)["return"]).core_schema).to_json
-
-    async def call(arguments: str) -> str:
-        args, kwargs = validate(arguments)
-        return to_json(await function(*args, **kwargs)).decode()
-
-    return call
+    return caller(function, lambda value: to_json(value).decode())
 
 
 async def stream(events: int) -> AsyncIterator[str]:
