@@ -67,8 +67,8 @@ async def invoke(tool: Any, given: Any, args_json: str, *, convert: bool = True)
     if call.tool.stack.has_checks and call.failure is None:
         await check(call)
     outcome = await execute(call, convert=convert)
+    failed = outcome.error
     try:
-        failed = outcome.error
         if failed is None or call.tool is tool or call.tool.failure_function is not None:
             return outcome
         # The called tool reports errors by raising them, but the caller did not call it itself.
