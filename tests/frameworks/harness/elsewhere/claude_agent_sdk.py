@@ -245,7 +245,7 @@ async def test_foreign_content() -> None:
     told = {"content": content[:1], "is_error": True}
     failed = await outcome_of(odd_tool(lambda: told))
     assert (failed.status, failed.output) == ("tool_error", "a")
-    assert (await outcome_of(odd_tool(dict))).output == ""
+    assert (await outcome_of(odd_tool(dict))).output == "(no output)"
 
 
 class Search(TypedDict):
