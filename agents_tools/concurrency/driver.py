@@ -103,6 +103,24 @@ class _Driver(Generic[T]):
         before: How often the task was cancelled before the coroutine started.
     """
 
+    __slots__ = (
+        "_before",
+        "_coroutine",
+        "_delivered",
+        "_grace_began",
+        "_has_expired",
+        "_is_adopted",
+        "_is_sorted",
+        "_loop",
+        "_own",
+        "_own_undelivered",
+        "_owner",
+        "_pending",
+        "_timer",
+        "_variables",
+        "_waiter",
+    )
+
     def __init__(
         self,
         coroutine: Coroutine[Any, Any, T],
@@ -153,25 +171,35 @@ class _Driver(Generic[T]):
         """Run the coroutine to its end, and return its result."""
         task: Any = asyncio.current_task(self._loop) or _NO_TASK
         run, coroutine, pending = self._variables.run, self._coroutine, self._pending
-        value: Any = None
+        waiter: Any = _Waiter(self, self._loop)
+        self._waiter = waiter
+        raised: BaseException | None = None
         try:
             while True:
-                advance, value = coroutine.send, None
                 try:
-                    yield from self._wait_for(pending)
+                    if getattr(pending, "_asyncio_future_blocking", None) is None:
+                        waiter.pending = None
+                        yield pending  # one turn of the event loop, or an object that it refuses
+                    elif not self._has_expired:
+                        yield waiter.stand_for(pending)
                 except asyncio.CancelledError as error:
-                    self._sort_thrown_cancellation()
-                    advance, value = coroutine.throw, error
-                except Exception as error:  # noqa: BLE001 - the loop cannot wait for this object
-                    advance, value = coroutine.throw, error
-                if self._has_expired and not (pending is not None and pending.done()):
+                    if self._is_sorted or not waiter.cancelled():
+                        self._sort_thrown_cancellation()
+                        raised = error
+                except Exception as error:  # noqa: BLE001 - of the future, or of the loop
+                    if not waiter.is_pending_done():
+                        raised = error
+                if self._has_expired and not waiter.is_pending_done():
                     self._give_up(pending)
                     raise asyncio.CancelledError  # noqa: TRY301 - as `await` would
                 count, self._delivered = task.cancelling(), self._owner.delivered
                 try:
-                    pending = run(advance, value)
+                    if raised is None:  # the coroutine gets an error of the future from it
+                        pending = run(coroutine.send, None)
+                    else:
+                        pending = run(coroutine.throw, raised)
                 finally:
-                    value = None  # the frames of an error must not keep the error
+                    raised = None  # the frames of an error must not keep the error
                     self._add_own(task.cancelling() - count)
         except StopIteration as stop:
             if self._own:
@@ -186,23 +214,9 @@ class _Driver(Generic[T]):
             raise
         finally:
             # The frames of an error keep these, and the result of the task can be the error.
-            task = value = None
+            task = raised = waiter = self._waiter = None
             if self._timer is not None:
                 self._timer.cancel()
-
-    def _wait_for(self, pending: Any) -> Generator[Any, Any, None]:
-        """Wait for what the coroutine waits for: a future, or one turn of the event loop."""
-        if getattr(pending, "_asyncio_future_blocking", None) is None:
-            yield pending  # one turn of the event loop, or an object that the loop refuses
-            return
-        pending._asyncio_future_blocking = False  # noqa: SLF001 - how futures are awaited
-        waiter = self._waiter = _Waiter(self, pending)
-        pending.add_done_callback(waiter.wake)
-        try:
-            yield from waiter
-        finally:
-            self._waiter = None
-            pending.remove_done_callback(waiter.wake)
 
     def sort_cancellation(self, *, is_delivered: bool) -> None:
         """Note whether a cancellation of the task is one of the caller.
@@ -272,24 +286,68 @@ class _Driver(Generic[T]):
 
 
 class _Waiter(asyncio.Future[None]):
-    """What the task waits for while the coroutine waits for a future."""
+    """What the task waits for: stands for the future that the coroutine waits for.
 
-    def __init__(self, driver: _Driver[Any], pending: asyncio.Future[Any]) -> None:
-        super().__init__(loop=pending.get_loop())
+    Only a cancellation does not go to that future directly.
+
+    Attributes:
+        pending: The future; `None` while the coroutine waits for one turn of the loop.
+    """
+
+    __slots__ = ("_driver", "_wakeup", "pending")
+
+    def __init__(self, driver: _Driver[Any], loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop=loop)
         self._driver = driver
-        self._pending = pending
+        self._wakeup: Any = None
+        self.pending: asyncio.Future[Any] | None = None
 
-    def wake(self, _: object = None) -> None:
-        """Let the task continue."""
-        if not self.done():
+    def stand_for(self, pending: asyncio.Future[Any]) -> Self:
+        """Return itself, to be yielded to the task instead of the future."""
+        self.pending = pending
+        pending._asyncio_future_blocking = False  # noqa: SLF001 - how futures are awaited
+        self._asyncio_future_blocking = True
+        return self
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        """Return the loop of the future, which the task compares with its own."""
+        return super().get_loop() if self.pending is None else self.pending.get_loop()
+
+    def add_done_callback(self, fn: Any, *, context: Context | None = None) -> None:
+        """Let the future wake the task."""
+        if self.pending is not None:
+            self._wakeup = (fn, context)
+            self.pending.add_done_callback(fn, context=context)
+
+    def remove_done_callback(self, fn: Any, /) -> int:
+        """Do not let the future wake the task."""
+        self._wakeup = None
+        return 0 if self.pending is None else self.pending.remove_done_callback(fn)
+
+    def done(self) -> bool:
+        """Return whether the task was woken."""
+        return super().done() or self.is_pending_done()
+
+    def is_pending_done(self) -> bool:
+        """Return whether the future is done."""
+        return self.pending is not None and self.pending.done()
+
+    def cancelled(self) -> bool:
+        """Return whether the future was cancelled."""
+        return self.pending is not None and self.pending.cancelled()
+
+    def wake(self) -> None:
+        """Let the task continue although the future is not done."""
+        if self._wakeup is not None and not self.done():
+            wakeup, context = self._wakeup
+            self.remove_done_callback(wakeup)
             self.set_result(None)
+            self.get_loop().call_soon(wakeup, self, context=context)
 
     def cancel(self, msg: Any = None) -> bool:
         """Cancel what the coroutine waits for, as the cancellation of its task would."""
-        if self.done():
-            self._driver.sort_cancellation(is_delivered=False)
-            return False
-        is_delivered = self._pending.cancel(msg)
+        pending = None if self.done() else self.pending
+        is_delivered = pending is not None and pending.cancel(msg)
         self._driver.sort_cancellation(is_delivered=is_delivered)
         return is_delivered
 
