@@ -64,8 +64,8 @@ async def invoke(tool: Any, given: Any, args_json: str, *, convert: bool = True)
     if call.failure is None and call.tool.stack.has_checks:
         await check(call)
     outcome = await execute(call, convert=convert)
+    failed = outcome.error
     try:
-        failed = outcome.error
         if failed is None or call.tool is tool or call.tool.failure_function is not None:
             return outcome
         # The called tool reports errors by raising them, but the caller did not call it itself.
