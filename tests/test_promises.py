@@ -20,7 +20,9 @@ from agents_tools import (
     FunctionTool,
     NotifyStreamEvent,
     Runner,
+    ToolContext,
     function_tool,
+    listen,
     policies,
     streaming_tool,
 )
@@ -30,6 +32,8 @@ from tests.waiting import comes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+
+    from agents_tools.events import Event
 
 GRACE = 0.05
 
@@ -139,8 +143,11 @@ async def test_context_variables_of_a_tool_do_not_reach_the_caller(way: str) -> 
     assert variable.get() == "unset"
 
 
+@pytest.mark.parametrize("has_subscriber", [False, True])
 @pytest.mark.parametrize("moment", ["at once", "after an await", "and return"])
-async def test_a_tool_that_cancels_its_own_task_does_not_cancel_the_caller(moment: str) -> None:
+async def test_a_tool_that_cancels_its_own_task_does_not_cancel_the_caller(
+    moment: str, has_subscriber: bool
+) -> None:
     """That is an error of the tool, or none if it returns a result all the same."""
 
     @function_tool
@@ -154,13 +161,36 @@ async def test_a_tool_that_cancels_its_own_task_does_not_cancel_the_caller(momen
             await asyncio.sleep(0)
         return "returned"
 
-    outcome = await cancels.call(None, "{}")
+    with listen() if has_subscriber else contextlib.nullcontext():
+        outcome = await cancels.call(None, "{}")
     assert outcome.status == ("ok" if moment == "and return" else "tool_error")
     for _ in range(3):
         await asyncio.sleep(0)
     task = asyncio.current_task()
     assert task is not None
     assert task.cancelling() == 0
+
+
+@pytest.mark.parametrize("is_first_step", [True, False])
+async def test_a_subscriber_that_cancels_the_task_cancels_the_caller(is_first_step: bool) -> None:
+    """The tool emits the event, but the decision is not its own."""
+
+    @function_tool
+    async def notifies(context: ToolContext[Any]) -> None:
+        if not is_first_step:
+            await asyncio.sleep(0)
+        context.notify("enough")
+        await asyncio.Event().wait()
+
+    def cancel(event: Event) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if isinstance(event, NotifyStreamEvent):
+            task.cancel()
+
+    context = ToolContext(None, emit=cancel)
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.create_task(notifies.call(context, "{}"))
 
 
 async def test_timeouts_groups_and_scopes_inside_a_tool_do_not_cancel_the_caller() -> None:

@@ -26,14 +26,13 @@ class Owner(Protocol):
     Attributes:
         tool_name: The name of the tool, for the log.
         is_caller_cancelled: Set when code outside the coroutine has cancelled the caller.
-        delivered: How many events of the coroutine its receivers got so far.
+        receiver_cancellations: How often a receiver of an event of the coroutine has cancelled the
+            task that delivered the event.
     """
 
     tool_name: str
     is_caller_cancelled: bool
-
-    @property
-    def delivered(self) -> int: ...
+    receiver_cancellations: int
 
     def is_running_here(self) -> bool:
         """Return whether the current code runs in the coroutine, or was started there."""
@@ -53,8 +52,7 @@ async def drive(coroutine: Coroutine[Any, Any, T], owner: Owner) -> T:
     variables of the code that cancels the task:
 
     * The coroutine cancels its task by a call of its own. Only the coroutine gets the cancellation.
-      If it has emitted an event in the same step, the receiver of the event may have done it, so
-      the cancellation counts as one of the caller.
+      If a receiver of its events cancels the task, that is a cancellation of the caller.
     * A timeout, task group or cancel scope inside the coroutine cancels the task. The caller was
       not cancelled, so the cleanup in the coroutine can take any time.
     * Other code cancels the task: the caller was cancelled. The coroutine has `GRACE` seconds for
@@ -75,21 +73,21 @@ async def drive(coroutine: Coroutine[Any, Any, T], owner: Owner) -> T:
     """
     variables = copy_context()
     task: Any = asyncio.current_task() or _NO_TASK
-    before = task.cancelling()
+    before, received = task.cancelling(), owner.receiver_cancellations
     try:
         pending = variables.run(coroutine.send, None)
     except StopIteration as stop:  # most coroutines end without waiting for anything
         if task.cancelling() > before:
-            await _Driver(coroutine, owner, variables, before).absorb(task)
+            await _Driver(coroutine, owner, variables, before, received).absorb(task)
         return stop.value
     except BaseException:
         if task.cancelling() > before:
-            await _Driver(coroutine, owner, variables, before).absorb(task)
+            await _Driver(coroutine, owner, variables, before, received).absorb(task)
         raise
     finally:
-        waits_in, task = task, None  # the frames of an error must not keep the task
-    driver = _Driver(coroutine, owner, variables, before)
-    driver.count_own(waits_in)
+        task = None  # the frames of an error must not keep the task
+    driver = _Driver(coroutine, owner, variables, before, received)
+    driver.count_own(asyncio.current_task() or _NO_TASK)
     return await driver.wait(pending)
 
 
@@ -101,12 +99,12 @@ class _Driver(Generic[T]):
         owner: Knows the name of the tool and the code that the coroutine has started.
         variables: The context variables of the coroutine.
         before: How often the task was cancelled before the coroutine started.
+        received: How often receivers of events had cancelled it before the coroutine started.
     """
 
     __slots__ = (
         "_before",
         "_coroutine",
-        "_delivered",
         "_grace_began",
         "_has_expired",
         "_is_adopted",
@@ -116,6 +114,7 @@ class _Driver(Generic[T]):
         "_own_undelivered",
         "_owner",
         "_pending",
+        "_received",
         "_timer",
         "_variables",
         "_waiter",
@@ -127,12 +126,13 @@ class _Driver(Generic[T]):
         owner: Owner,
         variables: Context,
         before: int,
+        received: int,
     ) -> None:
         self._coroutine = coroutine
         self._owner = owner
         self._variables = variables
         self._before = before
-        self._delivered = 0  # the number of events before the step
+        self._received = received  # the same before the step
         self._pending: Any = None
         self._is_adopted = False
         self._is_sorted = False  # the cancellation that is thrown next has been sorted already
@@ -151,11 +151,13 @@ class _Driver(Generic[T]):
     def _add_own(self, count: int) -> None:
         if count <= 0:
             return
-        if _is_interrupted() or self._owner.delivered > self._delivered:
-            self._begin_grace()  # a receiver of an event can have done it, on behalf of the caller
+        received = self._owner.receiver_cancellations - self._received
+        foreign = count if _is_interrupted() else min(count, received)
+        self._own += count - foreign
+        if foreign:
+            self._begin_grace()
             self._is_sorted = True
         else:
-            self._own += count
             self._own_undelivered += count
 
     def wait(self, pending: Any) -> Self:
@@ -192,7 +194,7 @@ class _Driver(Generic[T]):
                 if self._has_expired and not waiter.is_pending_done():
                     self._give_up(pending)
                     raise asyncio.CancelledError  # noqa: TRY301 - as `await` would
-                count, self._delivered = task.cancelling(), self._owner.delivered
+                count, self._received = task.cancelling(), self._owner.receiver_cancellations
                 try:
                     if raised is None:  # the coroutine gets an error of the future from it
                         pending = run(coroutine.send, None)
@@ -259,7 +261,7 @@ class _Driver(Generic[T]):
                 _log().exception("A call of tool %r cannot be ended.", self._owner.tool_name)
             return
         self._owner.abandon()
-        rest = _Driver(self._coroutine, self._owner, self._variables, 0)
+        rest = _Driver(self._coroutine, self._owner, self._variables, 0, 0)
         rest._is_adopted = True
         task = self._loop.create_task(rest._run(pending))
         supervise(task, name=self._owner.tool_name, grace=GRACE, since=self._grace_began)

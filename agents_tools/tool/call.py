@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
 import time
 from contextvars import ContextVar
@@ -15,6 +16,7 @@ from agents_tools.text.secrets import guard_logs, has_secrets
 from agents_tools.tool.event_filter import mask_event, without_content
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import TypeGuard
 
@@ -39,17 +41,15 @@ class _RunState:
         sequence: The numbers of the events of the run.
         lock: Held while an event is delivered; guards the other attributes.
         is_delivering: Whether sinks are being called. An event that a sink emits then is dropped.
-        delivered: How many events were delivered.
         dropped: How many events were dropped.
     """
 
-    __slots__ = ("delivered", "dropped", "is_delivering", "lock", "sequence")
+    __slots__ = ("dropped", "is_delivering", "lock", "sequence")
 
     def __init__(self) -> None:
         self.sequence = itertools.count()
         self.lock = threading.RLock()
         self.is_delivering = False
-        self.delivered = 0
         self.dropped = 0
 
 
@@ -81,6 +81,8 @@ class Call:
             `policies.security_risk()`.
         failure: The error for which the body is not run; `None` if there is none.
         is_caller_cancelled: Whether the caller of the tool was cancelled.
+        receiver_cancellations: How often a receiver of an event of the call, or of a call inside
+            it, has cancelled the task that delivered the event.
         argument_error: The error that says that the arguments are invalid.
         decision: The decision of a person about the call.
         resumed: The state of an interrupted run inside the call.
@@ -111,6 +113,7 @@ class Call:
     failure: Exception | None = None
     argument_error: Exception | None = None
     is_caller_cancelled: bool = False
+    receiver_cancellations: int = 0
     decision: Decision | None = None
     resumed: Any = None
     notes: dict[str, Any] | None = None
@@ -272,11 +275,6 @@ class Call:
         current = _get_current()
         return current is not None and self in current.ancestors and not _is_delivering.get()
 
-    @property
-    def delivered(self) -> int:
-        """The number of events of the run that were delivered so far."""
-        return 0 if self._root is None else self._root.delivered
-
     def comes_from_function(self, error: Exception) -> bool:
         """Return whether the function raised an error after it had accepted the arguments."""
         return error is not (self._first or self).argument_error
@@ -366,8 +364,9 @@ class Call:
             reached = origin.sinks  # the call that made the event has delivered it there
             sinks = tuple(sink for sink in sinks if sink not in reached)
             event = event.replace(seq=next(root.sequence))
+        task = _current_task()
+        cancellations = 0 if task is None else task.cancelling()
         root.is_delivering = True
-        root.delivered += 1
         token = _is_delivering.set(True)
         try:
             for sink in sinks:
@@ -378,6 +377,9 @@ class Call:
         finally:
             root.is_delivering = False
             _is_delivering.reset(token)
+            if task is not None and (count := task.cancelling() - cancellations) > 0:
+                for call in self.ancestors:
+                    call.receiver_cancellations += count
 
     def _filtered(self, event: Event, root: _RunState) -> Iterable[Event]:
         """Return the events that the filters of the policies make of an event."""
@@ -751,6 +753,13 @@ def leave_scope(token: Any) -> None:
         _current.reset(token)
     except ValueError:
         pass
+
+
+def _current_task() -> asyncio.Task[Any] | None:
+    """Return the current task, also where no event loop runs."""
+    module: Any = sys.modules.get("asyncio")  # a program that emits no events may not load it
+    loop = None if module is None else module._get_running_loop()
+    return None if loop is None else module.current_task(loop)
 
 
 def current_call() -> Call | None:
