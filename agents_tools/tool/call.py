@@ -758,8 +758,10 @@ def leave_scope(token: Any) -> None:
 def _current_task() -> asyncio.Task[Any] | None:
     """Return the current task, also where no event loop runs."""
     module: Any = sys.modules.get("asyncio")  # a program that emits no events may not load it
-    loop = None if module is None else module._get_running_loop()
-    return None if loop is None else module.current_task(loop)
+    if module is None or (loop := module._get_running_loop()) is None:
+        return None
+    task: asyncio.Task[Any] | None = module.current_task(loop)
+    return task
 
 
 def current_call() -> Call | None:
