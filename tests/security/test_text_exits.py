@@ -592,7 +592,7 @@ OWN_CLEANING = {
     "agents.model_caller": "the instructions of a model",
     "event_driven.controller.model_step": "the instructions of a model",
     "models": "the arguments of a call as an object of a request",
-    "tool.invocation": "a fast check of plain results",
+    "tool.result": "a fast check of plain results",
 }
 OWN_MASKING = {
     "persistence.stream": "deltas, and secrets of one stream",
