@@ -16,7 +16,7 @@ from types import MappingProxyType
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 from pydantic import SecretBytes, SecretStr
 
 from agents_tools import register_secret
@@ -288,6 +288,7 @@ def test_ordinary_text_is_unchanged(text: str) -> None:
         max_size=6,
     ).map("\n".join)
 )
+@example("secret_key = /JalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY\nq=password%3Dtulip%26a")
 def test_masking_is_idempotent(text: str) -> None:
     """Messages are masked in several places, and masked text must stay readable."""
     masked = mask(text)

@@ -36,16 +36,29 @@ def views(text: str) -> Iterator[View]:
 
 
 def visible_views(text: str) -> Iterator[View]:
-    """Yield the text without hidden characters, and with percent-encoding decoded."""
+    """Yield the text without hidden characters, and with percent-encoding decoded.
+
+    Its lines stay apart: joined with the next line, the value of an assignment would not end.
+    """
     visible = _without_hidden(text)
     if visible is not None:
         yield visible
-    for view in _percent_views(text if visible is None else visible[0]):
-        yield view if visible is None else _composed(visible, view)
+    decoded = _percent_view(text if visible is None else visible[0])
+    if decoded is None:
+        return
+    if visible is not None:
+        decoded = _composed(visible, decoded)
+    yield decoded
+    if (shown := _without_hidden(decoded[0])) is not None:
+        yield _composed(decoded, shown)
+
+
+def _percent_view(text: str) -> View | None:
+    return _decode(text, _PERCENT, _decode_percent) if "%" in text else None
 
 
 def _percent_views(text: str) -> Iterator[View]:
-    if "%" in text and (view := _decode(text, _PERCENT, _decode_percent)) is not None:
+    if (view := _percent_view(text)) is not None:
         yield from _readable_views(view)
 
 
