@@ -66,7 +66,7 @@ def waiting(folder: Path, **more: Any) -> CallEnvelope:
 @pytest.mark.parametrize(
     ("name", "status", "text"),
     [
-        ("cancel_itself", "tool_error", "it cancelled itself"),
+        ("cancel_itself", "tool_error", "the tool cancelled itself"),
         ("cancel_everything", "lost", "died"),
         ("leave_politely", "tool_error", "SystemExit"),
         ("close_all_descriptors", "lost", "died"),

@@ -302,7 +302,7 @@ class Execution:
         reader = asyncio.current_task()
         if reader is None or reader.cancelling():
             raise asyncio.CancelledError
-        return ended("tool_error", f"Tool {self._tool.name!r} failed: it cancelled itself.")
+        return ended("tool_error", f"Tool {self._tool.name!r} failed: the tool cancelled itself.")
 
     async def _leave(self) -> None:
         """Cancel the call if it is still running when its reader stops."""
