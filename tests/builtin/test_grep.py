@@ -242,6 +242,26 @@ def test_a_line_that_never_ends_is_searched_in_parts(work: Path) -> None:
     executor.close()
 
 
+@pytest.mark.requirement("S29")
+def test_a_pause_of_the_machine_does_not_make_a_pattern_slow(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A short test of the pattern that took long is repeated before a long line is refused."""
+    plant(work, {"a": b"x" * (20 << 20) + b"needle\n"})
+    executor = GrepExecutor(work, engine="python")
+    pauses = iter([0.0, 0.003])
+    passed = 0.0
+
+    def thread_time() -> float:
+        nonlocal passed
+        passed += next(pauses, 0.0)
+        return passed
+
+    monkeypatch.setattr("time.thread_time", thread_time)
+    assert [m.line_number for m in executor(GrepAction(pattern="nee.le")).matches] == [1]
+    executor.close()
+
+
 # --- what is read
 
 
