@@ -318,6 +318,7 @@ class _Waiter(asyncio.Future[None]):
     def add_done_callback(self, fn: Any, *, context: Context | None = None) -> None:
         """Let the future wake the task."""
         if self.pending is not None:
+            context = copy_context() if context is None else context
             self._wakeup = (fn, context)
             self.pending.add_done_callback(fn, context=context)
 
