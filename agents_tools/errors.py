@@ -47,6 +47,8 @@ __all__ = [
     "BudgetExceeded",
     "ContextWindowExceeded",
     "EventConflictError",
+    "LeaseLostError",
+    "RunInUseError",
     "EventStoreCorruptError",
     "EventStoreError",
     "EventStoreFullError",
@@ -261,6 +263,14 @@ class EventStoreError(AgentsToolsError):
 
 class EventConflictError(EventStoreError):
     """The log is not at the position that the writer expected, or it has another writer."""
+
+
+class RunInUseError(EventConflictError):
+    """Another process, or another store of this one, holds the run or a run of the session."""
+
+
+class LeaseLostError(EventConflictError):
+    """Another process has continued the run, so this one cannot store anything any more."""
 
 
 class EventStoreCorruptError(EventStoreError):

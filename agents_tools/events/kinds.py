@@ -29,8 +29,10 @@ __all__ = [
     "NullEvent",
     "ObservationEvent",
     "RawResponseStreamEvent",
+    "RecordName",
     "RunFinishedEvent",
     "RunItemStreamEvent",
+    "RunRecordEvent",
     "RunStartedEvent",
     "StreamingToolEndEvent",
     "StreamingToolStartEvent",
@@ -223,6 +225,33 @@ class AgentUpdatedStreamEvent(Event):
     agent: str
 
 
+RecordName: TypeAlias = Literal[
+    "run_created",
+    "model_response",
+    "call_begun",
+    "call_result",
+    "approval_requested",
+    "approval_decided",
+    "checkpoint",
+]
+"""The name of a record of the run log, as described in the page about the run log."""
+
+
+@event_class
+class RunRecordEvent(Event):
+    """A record of the run log that only the library reads. No reader of a run receives it.
+
+    Args:
+        name: The name of the record.
+        data: The content of the record.
+    """
+
+    type = "run_record_event"
+
+    name: RecordName
+    data: Mapping[str, Any]
+
+
 @event_class
 class RunStartedEvent(Event):
     """The start of a run.
@@ -361,6 +390,7 @@ AnyEvent: TypeAlias = (
     | AgentUpdatedStreamEvent
     | RunStartedEvent
     | RunFinishedEvent
+    | RunRecordEvent
     | MessageEvent
     | ActionEvent[Any]
     | ObservationEvent[Any]

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from agents_tools.persistence.filter import (
         EventFilter as EventFilter,
     )
-    from agents_tools.persistence.memory import (
-        MemoryEventStore as MemoryEventStore,
+    from agents_tools.persistence.open_store import (
+        open_run_store as open_run_store,
     )
     from agents_tools.persistence.protocol import (
         Durability as Durability,
@@ -24,8 +24,26 @@ if TYPE_CHECKING:
     from agents_tools.persistence.redis.store import (
         RedisEventStore as RedisEventStore,
     )
-    from agents_tools.persistence.sqlite.store import (
+    from agents_tools.persistence.run_store import (
+        RunStore as RunStore,
+        StoredLog as StoredLog,
+    )
+    from agents_tools.persistence.storage import (
+        LogStorage as LogStorage,
+        RunInfo as RunInfo,
+        RunMessage as RunMessage,
+        RunStatus as RunStatus,
+    )
+    from agents_tools.persistence.stores.memory import (
+        MemoryEventStore as MemoryEventStore,
+        MemoryRunStore as MemoryRunStore,
+    )
+    from agents_tools.persistence.stores.postgres import (
+        PostgresRunStore as PostgresRunStore,
+    )
+    from agents_tools.persistence.stores.sqlite import (
         SQLiteEventStore as SQLiteEventStore,
+        SQLiteRunStore as SQLiteRunStore,
     )
     from agents_tools.persistence.unknown_event import (
         UnknownEvent as UnknownEvent,
@@ -36,15 +54,27 @@ __getattr__, __dir__, __all__ = lazy_exports(
     {
         "agents_tools.concurrency.future": ("PendingFuture",),
         "filter": ("EventFilter",),
-        "memory": ("MemoryEventStore",),
+        "open_store": ("open_run_store",),
         "protocol": (
             "Durability",
             "EventStore",
             "SessionInfo",
         ),
         "redis.store": ("RedisEventStore",),
-        "sqlite.store": ("SQLiteEventStore",),
+        "run_store": ("RunStore", "StoredLog"),
+        "storage": (
+            "LogStorage",
+            "RunInfo",
+            "RunMessage",
+            "RunStatus",
+        ),
+        "stores.memory": ("MemoryEventStore", "MemoryRunStore"),
+        "stores.postgres": ("PostgresRunStore",),
+        "stores.sqlite": ("SQLiteEventStore", "SQLiteRunStore"),
         "unknown_event": ("UnknownEvent",),
     },
-    requires={"redis.store": "pip install 'agents-tools[redis]'"},
+    requires={
+        "redis.store": "pip install 'agents-tools[redis]'",
+        "stores.postgres": "pip install 'agents-tools[postgres]'",
+    },
 )

@@ -22,7 +22,7 @@ from agents_tools.persistence.durable.store import (
     StepLostError,
     StoredRun,
 )
-from agents_tools.persistence.sqlite.lock import LogLocks
+from agents_tools.persistence.durable.lock import LogLocks
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping

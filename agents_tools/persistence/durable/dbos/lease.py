@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import psycopg
 
 from agents_tools.persistence.durable.store import DurableStoreError
-from agents_tools.persistence.sqlite.lock import LogLocks
+from agents_tools.persistence.durable.lock import LogLocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable

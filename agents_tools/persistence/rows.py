@@ -9,18 +9,31 @@ from __future__ import annotations
 
 import json
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast, get_args
 
 from pydantic_core import from_json, to_json
 
+from agents_tools.events.kinds import RunFinishedEvent, RunRecordEvent
+from agents_tools.persistence.marks import MARK, MARK_BYTES, hide_secrets, show_secrets
+from agents_tools.persistence.storage import RunStatus
 from agents_tools.persistence.unknown_event import event_of
+from agents_tools.text.secrets import has_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agents_tools.events.base import Event
 
-__all__ = ["COLUMNS", "LARGE", "Blob", "EventRow", "event_of_row", "event_to_row"]
+__all__ = [
+    "COLUMNS",
+    "LARGE",
+    "Blob",
+    "EventRow",
+    "RunSummary",
+    "column_text",
+    "event_of_row",
+    "event_to_row",
+]
 
 LARGE: Final = 1 << 16
 """Texts with more bytes than this are stored separately."""
@@ -33,28 +46,59 @@ Blob: TypeAlias = tuple[bytes, bytes]
 """The hash of a large text, and the text."""
 
 COLUMNS: Final = (
-    *("log", "id", "position", "time", "type", "source", "cause", "call", "tool", "run"),
-    *("hidden", "size", "body", "large"),
+    *("log", "id", "time", "type", "source", "cause", "call", "tool", "run", "hidden", "display"),
+    *("root", "size", "body", "large"),
 )
 """The columns of an event, in the order in which they are written."""
 
 
+class RunSummary(NamedTuple):
+    """The columns of a log that belongs to a run."""
+
+    session: str | None
+    agent: str
+    kind: str | None
+    owner: str | None
+
+
 class EventRow(NamedTuple):
-    """A row without the values that depend on the log: the key, the id and the position."""
+    """A row without the values that depend on the log: the key of the log and the id."""
 
     id: int
     columns: tuple[Any, ...]
-    """The values of the columns between `position` and `size`."""
+    """The values of the columns between `id` and `size`."""
     size: int
     body_tail: str
     """The part of the body after the id."""
     large: str | None
     blobs: tuple[Blob, ...]
+    created: RunSummary | None = None
+    """The run that the event begins."""
+    status: RunStatus | None = None
+    """The status with which the event ends its run."""
 
-    def to_values(self, log: int, id: int, position: int) -> tuple[Any, ...]:
-        """Return the values of `COLUMNS` for this id and position."""
-        _, columns, size, body_tail, large, _ = self
-        return (log, id, position, *columns, size, f'{{"id":{id},{body_tail}', large)
+    @property
+    def is_display(self) -> bool:
+        """Whether the event is deleted when its run ends."""
+        return bool(self.columns[-2])
+
+    @property
+    def is_conversation(self) -> bool:
+        """Whether the event is part of the conversation of its log."""
+        return bool(self.columns[-1])
+
+    @property
+    def time(self) -> float:
+        """The time of the event; 0 if it has none."""
+        return float(self.columns[0])
+
+    def body(self, id: int) -> str:
+        """Return the wire form with this id."""
+        return f'{{"id":{id},{self.body_tail}'
+
+    def to_values(self, log: int, id: int) -> tuple[Any, ...]:
+        """Return the values of `COLUMNS` for this log and id."""
+        return (log, id, *self.columns, self.size, self.body(id), self.large)
 
 
 def event_to_row(event: Event) -> EventRow:
@@ -70,26 +114,56 @@ def event_to_row(event: Event) -> EventRow:
         event.type,
         wire.get("source"),
         event.cause,
-        wire.get("tool_call_id"),
-        wire.get("tool_name"),
-        _text_or_none(wire.get("run_id")),
+        column_text(wire.get("tool_call_id")),
+        column_text(wire.get("tool_name")),
+        column_text(wire.get("run_id")),
         1 if getattr(event, "hidden", False) is True else 0,
+        1 if event.droppable else 0,
+        1 if event.durable and not event.path else 0,
     )
+    if has_secrets():
+        wire = hide_secrets(wire)
     body = to_json(wire)
-    size = len(body)
-    if size <= LARGE:
-        return EventRow(event.id, columns, size, body[1:].decode(), None, ())
-    body, large, blobs = _without_large(wire)
-    return EventRow(event.id, columns, size, body[1:].decode(), large, blobs)
+    if MARK_BYTES in body and not has_secrets():
+        wire = hide_secrets(wire)  # text that looks like a mark
+        body = to_json(wire)
+    created, status, size = _created(event), _end_status(event), len(body)
+    large, blobs = None, ()
+    if size > LARGE:
+        body, large, blobs = _without_large(wire)
+    return EventRow(event.id, columns, size, body[1:].decode(), large, blobs, created, status)
 
 
-def event_of_row(body: str, large: str | None, fetch: Callable[[bytes], bytes]) -> Event:
+def _created(event: Event) -> RunSummary | None:
+    """Return the summary of the run that an event begins."""
+    if not isinstance(event, RunRecordEvent) or event.name != "run_created":
+        return None
+    data = event.data
+    return RunSummary(
+        column_text(data.get("session")),
+        column_text(data.get("agent")) or "",
+        column_text(data.get("kind")),
+        column_text(data.get("owner")),
+    )
+
+
+def _end_status(event: Event) -> RunStatus | None:
+    """Return the status with which an event ends its run."""
+    if not isinstance(event, RunFinishedEvent) or event.path:
+        return None
+    return event.status if event.status in get_args(RunStatus) else "error"
+
+
+def event_of_row(
+    body: str, large: str | None, fetch: Callable[[bytes], bytes], *, restore: bool = False
+) -> Event:
     """Return the event of a row.
 
     Args:
         body: The wire form.
         large: The references to large texts in it, as JSON.
         fetch: Returns a large text by its hash.
+        restore: Whether marks become the registered secrets. By default they become `***`.
 
     Raises:
         ValueError: The body is not a JSON object.
@@ -99,6 +173,8 @@ def event_of_row(body: str, large: str | None, fetch: Callable[[bytes], bytes]) 
         raise ValueError("it is not a JSON object")  # noqa: TRY004 - as for other bad JSON
     if large is not None:
         _restore(cast("dict[str, Any]", wire), large, fetch)
+    if MARK in body or large is not None:
+        wire = show_secrets(wire, restore=restore)
     return event_of(cast("dict[str, Any]", wire))
 
 
@@ -151,5 +227,6 @@ def _restore(wire: dict[str, Any], large: str, fetch: Callable[[bytes], bytes]) 
         parent[path[-1]] = from_json(content) if kind == "json" else content.decode()
 
 
-def _text_or_none(value: object) -> str | None:
-    return value if isinstance(value, str) else None
+def column_text(value: object) -> str | None:
+    """Return a text as it is in a column for queries. PostgreSQL cannot store NUL characters."""
+    return value.replace("\0", "\ufffd") if isinstance(value, str) else None

@@ -1,0 +1,1 @@
+"""Run stores: in memory, in an SQLite file, in PostgreSQL and in Redis."""
