@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.content.items import (
     Item,
+    MessageInputItem,
     ToolApprovalItem,
     ToolCallItem,
     ToolCallOutputItem,
@@ -23,7 +24,7 @@ from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.records import Decision
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Self
 
     from agents_tools.events.base import Event
@@ -268,18 +269,42 @@ def open_calls(history: Sequence[Item]) -> list[ToolCallItem]:
 
 
 def conversation(events: Sequence[Event]) -> list[Item]:
-    """Return the items of a conversation from its events."""
+    """Return the items of a conversation from its events.
+
+    Messages that arrived before the outputs of earlier calls come after those outputs, because
+    models require that outputs directly follow their calls.
+    """
     items: list[Item] = []
+    later: list[Item] = []
+    open_ids: set[str] = set()
+    for item in _items_of(events):
+        if isinstance(item, MessageInputItem) and open_ids:
+            later.append(item)
+            continue
+        if isinstance(item, ToolCallOutputItem):
+            open_ids.discard(item.call_id)
+        else:
+            items += later
+            later = []
+        if isinstance(item, ToolCallItem) and item.needs_answer:
+            open_ids.add(item.call_id)
+        items.append(item)
+        if later and not open_ids:
+            items += later
+            later = []
+    return items + later
+
+
+def _items_of(events: Sequence[Event]) -> Iterator[Item]:
     for event in events:
         if event.path:
             continue
         if isinstance(event, MessageEvent):
-            items.extend(input_items([{"role": event.role, "content": event.content}]))
+            yield from input_items([{"role": event.role, "content": event.content}])
         elif isinstance(event, RunItemStreamEvent):
             item = item_from_dict(event.item)
             if not isinstance(item, ToolApprovalItem):
-                items.append(item)
-    return items
+                yield item
 
 
 def waiting_calls(events: Sequence[Event]) -> set[str]:
