@@ -359,7 +359,7 @@ def _config_of(target: str) -> str:
 
 
 def _require_server() -> None:
-    if importlib.util.find_spec("uvicorn") is None:
+    if any(importlib.util.find_spec(name) is None for name in ("starlette", "uvicorn")):
         raise CommandError(
             'the playground needs the extra "ui".',
             hint='Install it: pip install "agents-tools[ui]"',

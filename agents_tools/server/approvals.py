@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from agents_tools.server.asgi import HttpError, json_kind, shown
+from agents_tools.server.http_errors import HttpError, json_kind, shown
 
 if TYPE_CHECKING:
     from agents_tools.content.items import ToolApprovalItem

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequen
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypedDict
 
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.server.host_rules import (
@@ -35,13 +35,16 @@ from agents_tools.text.output import release_text
 from agents_tools.text.secrets import guard_logs
 
 __all__ = [
+    "PRINCIPAL_KEY",
     "ListenerLimits",
     "Principal",
     "SecuredApp",
+    "SecurityOptions",
     "TokenVerifier",
     "bound_socket",
     "check_binding",
     "current_principal",
+    "inner_path",
 ]
 
 logger = logging.getLogger("agents_tools")
@@ -52,7 +55,8 @@ Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-_PRINCIPAL = "agents_tools.principal"
+PRINCIPAL_KEY = "agents_tools.principal"
+"""The key of the authenticated caller in the state of an ASGI scope."""
 _SHORTEST_TOKEN = 16
 _LONGEST_LENGTH = 18
 """The largest number of digits of a Content-Length. With more, it exceeds every limit."""
@@ -183,6 +187,26 @@ def bound_socket(host: str, port: int) -> socket.socket:
     return sock
 
 
+def inner_path(scope: Mapping[str, Any]) -> str:
+    """Return the path below the mount point of the app."""
+    path, root = str(scope.get("path", "")), str(scope.get("root_path", "")).rstrip("/")
+    if root and (path == root or path.startswith(root + "/")):
+        path = path.removeprefix(root)
+    return path or "/"
+
+
+class SecurityOptions(TypedDict, total=False):
+    """The options of `SecuredApp`, except those that say where it listens and for whom."""
+
+    allowed_hosts: Sequence[str]
+    allowed_origins: Sequence[str]
+    required_scopes: Sequence[str]
+    limits: ListenerLimits | None
+    protect: Callable[[str], bool] | None
+    metadata_url: str | None
+    resource: str | None
+
+
 class RequestRefused(Exception):  # noqa: N818 - a response rather than a fault
     """Raised to answer a request with an error."""
 
@@ -306,7 +330,7 @@ class SecuredApp:
             await self._app(scope, body.receive, response.send)
             return
         principal = await self._authenticated(scope)
-        state: dict[str, Any] = {**(scope.get("state") or {}), _PRINCIPAL: principal}
+        state: dict[str, Any] = {**(scope.get("state") or {}), PRINCIPAL_KEY: principal}
         before = _principal.set(principal)
         try:
             await self._app({**scope, "state": state}, body.receive, response.send)
@@ -385,9 +409,7 @@ class SecuredApp:
     # --- authentication
 
     def _is_protected(self, scope: Scope) -> bool:
-        path, root = str(scope.get("path", "")), str(scope.get("root_path", ""))
-        inner = path.removeprefix(root) if root and path.startswith(root) else path
-        return self._protect is None or self._protect(inner)
+        return self._protect is None or self._protect(inner_path(scope))
 
     async def _authenticated(self, scope: Scope) -> Principal:
         token = _bearer(_values(scope, b"authorization"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,21 +11,17 @@ from agents_tools.errors import UserValueError
 from agents_tools.mcp.server.handlers import MCPRequest, ToolHandlers
 from agents_tools.mcp.server.sdk import SdkServer
 from agents_tools.mcp.server.signals import shared_signals
-from agents_tools.server.http_security import (
-    ListenerLimits,
-    SecuredApp,
-    bound_socket,
-    check_binding,
-)
+from agents_tools.server.application import Application, JsonResponse
+from agents_tools.server.http_security import ListenerLimits, bound_socket
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
 
     from agents_tools.mcp.server.handlers import Tools
-
-    Scope = MutableMapping[str, Any]
-    Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-    Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+    from agents_tools.server.application import Handler, HttpRequest
 
 __all__ = ["MCPApp", "MCPRequest", "mcp_server", "serve", "serve_async"]
 
@@ -95,7 +90,6 @@ def mcp_server(
     Raises:
         UserError: An option is invalid.
     """
-    check_binding(host, auth=auth, setting="auth")
     handlers = ToolHandlers(
         tools, errors=errors, worker=worker, page_size=page_size, context=context
     )
@@ -191,8 +185,8 @@ def _resolve_auth(auth: Any, *, required: bool) -> Any:
     return None if auth is False else auth
 
 
-class MCPApp:
-    """An MCP server, created by `mcp_server`: an ASGI app that can also serve stdin and stdout."""
+class MCPApp(Application):
+    """An MCP server, created by `mcp_server`: a Starlette app that also serves stdin and stdout."""
 
     def __init__(
         self,
@@ -217,34 +211,37 @@ class MCPApp:
         self._stateless = stateless
         self._json = json_response
         self._max_body = limits.max_body
-        self._metadata = {
-            "resource": resource_url,
-            "authorization_servers": list(authorization_servers),
-            "scopes_supported": list(required_scopes),
-            "bearer_methods_supported": ["header"],
-        }
+        self._running: _RunningServer | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         if authorization_servers and resource_url is None:
             raise UserValueError(
                 "authorization_servers= requires resource_url=, the URL that the tokens are for."
             )
-        self._well_known = f"/.well-known/oauth-protected-resource{self.path}"
+        well_known = f"/.well-known/oauth-protected-resource{self.path.rstrip('/')}"
+        routes: dict[tuple[str, str], Handler] = {("GET", "/healthz"): _health}
         metadata_url = None
         if resource_url is not None and authorization_servers:
-            metadata_url = resource_url.removesuffix(self.path).rstrip("/") + self._well_known
-        self._running: _RunningServer | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._secured_app = SecuredApp(
-            self._route,
+            metadata_url = resource_url.removesuffix(self.path).rstrip("/") + well_known
+            metadata = {
+                "resource": resource_url,
+                "authorization_servers": list(authorization_servers),
+                "scopes_supported": list(required_scopes),
+                "bearer_methods_supported": ["header"],
+            }
+            routes["GET", well_known] = _create_handler(metadata)
+        super().__init__(
+            routes,
+            endpoints={self.path: self._handle},
+            on_start=self._ensure_started,
             host=host,
             allowed_hosts=allowed_hosts,
             allowed_origins=allowed_origins,
             auth=auth,
             required_scopes=required_scopes,
             limits=limits,
-            protect=lambda path: path not in {"/healthz", self._well_known},
+            protect=lambda path: path not in {"/healthz", well_known},
             metadata_url=metadata_url,
             resource=resource_url,
-            local_only=auth is None and not allowed_hosts,
         )
 
     async def tools_changed(self) -> None:
@@ -275,28 +272,6 @@ class MCPApp:
             await running.stop()
         await self._server.elicitations.close()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle an HTTP request, or the startup and shutdown of the ASGI server."""
-        if scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
-        else:
-            await self._secured_app(scope, receive, send)
-
-    async def _lifespan(self, receive: Receive, send: Send) -> None:
-        while True:
-            message = await receive()
-            if message["type"] == "lifespan.startup":
-                try:
-                    await self._ensure_started()
-                except Exception as error:  # noqa: BLE001 - the ASGI server reports it
-                    await send({"type": "lifespan.startup.failed", "message": str(error)})
-                    return
-                await send({"type": "lifespan.startup.complete"})
-            else:
-                await self.aclose()
-                await send({"type": "lifespan.shutdown.complete"})
-                return
-
     async def _ensure_started(self) -> Any:
         """Return the SDK's session manager; start it if no lifespan event has started it."""
         running = self._running
@@ -313,19 +288,21 @@ class MCPApp:
         await asyncio.shield(running.ready)
         return running.manager
 
-    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = _inner_path(scope)
-        if path == "/healthz":
-            await _respond(send, 200, {"status": "ok"})
-        elif path == self._well_known and self._metadata["authorization_servers"]:
-            await _respond(send, 200, self._metadata)
-        elif path.rstrip("/") == self.path.rstrip("/"):
-            manager = await self._ensure_started()
-            handle = getattr(manager, "asgi_app", None) or manager.handle_request
-            await handle(self._server.with_principal(_without_last_event(scope)), receive, send)
-        else:
-            message = f"Path {path!r:.100} was not found. The MCP server is at {self.path!r}."
-            await _respond(send, 404, {"error": {"message": message}})
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        manager = await self._ensure_started()
+        handle = getattr(manager, "asgi_app", None) or manager.handle_request
+        await handle(self._server.with_principal(_without_last_event(scope)), receive, send)
+
+
+async def _health(_: HttpRequest) -> Response:
+    return JsonResponse({"status": "ok"})
+
+
+def _create_handler(value: Mapping[str, Any]) -> Handler:
+    async def answer(_: HttpRequest) -> Response:
+        return JsonResponse(value)
+
+    return answer
 
 
 class _RunningServer:
@@ -364,22 +341,6 @@ def _without_last_event(scope: Scope) -> Scope:
     """Remove the Last-Event-ID header: events are not stored, so the SDK cannot resume a stream."""
     headers = [(name, value) for name, value in scope["headers"] if name != b"last-event-id"]
     return {**scope, "headers": headers}
-
-
-def _inner_path(scope: Scope) -> str:
-    """Return the path below the path that the app is mounted at."""
-    path, root = str(scope.get("path", "")), str(scope.get("root_path", ""))
-    return (path.removeprefix(root) if root and path.startswith(root) else path) or "/"
-
-
-async def _respond(send: Send, status: int, body: Any) -> None:
-    data = json.dumps(body).encode()
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(data)).encode()),
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": data})
 
 
 async def _listen(
