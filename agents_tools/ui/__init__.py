@@ -16,10 +16,15 @@ if TYPE_CHECKING:
         vercel as vercel,
     )
     from agents_tools.ui._app_limits import AppLimits as AppLimits
+    from agents_tools.ui._serve import serve as serve
 
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
-    {"_app_limits": ("AppLimits",), "agents_tools.server.application": ("HttpRequest",)},
+    {
+        "_app_limits": ("AppLimits",),
+        "_serve": ("serve",),
+        "agents_tools.server.application": ("HttpRequest",),
+    },
     submodules=(
         "ag_ui",
         "console",

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from agents_tools.errors import UserValueError
 from agents_tools.mcp.server.handlers import MCPRequest, ToolHandlers
 from agents_tools.mcp.server.sdk import SdkServer
-from agents_tools.mcp.server.signals import shared_signals
 from agents_tools.server.application import Application, JsonResponse
-from agents_tools.server.http_security import ListenerLimits, bound_socket
+from agents_tools.server.http_security import ListenerLimits
+from agents_tools.server.listener import HEAD_TIMEOUT, bound_socket, serve_app, url_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,9 +28,7 @@ __all__ = ["MCPApp", "MCPRequest", "mcp_server", "serve", "serve_async"]
 logger = logging.getLogger("agents_tools.mcp")
 
 _SHUTDOWN_TIMEOUT = 5
-"""Seconds that requests in flight have to finish when the server shuts down."""
-_KEEP_ALIVE = 75
-"""Seconds for which an idle connection is kept open: more than on most proxies."""
+"""Seconds that sessions have to end when the server shuts down."""
 
 
 def mcp_server(
@@ -118,6 +116,8 @@ def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
+    head_timeout: float = HEAD_TIMEOUT,
+    max_connections: int | None = None,
     **options: Any,
 ) -> None:
     """Serve function tools until the client closes the connection or a signal arrives.
@@ -128,6 +128,9 @@ def serve(
             `http` for a network address.
         host: The address for `http`; an address other than loopback requires `auth`.
         port: The port for `http`.
+        head_timeout: For `http`, the seconds in which a client must send the head of a request.
+        max_connections: For `http`, the largest number of connections. By default, and at most, as
+            many as the process can have open files, less a reserve for tools.
         **options: The options of `mcp_server`. `http` requires `auth`; with `auth=False`, every
             program on this machine can call the tools.
 
@@ -135,7 +138,17 @@ def serve(
         UserError: An option is invalid.
     """
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(serve_async(tools, transport, host=host, port=port, **options))
+        asyncio.run(
+            serve_async(
+                tools,
+                transport,
+                host=host,
+                port=port,
+                head_timeout=head_timeout,
+                max_connections=max_connections,
+                **options,
+            )
+        )
 
 
 async def serve_async(
@@ -144,6 +157,8 @@ async def serve_async(
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
+    head_timeout: float = HEAD_TIMEOUT,
+    max_connections: int | None = None,
     on_ready: Callable[[str], None] | None = None,
     **options: Any,
 ) -> None:
@@ -154,6 +169,8 @@ async def serve_async(
         transport: `stdio` or `http`.
         host: The address for `http`.
         port: The port for `http`; 0 selects a free one.
+        head_timeout: As for `serve`.
+        max_connections: As for `serve`.
         on_ready: For `http`, called with the URL once the server listens.
         **options: The options of `mcp_server`; `auth` as for `serve`.
 
@@ -166,7 +183,16 @@ async def serve_async(
     if is_stdio:
         await app.run_stdio()
     elif transport == "http":
-        await _listen(app, host, port, on_ready)
+        sock = bound_socket(host, port)
+        if on_ready is not None:
+            on_ready(url_of(host, sock) + app.path)  # from here on, connections wait
+        await serve_app(
+            app,
+            sock,
+            head_timeout=head_timeout,
+            max_connections=max_connections,
+            handle_signals=True,
+        )
     else:
         raise UserValueError(
             f"serve(transport=...) expects 'stdio' or 'http', got {transport!r:.60}."
@@ -341,33 +367,3 @@ def _without_last_event(scope: Scope) -> Scope:
     """Remove the Last-Event-ID header: events are not stored, so the SDK cannot resume a stream."""
     headers = [(name, value) for name, value in scope["headers"] if name != b"last-event-id"]
     return {**scope, "headers": headers}
-
-
-async def _listen(
-    app: MCPApp, host: str, port: int, on_ready: Callable[[str], None] | None
-) -> None:
-    import uvicorn
-
-    sock = bound_socket(host, port)
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        timeout_graceful_shutdown=_SHUTDOWN_TIMEOUT,
-        timeout_keep_alive=_KEEP_ALIVE,
-        server_header=False,
-    )
-    if on_ready is not None:
-        url_host = f"[{host}]" if ":" in host else host
-        on_ready(f"http://{url_host}:{sock.getsockname()[1]}{app.path}")
-    server = uvicorn.Server(config)
-    vars(server)["capture_signals"] = lambda: shared_signals(server)
-    task = asyncio.create_task(server.serve(sockets=[sock]))
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        server.should_exit = True
-        await asyncio.wait({task}, timeout=_SHUTDOWN_TIMEOUT + 2)
-        raise
-    finally:
-        sock.close()
