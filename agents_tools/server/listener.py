@@ -8,7 +8,7 @@ import logging
 import os
 import socket
 import threading
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from agents_tools._package import missing_extra
 from agents_tools.errors import UserError, UserValueError
@@ -17,8 +17,6 @@ from agents_tools.server.signals import shared_signals
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
-
-    from uvicorn.protocols.http.h11_impl import H11Protocol
 
 __all__ = ["HEAD_TIMEOUT", "bound_socket", "serve_app", "url_of"]
 
@@ -260,22 +258,17 @@ class _Gate:
             logger.warning("A connection was closed: %s.%s", problem, note)
 
 
-def _http_protocol() -> type[H11Protocol]:
-    """Return the protocol that uvicorn selects. Both have the attributes that are used here."""
-    try:
-        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-    except ImportError:
-        from uvicorn.protocols.http.h11_impl import H11Protocol
-
-        return H11Protocol
-    return cast("type[H11Protocol]", HttpToolsProtocol)
-
-
 def _guarded_protocol(gate: _Gate, head_timeout: float) -> type[asyncio.Protocol]:
     """Return uvicorn's protocol for HTTP/1.1 with a limit of connections and a timeout."""
-    base = _http_protocol()
+    if TYPE_CHECKING:
+        from uvicorn.protocols.http.h11_impl import H11Protocol as HttpProtocol
+    else:  # as uvicorn selects it; both have the attributes that are used here
+        try:
+            from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as HttpProtocol
+        except ImportError:
+            from uvicorn.protocols.http.h11_impl import H11Protocol as HttpProtocol
 
-    class GuardedProtocol(base):
+    class GuardedProtocol(HttpProtocol):
         """A connection. It is waiting for the head of a request if no request is being answered.
 
         Uvicorn closes a connection that is idle after a response, but not one that never sends a
