@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from agents_tools.agents.config import (
         RunConfig as RunConfig,
         RunResult as RunResult,
-        Session as Session,
     )
     from agents_tools.agents.hosted.computer import ComputerTool as ComputerTool
     from agents_tools.agents.hosted.provider_tools import (
@@ -116,8 +115,14 @@ if TYPE_CHECKING:
     from agents_tools.persistence import (
         EventStore as EventStore,
         MemoryEventStore as MemoryEventStore,
+        MemoryRunStore as MemoryRunStore,
+        PostgresRunStore as PostgresRunStore,
         RedisEventStore as RedisEventStore,
+        RunStore as RunStore,
+        Session as Session,
         SQLiteEventStore as SQLiteEventStore,
+        SQLiteRunStore as SQLiteRunStore,
+        open_run_store as open_run_store,
     )
     from agents_tools.persistence.stream import (
         EventStream as EventStream,
@@ -266,15 +271,20 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "agents.config": (
             "RunConfig",
             "RunResult",
-            "Session",
         ),
         "agents.runner": ("Runner", "RunResultStreaming"),
         "schema.function": ("FuncSchema", "function_schema"),
         "persistence": (
             "EventStore",
             "MemoryEventStore",
+            "MemoryRunStore",
+            "PostgresRunStore",
             "RedisEventStore",
+            "RunStore",
             "SQLiteEventStore",
+            "SQLiteRunStore",
+            "Session",
+            "open_run_store",
         ),
         "persistence.stream": ("EventStream", "EventStreamSubscriber"),
         "tool.failure": ("default_tool_error_function", "set_default_tool_error_function"),

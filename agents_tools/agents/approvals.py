@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from agents_tools.agents.config import RunConfig
     from agents_tools.agents.pending_tool_call import PendingToolCall
+    from agents_tools.agents.run_recorder import RunRecorder
     from agents_tools.content.items import ToolCallItem
     from agents_tools.tool.call import Call, RunScope
     from agents_tools.tool.tool import FunctionTool
@@ -49,11 +50,13 @@ class CallApprovals:
         config: RunConfig,
         scope: RunScope,
         emit_item: Callable[..., None],
+        recorder: RunRecorder | None = None,
     ) -> None:
         self._agent_name = agent_name
         self._config = config
         self._scope = scope
         self._emit_item = emit_item
+        self._recorder = recorder
         self.pending: dict[str, PendingCall] = {}
         self.always_approved: dict[str, str] = {}
 
@@ -96,6 +99,8 @@ class CallApprovals:
             self._use(call, tool, definition, decision)
             return await _is_decided(record, decision)
         if call.item.call_id not in self.pending or error is not None:
+            if self._recorder is not None:
+                self._recorder.approval_requested(call.item.call_id, pin, tool.name, definition)
             self._emit_item("tool_approval_requested", item)
         self.pending[call.item.call_id] = PendingCall(item=item, pin=pin)
         return False

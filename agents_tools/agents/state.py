@@ -171,6 +171,21 @@ class RunState:
             )
         return pending
 
+    def set_decision(self, path: tuple[str, ...], call_id: str, decision: Decision) -> None:
+        """Set the decision about a call, if it waits.
+
+        Args:
+            path: The ids of the calls around the run that made the call.
+            call_id: The call.
+            decision: The decision.
+        """
+        if path:
+            inner = self.nested.get(path[0])
+            if inner is not None:
+                inner.set_decision(path[1:], call_id, decision)
+        elif call_id in self.pending:
+            self.pending[call_id].decision = decision
+
     def copy(self) -> Self:
         """Return a copy with independent decisions."""
         return replace(

@@ -151,7 +151,8 @@ def _end_status(event: Event) -> RunStatus | None:
     """Return the status with which an event ends its run."""
     if not isinstance(event, RunFinishedEvent) or event.path:
         return None
-    return event.status if event.status in get_args(RunStatus) else "error"
+    known = event.status in get_args(RunStatus)
+    return cast("RunStatus", event.status) if known else "error"
 
 
 def event_of_row(
@@ -173,9 +174,10 @@ def event_of_row(
         raise ValueError("it is not a JSON object")  # noqa: TRY004 - as for other bad JSON
     if large is not None:
         _restore(cast("dict[str, Any]", wire), large, fetch)
+    stored = cast("dict[str, Any]", wire)
     if MARK in body or large is not None:
-        wire = show_secrets(wire, restore=restore)
-    return event_of(cast("dict[str, Any]", wire))
+        stored = show_secrets(stored, restore=restore)
+    return event_of(stored)
 
 
 # --- large texts ----------------------------------------------------------------------------------

@@ -25,7 +25,9 @@ from agents_tools.events.kinds import RunItemStreamEvent, RunRecordEvent
 from agents_tools.persistence.filter import EventFilter
 from agents_tools.persistence.lease import LeaseHolder
 from agents_tools.persistence.protocol import SessionInfo
+from agents_tools.persistence.records import shown_event
 from agents_tools.persistence.rows import event_to_row
+from agents_tools.persistence.session import Session
 from agents_tools.persistence.storage import (
     AppendRows,
     DeleteLog,
@@ -38,7 +40,6 @@ from agents_tools.persistence.storage import (
     RunInfo,
     TakeLease,
 )
-
 from agents_tools.persistence.write_errors import stale_lease_error
 
 if TYPE_CHECKING:
@@ -129,9 +130,22 @@ class RunStore:
 
         return self._engine.submit_read(read)
 
-    def conversation(self, session: str, /) -> PendingFuture[list[Event]]:
-        """Return the messages, calls and outputs of all runs of a session, oldest first."""
-        return self._engine.submit_read(lambda: self._engine.storage.conversation(session))
+    def conversation(
+        self, session: str, /, *, before: str | None = None
+    ) -> PendingFuture[list[Event]]:
+        """Return the messages, calls and outputs of the runs of a session, oldest first.
+
+        Args:
+            session: The session.
+            before: Only the runs that were created before this one.
+        """
+        return self._engine.submit_read(
+            lambda: self._engine.storage.conversation(session, before=before)
+        )
+
+    def session(self, id: str, /) -> Session:
+        """Return the session with an id."""
+        return Session(id, self)
 
     def approvals(self, run_id: str, /) -> PendingFuture[list[ToolApprovalItem]]:
         """Return the calls of a run that wait for the decision of a person.
@@ -144,7 +158,7 @@ class RunStore:
         self,
         run_id: str,
         call_id: str,
-        approved: bool,  # noqa: FBT001 - the decision itself
+        approved: bool,
         *,
         path: Sequence[str] = (),
         message: str | None = None,
@@ -307,9 +321,7 @@ class RunStore:
             return []
         return [item for place, item in waiting.items() if place not in posted]
 
-    def _find_waiting(
-        self, run_id: str, call_id: str, path: tuple[str, ...]
-    ) -> ToolApprovalItem:
+    def _find_waiting(self, run_id: str, call_id: str, path: tuple[str, ...]) -> ToolApprovalItem:
         waiting = undecided_calls(self._engine.storage.read(run_id, ReadSpan(where=_APPROVALS)))
         found = [
             item
@@ -332,7 +344,8 @@ class RunStore:
 def undecided_calls(events: Iterable[Event]) -> dict[tuple[str, ...], ToolApprovalItem]:
     """Return the calls that wait for a decision, by their path including the own id."""
     waiting: dict[tuple[str, ...], ToolApprovalItem] = {}
-    for event in events:
+    for stored in events:
+        event = shown_event(stored)
         if isinstance(event, RunItemStreamEvent):
             place = (*event.path, str(event.item.get("call_id")))
             if event.name == "tool_approval_requested":
@@ -907,7 +920,7 @@ class _Engine:
             state.taking = None
             if isinstance(result, LogPosition):
                 state.begin(result)
-            else:
+            elif isinstance(result, EventStoreError):
                 state.failure = result
         elif isinstance(request, AppendRows):
             state.is_reserving = False
@@ -1154,8 +1167,7 @@ def _check_name(name: object) -> None:
         name.encode()
     except UnicodeEncodeError:
         raise UserValueError(
-            f"The name of a log is not valid Unicode: got {name!r:.60}. "
-            "Remove the lone surrogate."
+            f"The name of a log is not valid Unicode: got {name!r:.60}. Remove the lone surrogate."
         ) from None
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
-from agents_tools.errors import EventConflictError, EventStoreError
+from agents_tools.errors import EventStoreError
 from agents_tools.events.envelope import INVALID_ID
 from agents_tools.persistence.rows import event_of_row
 from agents_tools.persistence.run_store import RunStore, StoredLog
@@ -216,9 +216,7 @@ class MemoryStorage:
         log = self._logs.get(request.name)
         if log is None:
             return 0
-        if request.key is not None and any(
-            one.key == request.key for one in log.messages.values()
-        ):
+        if request.key is not None and any(one.key == request.key for one in log.messages.values()):
             raise already_posted_error(request.name, _PLACE)
         log.last_message += 1
         log.messages[log.last_message] = request
@@ -231,15 +229,18 @@ class MemoryStorage:
         oldest = sorted(self._logs.items(), key=lambda pair: pair[1].updated or 0.0)
         for name, log in oldest:
             is_old = (
-                request.max_age is not None
-                and (log.updated or 0.0) < time.time() - request.max_age
+                request.max_age is not None and (log.updated or 0.0) < time.time() - request.max_age
             )
             is_full = (request.max_events is not None and events > request.max_events) or (
                 request.max_bytes is not None and size > request.max_bytes
             )
             if log.holder is None and log.status != "interrupted" and (is_old or is_full):
                 del self._logs[name]
-                events, size, deleted = events - len(log.ids), size - log.size, deleted + len(log.ids)
+                events, size, deleted = (
+                    events - len(log.ids),
+                    size - log.size,
+                    deleted + len(log.ids),
+                )
         return deleted
 
     # --- reading
@@ -264,13 +265,16 @@ class MemoryStorage:
                 events.append(event)
         return events
 
-    def conversation(self, session: str, /) -> list[Event]:
+    def conversation(self, session: str, /, *, before: str | None = None) -> list[Event]:
         """Return the conversation of a session; see `LogStorage.conversation`."""
         with self._lock:
-            logs = [log for log in self._logs.values() if log.session == session]
+            names = list(self._logs)
+            earlier = names if before is None else names[: names.index(before)]
+            logs = [self._logs[name] for name in earlier]
             pairs = [
                 pair
-                for log in sorted(logs, key=lambda log: log.started or 0.0)
+                for log in logs
+                if log.session == session
                 for pair in zip(log.ids, log.rows, strict=True)
             ]
         return [_event(number, row, restore=True) for number, row in pairs if row.is_conversation]

@@ -126,9 +126,7 @@ class PostgresStorage(SQLStorage):
         """Execute a statement."""
         return connection.execute(_with_markers(statement), values)
 
-    def execute_many(
-        self, connection: Any, statement: str, rows: Sequence[Sequence[Any]]
-    ) -> None:
+    def execute_many(self, connection: Any, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Execute a statement for each row of values, in one round trip."""
         with connection.cursor() as cursor:
             cursor.executemany(_with_markers(statement), rows)

@@ -124,7 +124,7 @@ TABLES: Final = (
 """The tables of version 1, with the types that differ between databases."""
 
 _INSERT: Final = (
-    f"INSERT INTO event ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608 - ours
+    f"INSERT INTO event ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
 )
 _INFO: Final = (
     "SELECT name, session, agent, kind, owner, status, holder, expires, started, updated, "
@@ -166,9 +166,7 @@ class SQLStorage(ABC):
         """Execute a statement, and return its cursor."""
 
     @abstractmethod
-    def execute_many(
-        self, connection: Any, statement: str, rows: Sequence[Sequence[Any]]
-    ) -> None:
+    def execute_many(self, connection: Any, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Execute a statement for each row of values."""
 
     @abstractmethod
@@ -191,7 +189,7 @@ class SQLStorage(ABC):
     def now(self, connection: Any) -> float:
         """Return the time that leases are compared with, the same for all processes."""
 
-    def lock_text(self, connection: Any, text: str) -> None:
+    def lock_text(self, connection: Any, text: str) -> None:  # noqa: B027 - not needed everywhere
         """Let no other transaction continue that locks the same text.
 
         A database with one writer at a time needs no such lock.
@@ -287,7 +285,7 @@ class SQLStorage(ABC):
         key, holder, expires, *position = self.execute(
             connection,
             "SELECT log, holder, expires, epoch, last_id, reserved, message, agent FROM log "
-            f"WHERE name = ?{self.for_update}",  # noqa: S608 - ours
+            f"WHERE name = ?{self.for_update}",
             (name,),
         ).fetchone()
         active = self._active_holder(holder, expires, now)
@@ -323,7 +321,7 @@ class SQLStorage(ABC):
         self.execute(
             connection,
             "UPDATE log SET holder = NULL, expires = NULL, "
-            f"reserved = {self.greatest}(reserved, ?) WHERE name = ? AND epoch = ?",  # noqa: S608 - ours
+            f"reserved = {self.greatest}(reserved, ?) WHERE name = ? AND epoch = ?",
             (request.reserved, request.name, request.epoch),
         )
         self.execute(
@@ -352,7 +350,7 @@ class SQLStorage(ABC):
         found = self.execute(
             connection,
             "SELECT log, last_id, reserved, appended FROM log "
-            f"WHERE name = ? AND epoch = ? AND holder IS NOT NULL{self.for_update}",  # noqa: S608 - ours
+            f"WHERE name = ? AND epoch = ? AND holder IS NOT NULL{self.for_update}",
             (request.name, request.epoch),
         ).fetchone()
         if found is None:
@@ -364,9 +362,7 @@ class SQLStorage(ABC):
         for row in request.rows:
             number = row.id if row.id != INVALID_ID else max(last, reserved) + 1
             if not last < number < _LAST:
-                raise id_conflict_error(
-                    request.name, self.place, number, max(last, reserved) + 1
-                )
+                raise id_conflict_error(request.name, self.place, number, max(last, reserved) + 1)
             values.append(row.to_values(key, number))
             last = number
         if values:
@@ -407,7 +403,7 @@ class SQLStorage(ABC):
             values.append(request.status)
         self.execute(
             connection,
-            f"UPDATE log SET {', '.join(changes)} WHERE log = ?",  # noqa: S608 - ours
+            f"UPDATE log SET {', '.join(changes)} WHERE log = ?",
             (*values, key),
         )
 
@@ -434,7 +430,7 @@ class SQLStorage(ABC):
     def _post(self, connection: Any, request: PostMessage) -> int:
         found = self.execute(
             connection,
-            f"SELECT log, message FROM log WHERE name = ?{self.for_update}",  # noqa: S608 - ours
+            f"SELECT log, message FROM log WHERE name = ?{self.for_update}",
             (request.name,),
         ).fetchone()
         if found is None:
@@ -458,7 +454,7 @@ class SQLStorage(ABC):
     def _delete(self, connection: Any, request: DeleteLog) -> None:
         found = self.execute(
             connection,
-            f"SELECT log, holder, expires FROM log WHERE name = ?{self.for_update}",  # noqa: S608 - ours
+            f"SELECT log, holder, expires FROM log WHERE name = ?{self.for_update}",
             (request.name,),
         ).fetchone()
         if found is None:
@@ -473,7 +469,7 @@ class SQLStorage(ABC):
         logs = self.execute(
             connection,
             "SELECT log, holder, expires, status, updated, events, size FROM log "
-            f"ORDER BY coalesce(updated, 0), log{self.for_update}",  # noqa: S608 - ours
+            f"ORDER BY coalesce(updated, 0), log{self.for_update}",
         ).fetchall()
         events, size = sum(log[5] for log in logs), sum(log[6] for log in logs)
         deleted = 0
@@ -492,27 +488,27 @@ class SQLStorage(ABC):
     def _delete_log(self, connection: Any, key: int) -> None:
         self._delete_events(connection, key, "1 = 1")
         for table in ("message", "log"):
-            self.execute(connection, f"DELETE FROM {table} WHERE log = ?", (key,))  # noqa: S608 - ours
+            self.execute(connection, f"DELETE FROM {table} WHERE log = ?", (key,))
 
     def _delete_events(self, connection: Any, key: int, condition: str) -> None:
         """Delete events of a log, and the large texts that no other event uses."""
         count, size = self.execute(
             connection,
-            f"SELECT count(*), coalesce(sum(size), 0) FROM event WHERE log = ? AND {condition}",  # noqa: S608 - ours
+            f"SELECT count(*), coalesce(sum(size), 0) FROM event WHERE log = ? AND {condition}",
             (key,),
         ).fetchone()
         if not count:
             return
-        doomed = f"SELECT id FROM event WHERE log = ? AND {condition}"  # noqa: S608 - ours
+        doomed = f"SELECT id FROM event WHERE log = ? AND {condition}"
         digests = self.execute(
             connection,
-            f"SELECT DISTINCT digest FROM blob_use WHERE log = ? AND id IN ({doomed})",  # noqa: S608 - ours
+            f"SELECT DISTINCT digest FROM blob_use WHERE log = ? AND id IN ({doomed})",
             (key, key),
         ).fetchall()
         if digests:
             self.execute(
                 connection,
-                f"DELETE FROM blob_use WHERE log = ? AND id IN ({doomed})",  # noqa: S608 - ours
+                f"DELETE FROM blob_use WHERE log = ? AND id IN ({doomed})",
                 (key, key),
             )
             self.execute_many(
@@ -523,7 +519,7 @@ class SQLStorage(ABC):
             )
         self.execute(
             connection,
-            f"DELETE FROM event WHERE log = ? AND {condition}",  # noqa: S608 - ours
+            f"DELETE FROM event WHERE log = ? AND {condition}",
             (key,),
         )
         self.execute(
@@ -570,11 +566,11 @@ class SQLStorage(ABC):
                 page = self.execute(
                     connection,
                     "SELECT id, body, large FROM event WHERE log = ? AND id > ? AND id < ?"
-                    f"{condition} ORDER BY id {order} LIMIT ?",  # noqa: S608 - ours
+                    f"{condition} ORDER BY id {order} LIMIT ?",
                     (row[0], after, before, *values, min(missing, _PAGE)),
                 ).fetchall()
                 for number, body, large in page:
-                    event = self._event(connection, name, number, body, large, span.restore)
+                    event = self._event(connection, name, number, body, large, restore=span.restore)
                     if where is None or where.accepts(event):
                         events.append(event)
                 if len(page) < min(missing, _PAGE) or len(events) == span.limit:
@@ -592,7 +588,7 @@ class SQLStorage(ABC):
         number: int,
         body: str,
         large: str | None,
-        restore: bool,  # noqa: FBT001 - as in `event_of_row`
+        restore: bool,
     ) -> Event:
         def fetch(digest: bytes) -> bytes:
             row = self.execute(
@@ -611,18 +607,22 @@ class SQLStorage(ABC):
                 store=self.place,
             ) from error
 
-    def conversation(self, session: str, /) -> list[Event]:
+    def conversation(self, session: str, /, *, before: str | None = None) -> list[Event]:
         """Return the conversation of a session; see `LogStorage.conversation`."""
+        earlier, values = "", [column_text(session)]
+        if before is not None:
+            earlier = "AND log.log < (SELECT log FROM log WHERE name = ?) "
+            values.append(before)
         with self.reading() as connection:
             rows = self.execute(
                 connection,
                 "SELECT log.name, event.id, event.body, event.large FROM log "
                 "JOIN event ON event.log = log.log "
                 "WHERE log.session = ? AND event.root = 1 "
-                "ORDER BY log.started, log.log, event.id",
-                (column_text(session),),
+                f"{earlier}ORDER BY log.log, event.id",
+                values,
             ).fetchall()
-            return [self._event(connection, *row, True) for row in rows]  # noqa: FBT003 - as above
+            return [self._event(connection, *row, True) for row in rows]
 
     def position(self, name: str, /) -> LogPosition:
         """Return the end of a log."""
@@ -635,7 +635,7 @@ class SQLStorage(ABC):
             rows = self.execute(
                 connection,
                 "SELECT name, epoch, last_id, reserved, message, agent FROM log "
-                f"WHERE name IN ({_placeholders(wanted)})",  # noqa: S608 - ours
+                f"WHERE name IN ({_placeholders(wanted)})",
                 wanted,
             ).fetchall()
         return {

@@ -57,8 +57,8 @@ class SQLiteRunStore(RunStore):
     result = await Runner.run(agent, "Book the trip.", run_id="trip-42", run_config=config)
     ```
 
-    Several processes of one machine can use the file at once. A `-wal` and a `-shm` file are next to
-    it while it is in use; the first one has the newest events.
+    Several processes of one machine can use the file at once. A `-wal` and a `-shm` file are next
+    to it while it is in use; the first one has the newest events.
 
     Args:
         path: The path of the file. It is created for its owner only, on a disk of this machine.
@@ -203,9 +203,9 @@ class SQLiteStorage(SQLStorage):
     def _open(self, use: Literal["write", "read"]) -> sqlite3.Connection:
         path = Path(self.place).absolute()
         mode = "rw" if use == "write" else "ro"
-        if self._read_only and not os.access(path.parent, os.W_OK):
-            if not Path(f"{self.place}-wal").exists():
-                mode = "ro&immutable=1"  # otherwise SQLite would create files next to it
+        is_writable = os.access(path.parent, os.W_OK) or Path(f"{self.place}-wal").exists()
+        if self._read_only and not is_writable:
+            mode = "ro&immutable=1"  # otherwise SQLite would create files next to it
         connection = sqlite3.connect(
             f"file:{quote(str(path))}?mode={mode}",
             uri=True,
@@ -226,9 +226,7 @@ class SQLiteStorage(SQLStorage):
         """Execute a statement."""
         return connection.execute(statement, values)
 
-    def execute_many(
-        self, connection: Any, statement: str, rows: Sequence[Sequence[Any]]
-    ) -> None:
+    def execute_many(self, connection: Any, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Execute a statement for each row of values."""
         connection.executemany(statement, rows)
 
