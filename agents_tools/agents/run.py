@@ -597,7 +597,9 @@ class Run:
     async def _load_session(self) -> None:
         """Insert the conversation of the session before the input of the run."""
         recorder = self.recorder
-        if recorder is None or self._session is None or self.resumed:
+        if recorder is None or recorder.log.session is None or self.resumed:
+            return
+        if not recorder.is_outermost:
             return
         events = await recorder.log.conversation()
         items = conversation(events)
@@ -788,12 +790,20 @@ class Run:
         if by_user and not self.scope.path:
             origin = Origin(source=EventSource.USER)
             event = event.replace(origin=origin, timestamp=time.time())
-        self.scope.emit(event)
+        self._emit(event)
 
     def _emit_item(self, name: str, item: Any, is_replayed: bool = False) -> None:
         """Emit a new item; a replayed one was emitted by an earlier process."""
         if self.scope.sinks and not is_replayed:
-            self.scope.emit(RunItemStreamEvent(name, item.to_dict()).attach(item))
+            self._emit(RunItemStreamEvent(name, item.to_dict()).attach(item))
+
+    def _emit(self, event: Event) -> None:
+        """Emit an event of the conversation, which the log stores with its secrets."""
+        if self.recorder is None:
+            self.scope.emit(event)
+            return
+        with self.recorder.log.restoring(event):
+            self.scope.emit(event)
 
 
 class _MessageQueue:

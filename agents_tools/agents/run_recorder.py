@@ -385,6 +385,13 @@ class RunRecorder:
             self.log.record("call_result", {"call_id": call.call_id, **result}, self._path)
         return outcome
 
+    def leave_open(self, call_id: str) -> None:
+        """Record that the next output of a call is not final: the run ends early.
+
+        If the run is resumed, the call is repeated or lost, as after the end of its process.
+        """
+        self.log.record("call_result", {"call_id": call_id, "is_open": True}, self._path)
+
     def approval_requested(self, call_id: str, pin: str, tool: str, definition: str) -> None:
         """Record that a call waits for the decision of a person."""
         data = {"call_id": call_id, "pin": pin, "tool": tool, "definition": definition}
@@ -616,7 +623,8 @@ def _result_data(
     if outcome.metadata and _is_plain(outcome.metadata):
         data["metadata"] = outcome.metadata
     value = outcome.value
-    if value is None or value is outcome.output:
+    is_output = value is outcome.output or (isinstance(value, str) and value == outcome.output)
+    if value is None or is_output:
         return data
     if _is_plain(value):
         data["value"] = value

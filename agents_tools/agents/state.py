@@ -296,12 +296,19 @@ def conversation(events: Sequence[Event]) -> list[Item]:
     """Return the items of a conversation from its events.
 
     Messages that arrived before the outputs of earlier calls come after those outputs, because
-    models require that outputs directly follow their calls.
+    models require that outputs directly follow their calls. Of two outputs of a call, which a run
+    has repeated when it was resumed, the last one counts.
     """
     items: list[Item] = []
     later: list[Item] = []
     open_ids: set[str] = set()
+    outputs: dict[str, int] = {}  # the index of the output of each call
     for item in _items_of(events):
+        if isinstance(item, ToolCallItem):
+            outputs.pop(item.call_id, None)
+        elif isinstance(item, ToolCallOutputItem) and item.call_id in outputs:
+            items[outputs[item.call_id]] = item
+            continue
         if isinstance(item, MessageInputItem) and open_ids:
             later.append(item)
             continue
@@ -312,6 +319,8 @@ def conversation(events: Sequence[Event]) -> list[Item]:
             later = []
         if isinstance(item, ToolCallItem) and item.needs_answer:
             open_ids.add(item.call_id)
+        if isinstance(item, ToolCallOutputItem):
+            outputs[item.call_id] = len(items)
         items.append(item)
         if later and not open_ids:
             items += later

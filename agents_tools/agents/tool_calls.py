@@ -304,6 +304,8 @@ class TurnCalls:
             finally:
                 for call in calls:
                     if call.output_item is None and not self._is_waiting(call):
+                        if self._recorder is not None:
+                            self._recorder.leave_open(call.item.call_id)
                         self._finish(call, "cancelled", _CANCELLED)
 
     def outputs_of(self, calls: Iterable[ToolCallItem]) -> list[ToolCallOutputItem]:

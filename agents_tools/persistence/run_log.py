@@ -7,7 +7,9 @@ earlier process what does not have to be done again. The page about the run log 
 from __future__ import annotations
 
 import logging
+import threading
 from collections import defaultdict
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -24,7 +26,7 @@ from agents_tools.persistence.records import shown_event
 from agents_tools.persistence.stream import EventStream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Generator, Iterable, Mapping
     from contextlib import AbstractContextManager
 
     from agents_tools.content.items import Item
@@ -83,6 +85,8 @@ class RunLog:
         self._secrets = secrets
         self._early: list[Event] = []
         self._stored: StoredLog | None = None
+        self._has_lease = False
+        self._thread = threading.local()
 
     # --- the lease
 
@@ -96,9 +100,12 @@ class RunLog:
         """
         stored = self._stored = self.store.log(self.run_id)
         info = await self.store.run(self.run_id)
-        self.is_complete = info is not None and info.status == "ok"
+        if info is not None:
+            self.session = info.session
+            self.is_complete = info.status == "ok"
         if not self.is_complete:
-            await stored.take(session=self.session)
+            await stored.take(session=self.session, is_exclusive=True)
+            self._has_lease = True
         self.replay = Replay(await stored.read_all())
         if self.is_complete:
             self._early.clear()
@@ -128,7 +135,8 @@ class RunLog:
         finally:
             if stored is not None:
                 try:
-                    await stored.release()
+                    if self._has_lease:
+                        await stored.release()
                 finally:
                     stored.close()
 
@@ -151,13 +159,31 @@ class RunLog:
                     origin.source,
                 )
             )
+        original = getattr(self._thread, "original", None)
         try:
-            self.stream.publish(event)
+            self.stream.publish_restorable(event, original or event)
         except UserError as error:
             _log.warning("An event of run %s was not stored: %s", self.run_id, error)
 
+    @contextmanager
+    def restoring(self, original: Event) -> Generator[None]:
+        """Store the event that the block emits with its secrets, which only resuming restores.
+
+        Args:
+            original: The event before its secrets were masked for the readers.
+        """
+        self._thread.original = original
+        try:
+            yield
+        finally:
+            self._thread.original = None
+
     def publish_hidden(self, event: Event) -> None:
         """Write an event that readers of the run do not receive, so that it can be resumed."""
+        original = getattr(self._thread, "original", None)
+        if original is not None:
+            event = original.replace(origin=event.origin, seq=event.seq, timestamp=event.timestamp)
+            self._thread.original = None
         if event.durable or isinstance(event, RunRecordEvent):
             self.record("hidden_event", {"event": event.to_dict()}, event.path)
 
@@ -174,8 +200,6 @@ class RunLog:
 
     def group(self) -> AbstractContextManager[None]:
         """Store the events of the block all or none."""
-        from contextlib import nullcontext
-
         return nullcontext() if self.stream is None else self.stream.group()
 
     async def flush(self) -> None:
@@ -265,7 +289,10 @@ class RunReplay:
         if event.name in _ANSWER_ITEMS:
             self._items.append(item)
         elif event.name == "tool_output":
-            self.outputs.setdefault(call_id, item)
+            if self.results.get(call_id, {}).get("is_open"):
+                del self.results[call_id]
+            else:
+                self.outputs.setdefault(call_id, item)
         elif event.name == "tool_approval_requested":
             self.requested[call_id] = cast("ToolApprovalItem", item_from_dict(item))
         elif event.name == "input":

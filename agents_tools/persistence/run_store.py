@@ -40,7 +40,7 @@ from agents_tools.persistence.storage import (
     RunInfo,
     TakeLease,
 )
-from agents_tools.persistence.write_errors import stale_lease_error
+from agents_tools.persistence.write_errors import run_in_use_error, stale_lease_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -401,11 +401,14 @@ class StoredLog:
         """The epoch of the lease that this store holds; 0 if it holds none."""
         return self._state.epoch
 
-    def take(self, *, session: str | None = None) -> PendingFuture[LogPosition]:
+    def take(
+        self, *, session: str | None = None, is_exclusive: bool = False
+    ) -> PendingFuture[LogPosition]:
         """Take the lease, so that this store can append.
 
         Args:
             session: The session that the run becomes a part of.
+            is_exclusive: Whether another handle of this store with the lease is refused as well.
 
         Returns:
             A future with the end of the log. It raises `RunInUseError` if another process holds the
@@ -413,7 +416,7 @@ class StoredLog:
         """
         if self._is_closed():
             return PendingFuture.failed(self._closed_error())
-        return self._engine.take(self._state, session)
+        return self._engine.take(self._state, session, is_exclusive=is_exclusive)
 
     def release(self) -> PendingFuture[None]:
         """Release the lease, so that another process can continue the run."""
@@ -703,9 +706,14 @@ class _Engine:
         self._put(_Job(request, pending))
         return pending
 
-    def take(self, state: _LogState, session: str | None = None) -> PendingFuture[LogPosition]:
+    def take(
+        self, state: _LogState, session: str | None = None, *, is_exclusive: bool = False
+    ) -> PendingFuture[LogPosition]:
         """Take the lease of a log, once for all its handles."""
         with self._lock:
+            if is_exclusive and (state.epoch or state.taking is not None):
+                error = run_in_use_error(state.name, self.storage.place, self.holder)
+                return PendingFuture.failed(error)
             if state.epoch:
                 return PendingFuture.now(self._own_position(state))
             if state.taking is not None:
@@ -883,6 +891,7 @@ class _Engine:
         return replace(
             request,
             epoch=state.epoch,
+            known_id=state.last_id,
             reserved=self._block_for(state, request.rows),
             created=created,
             status=status,

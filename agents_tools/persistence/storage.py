@@ -155,12 +155,15 @@ class RenewLeases:
 class AppendRows:
     """Append events, all or none. Returns the id of the last event of the log.
 
-    Rows without an id get the next ids. The others must have larger ids than the log.
+    Rows without an id get the next ids. The others must have larger ids than the log, except that
+    rows beyond `known_id` that the log already has are skipped: an earlier request stored them, and
+    its confirmation was lost.
 
     Attributes:
         name: The log.
         epoch: The epoch of the lease. Another epoch is refused with an `EventConflictError`.
         rows: The events.
+        known_id: The id of the last event that the holder knows to be stored.
         expected: The number of events that were ever appended before; any by default.
         reserved: The largest id to reserve for events that are not stored.
         sync: Whether the events have to survive a power failure.
@@ -173,6 +176,7 @@ class AppendRows:
     name: str
     epoch: int
     rows: Sequence[EventRow] = ()
+    known_id: int = INVALID_ID
     expected: int | None = None
     reserved: int = INVALID_ID
     sync: bool = False

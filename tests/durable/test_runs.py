@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from pydantic import BaseModel
 
 from agents_tools import (
     Agent,
-    Event,
     MaxTurnsExceeded,
     RunConfig,
     Runner,
@@ -28,9 +27,12 @@ from agents_tools import (
 from agents_tools.agents import RunResult
 from agents_tools.agents.state import conversation
 from agents_tools.content import ToolCallOutputItem
-from agents_tools.errors import ModelError
+from agents_tools.errors import EventStoreError, ModelError, RunInUseError
 from agents_tools.events import NotifyStreamEvent, RunItemStreamEvent, ToolStreamStartEvent
-from agents_tools.persistence.durable import LocalDurableStore, RunInUseError
+from agents_tools.events.kinds import RunRecordEvent
+from agents_tools.persistence import RunStore, SQLiteRunStore
+from agents_tools.persistence.storage import AppendRows, WriteRequest
+from agents_tools.persistence.stores.sqlite import SQLiteStorage
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.tool import FunctionTool
 
@@ -42,55 +44,32 @@ class Crash(BaseException):
     """Ends a run as nothing else does."""
 
 
-class Fragile(LocalDurableStore):
-    """Breaks at one of its boundaries; what was written until then stays."""
+class FragileStorage(SQLiteStorage):
+    """Ends a run at one of its writes; what was written until then stays."""
 
-    def __init__(self, path: Path, fatal: int = 0) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, fatal: int) -> None:
+        super().__init__(str(path), True, 5.0, 15.0, read_only=False)
         self._left = fatal
 
-    def pass_by(self) -> None:
-        """Come to a boundary."""
+    def write(self, requests: Sequence[WriteRequest], /) -> Sequence[Any]:
+        """Apply requests, or fail before or after."""
+        if not any(isinstance(request, AppendRows) for request in requests):
+            return super().write(requests)
+        self._pass()
+        results = super().write(requests)
+        self._pass()
+        return results
+
+    def _pass(self) -> None:
         self._left -= 1
-        if not self._left:
-            raise Crash
-
-    async def step(
-        self, run_id: str, key: str, fn: Callable[[], Awaitable[Any]], /, *, again: bool = False
-    ) -> Any:
-        """Perform a step."""
-
-        async def watched() -> Any:
-            self.pass_by()
-            value = await fn()
-            self.pass_by()
-            return value
-
-        self.pass_by()
-        value = await super().step(run_id, key, watched, again=again)
-        self.pass_by()
-        return value
-
-
-class Memory:
-    """A session in memory."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-
-    def read(self) -> Sequence[Event]:
-        """Give all events."""
-        return list(self.events)
-
-    def append(self, events: Sequence[Event], /) -> None:
-        """Keep some more."""
-        self.events.extend(events)
+        if self._left <= 0:
+            raise EventStoreError("The disk is gone.", store=self.place)
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[LocalDurableStore]:
+async def store(tmp_path: Path) -> AsyncIterator[SQLiteRunStore]:
     """Give a store, and close it."""
-    opened = LocalDurableStore(tmp_path / "runs.db")
+    opened = SQLiteRunStore(tmp_path / "runs.db")
     yield opened
     await opened.aclose()
 
@@ -138,7 +117,7 @@ class Gate:
 
 
 @pytest.mark.requirement("F41")
-async def test_the_result_of_a_run_that_is_over_is_given_again(store: LocalDurableStore) -> None:
+async def test_the_result_of_a_run_that_is_over_is_given_again(store: SQLiteRunStore) -> None:
     """Neither the model nor a tool is asked a second time, and nobody hears of it again."""
     done: list[int] = []
 
@@ -150,9 +129,9 @@ async def test_the_result_of_a_run_that_is_over_is_given_again(store: LocalDurab
 
     model = ScriptedModel([tool_call("add", a=1, b=2), "3"])
     agent = Agent("A", tools=[add], model=model)
-    config = RunConfig(durable=store)
+    config = RunConfig(store=store)
     first = await Runner.run(agent, "sum", run_id="r", run_config=config)
-    again = Runner.resume_streamed(agent, "r", durable=store)
+    again = Runner.resume_streamed(agent, "r", store=store)
     heard = [event async for event in again.stream_events()]
     third = await Runner.run(agent, "sum", run_id="r", run_config=config)
     for other in (await again.wait(), third):
@@ -163,12 +142,12 @@ async def test_the_result_of_a_run_that_is_over_is_given_again(store: LocalDurab
     assert (len(model.requests), done) == (2, [1])
     assert [event.type for event in heard] == ["run_started_event", "run_finished_event"]
     listed = [(run.run_id, run.status, run.agent) for run in await store.runs()]
-    assert listed == [("r", "finished", "A")]
+    assert listed == [("r", "ok", "A")]
 
 
 @pytest.mark.requirement("F42")
 async def test_a_call_that_was_cut_off_is_lost_and_the_others_stay(
-    store: LocalDurableStore,
+    store: SQLiteRunStore,
 ) -> None:
     """Nobody knows whether it took effect; it is not made again, and the model is told."""
     gate, harmless = Gate(), Gate(name_override="look", annotations=_READ_ONLY)
@@ -179,7 +158,7 @@ async def test_a_call_that_was_cut_off_is_lost_and_the_others_stay(
     harmless.is_open = gate.is_open = True
     model.add("I see.")
     for _ in range(2):
-        result = await Runner.resume(agent, "r", durable=store)
+        result = await Runner.resume(agent, "r", store=store)
         assert [(one, status) for one, status, _ in outputs(result)] == [
             ("c1", "lost"),
             ("c2", "ok"),
@@ -190,16 +169,16 @@ async def test_a_call_that_was_cut_off_is_lost_and_the_others_stay(
 
 
 @pytest.mark.requirement("F42")
-async def test_a_harmless_call_is_made_again_once(store: LocalDurableStore) -> None:
+async def test_a_harmless_call_is_made_again_once(store: SQLiteRunStore) -> None:
     """One that ends its process each time would do so for ever."""
     gate = Gate(annotations=_READ_ONLY)
     model = ScriptedModel([tool_call("wait", call_id="c1")])
     agent = Agent("A", tools=[gate.tool], model=model)
     await cut_off(gate.reached, Runner.run(agent, "x", run_id="r", run_config=_kept(store)))
     gate.reached.clear()
-    await cut_off(gate.reached, Runner.resume(agent, "r", durable=store))
+    await cut_off(gate.reached, Runner.resume(agent, "r", store=store))
     model.add("Enough.")
-    result = await Runner.resume(agent, "r", durable=store)
+    result = await Runner.resume(agent, "r", store=store)
     assert [status for _, status, _ in outputs(result)] == ["lost"]
     assert len(gate.calls) == 2
 
@@ -207,11 +186,11 @@ async def test_a_harmless_call_is_made_again_once(store: LocalDurableStore) -> N
 _READ_ONLY = ToolAnnotations(readOnlyHint=True)
 
 
-def _kept(store: LocalDurableStore, **more: Any) -> RunConfig:
-    return RunConfig(durable=store, **more)
+def _kept(store: SQLiteRunStore, **more: Any) -> RunConfig:
+    return RunConfig(store=store, **more)
 
 
-async def test_a_model_that_fails_is_asked_again(store: LocalDurableStore) -> None:
+async def test_a_model_that_fails_is_asked_again(store: SQLiteRunStore) -> None:
     """What was not answered is no step that is over."""
     model = ScriptedModel([tool_call("add"), ModelError("away"), "fine"])
 
@@ -223,13 +202,13 @@ async def test_a_model_that_fails_is_asked_again(store: LocalDurableStore) -> No
     agent = Agent("A", tools=[add], model=model)
     with pytest.raises(ModelError):
         await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
-    assert [run.status for run in await store.runs()] == ["failed"]
-    result = await Runner.resume(agent, "r", durable=store)
+    assert [run.status for run in await store.runs()] == ["error"]
+    result = await Runner.resume(agent, "r", store=store)
     assert result.final_output == "fine"
     assert result.usage.requests == 2
 
 
-async def test_an_error_that_ended_a_run_ends_it_again(store: LocalDurableStore) -> None:
+async def test_an_error_that_ended_a_run_ends_it_again(store: SQLiteRunStore) -> None:
     """A tool without a failure function raised, and it is not called again to find that out."""
     count = 0
 
@@ -244,11 +223,11 @@ async def test_an_error_that_ended_a_run_ends_it_again(store: LocalDurableStore)
     with pytest.raises(ZeroDivisionError):
         await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
     with pytest.raises(Exception, match="ZeroDivisionError"):
-        await Runner.resume(agent, "r", durable=store)
+        await Runner.resume(agent, "r", store=store)
     assert count == 1
 
 
-async def test_turns_and_their_limit_are_kept(store: LocalDurableStore) -> None:
+async def test_turns_and_their_limit_are_kept(store: SQLiteRunStore) -> None:
     """A run that goes on has the turns that it had, and more if somebody says so."""
 
     @function_tool
@@ -261,9 +240,9 @@ async def test_turns_and_their_limit_are_kept(store: LocalDurableStore) -> None:
     with pytest.raises(MaxTurnsExceeded):
         await Runner.run(agent, "x", run_id="r", run_config=_kept(store), max_turns=3)
     with pytest.raises(MaxTurnsExceeded, match="within 3 turns"):
-        await Runner.resume(agent, "r", durable=store)
+        await Runner.resume(agent, "r", store=store)
     model.add("done")
-    result = await Runner.resume(agent, "r", durable=store, max_turns=4)
+    result = await Runner.resume(agent, "r", store=store, max_turns=4)
     assert (result.final_output, result.usage.requests) == ("done", 4)
 
 
@@ -299,24 +278,24 @@ def pair() -> Pair:
 @function_tool
 def plain() -> dict[str, Any]:
     """Give plain JSON."""
-    return {"a": [1, None, 2.5], "ü": "\ud800"}
+    return {"a": [1, None, 2.5], "ü": "ß"}
 
 
 @pytest.mark.parametrize("tool", [point, pair, plain], ids=lambda tool: tool.name)
 async def test_what_a_tool_returned_comes_back_as_it_was(
-    store: LocalDurableStore, tool: AnyTool
+    store: SQLiteRunStore, tool: AnyTool
 ) -> None:
     """Where it ends the run, the application gets the object, in any process."""
     model = ScriptedModel([tool_call(tool.name)])
     agent = Agent("A", tools=[tool], model=model, tool_use_behavior="stop_on_first_tool")
     first = await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
-    again = await Runner.resume(agent, "r", durable=store)
+    again = await Runner.resume(agent, "r", store=store)
     assert again.final_output == first.final_output
     assert type(again.final_output) is type(first.final_output)
 
 
 async def test_what_cannot_be_made_again_is_its_json(
-    store: LocalDurableStore,
+    store: SQLiteRunStore,
 ) -> None:
     """Better than nothing, and never a failure."""
 
@@ -330,19 +309,19 @@ async def test_what_cannot_be_made_again_is_its_json(
         "A", tools=[secret_handshake], model=model, tool_use_behavior="stop_on_first_tool"
     )
     await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
-    again = await Runner.resume(agent, "r", durable=store)
+    again = await Runner.resume(agent, "r", store=store)
     assert again.final_output == {"x": 7}
 
 
-async def test_an_output_type_is_read_again(store: LocalDurableStore) -> None:
+async def test_an_output_type_is_read_again(store: SQLiteRunStore) -> None:
     """The final output of an agent is made of its last answer."""
     agent = Agent("A", model=ScriptedModel(['{"x": 4}']), output_type=Point)
     first = await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
-    again = await Runner.resume(agent, "r", durable=store)
+    again = await Runner.resume(agent, "r", store=store)
     assert again.final_output == first.final_output == Point(x=4)
 
 
-async def test_a_large_result_is_kept_whole(store: LocalDurableStore) -> None:
+async def test_a_large_result_is_kept_whole(store: SQLiteRunStore) -> None:
     """A store is no place for cuts."""
     text = "ä" * 200_000
 
@@ -353,12 +332,12 @@ async def test_a_large_result_is_kept_whole(store: LocalDurableStore) -> None:
 
     agent = Agent("A", tools=[long], model=ScriptedModel([tool_call("long"), "ok"]))
     await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
-    again = await Runner.resume(agent, "r", durable=store)
+    again = await Runner.resume(agent, "r", store=store)
     assert outputs(again)[0][2] == text
 
 
 async def test_registered_secrets_are_not_in_the_file_and_arguments_work(
-    store: LocalDurableStore, tmp_path: Path
+    store: SQLiteRunStore, tmp_path: Path
 ) -> None:
     """A call that was asked for before the crash gets what the model meant."""
     register_secret("open-sesame-77")
@@ -404,15 +383,15 @@ def _careful(calls: list[str], gate: Gate | None = None) -> Agent[Any, Any]:
 
 
 async def test_a_run_waits_for_a_person_across_processes(
-    store: LocalDurableStore, tmp_path: Path
+    store: SQLiteRunStore, tmp_path: Path
 ) -> None:
     """Whoever goes on with it finds the same call waiting, and one approval lets it run once."""
     calls: list[str] = []
     agent = _careful(calls)
     await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
-    assert [run.status for run in await store.runs()] == ["waiting"]
-    other = LocalDurableStore(tmp_path / "runs.db")
-    waiting = await Runner.resume(agent, "r", durable=other)
+    assert [run.status for run in await store.runs()] == ["interrupted"]
+    other = SQLiteRunStore(tmp_path / "runs.db")
+    waiting = await Runner.resume(agent, "r", store=other)
     assert [item.call_id for item in waiting.interruptions] == ["c1"]
     state = waiting.to_state()
     state.approve(state.interruptions[0])
@@ -426,7 +405,7 @@ async def test_a_run_waits_for_a_person_across_processes(
 
 
 @pytest.mark.requirement("F42")
-async def test_an_approved_call_that_is_cut_off_is_lost(store: LocalDurableStore) -> None:
+async def test_an_approved_call_that_is_cut_off_is_lost(store: SQLiteRunStore) -> None:
     """An approval is for one run of the call."""
     calls: list[str] = []
     gate = Gate()
@@ -435,12 +414,12 @@ async def test_an_approved_call_that_is_cut_off_is_lost(store: LocalDurableStore
     state.approve(state.interruptions[0])
     await cut_off(gate.reached, Runner.run(agent, state, run_config=_kept(store)))
     agent.model.add("hm")  # type: ignore[union-attr]
-    result = await Runner.resume(agent, "r", durable=store)
+    result = await Runner.resume(agent, "r", store=store)
     assert [status for _, status, _ in outputs(result)] == ["lost"]
     assert calls == ["Ada"]
 
 
-async def test_a_decision_at_once_is_not_asked_for_again(store: LocalDurableStore) -> None:
+async def test_a_decision_at_once_is_not_asked_for_again(store: SQLiteRunStore) -> None:
     """A person who said yes, with other arguments, is not asked what is over."""
     from agents_tools import Decision
 
@@ -461,7 +440,7 @@ async def test_a_decision_at_once_is_not_asked_for_again(store: LocalDurableStor
     assert (asked, calls) == (["c1"], ["Bo"])
 
 
-async def test_a_run_inside_a_run_waits_and_goes_on(store: LocalDurableStore) -> None:
+async def test_a_run_inside_a_run_waits_and_goes_on(store: SQLiteRunStore) -> None:
     """The call of the inner agent is taken up where it was, with the usage counted once."""
     calls: list[str] = []
     inner = _careful(calls)
@@ -472,12 +451,12 @@ async def test_a_run_inside_a_run_waits_and_goes_on(store: LocalDurableStore) ->
     )
     waiting = await Runner.run(outer, "x", run_id="r", run_config=_kept(store))
     assert waiting.interruptions[0].path == ("o1",)
-    state = (await Runner.resume(outer, "r", durable=store)).to_state()
+    state = (await Runner.resume(outer, "r", store=store)).to_state()
     state.approve(state.interruptions[0])
     inner.model.add("inner done")  # type: ignore[union-attr]
     outer.model.add("outer done")  # type: ignore[union-attr]
     first = await Runner.run(outer, state, run_config=_kept(store))
-    again = await Runner.resume(outer, "r", durable=store)
+    again = await Runner.resume(outer, "r", store=store)
     for result in (first, again):
         assert (result.final_output, result.usage.requests) == ("outer done", 4)
     assert calls == ["Ada"]
@@ -486,7 +465,7 @@ async def test_a_run_inside_a_run_waits_and_goes_on(store: LocalDurableStore) ->
 # --- runs inside runs
 
 
-async def test_a_run_in_the_body_of_a_tool_is_part_of_its_call(store: LocalDurableStore) -> None:
+async def test_a_run_in_the_body_of_a_tool_is_part_of_its_call(store: SQLiteRunStore) -> None:
     """A call of a function is one step, whatever it does: the whole of it may have taken effect."""
     helper = Agent("Helper", model=ScriptedModel(["helped"]))
 
@@ -497,15 +476,15 @@ async def test_a_run_in_the_body_of_a_tool_is_part_of_its_call(store: LocalDurab
 
     agent = Agent("A", tools=[ask], model=ScriptedModel([tool_call("ask"), "done"]))
     first = await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
-    again = await Runner.resume(agent, "r", durable=store)
+    again = await Runner.resume(agent, "r", store=store)
     assert outputs(again) == outputs(first)
-    kept = await store.claim("r")
-    assert len(kept.steps) == 3
-    await store.leave("r", "finished")
+    events = await store.log("r").read()
+    records = [event.name for event in events if isinstance(event, RunRecordEvent)]
+    assert records == ["run_created", "model_response", "call_begun", "model_response"]
 
 
 async def test_an_inner_agent_with_a_configuration_of_its_own_is_kept_as_well(
-    store: LocalDurableStore,
+    store: SQLiteRunStore,
 ) -> None:
     """What it does would be done twice otherwise."""
     gate, done = Gate(), list[int]()
@@ -526,7 +505,7 @@ async def test_an_inner_agent_with_a_configuration_of_its_own_is_kept_as_well(
     await cut_off(gate.reached, Runner.run(outer, "x", run_id="r", run_config=_kept(store)))
     inner.model.add("inner done")  # type: ignore[union-attr]
     outer.model.add("outer done")  # type: ignore[union-attr]
-    result = await Runner.resume(outer, "r", durable=store)
+    result = await Runner.resume(outer, "r", store=store)
     assert (result.final_output, outputs(result)[0][2]) == ("outer done", "inner done")
     assert (len(done), len(gate.calls), result.usage.requests) == (1, 1, 5)
 
@@ -535,7 +514,7 @@ async def test_an_inner_agent_with_a_configuration_of_its_own_is_kept_as_well(
 
 
 async def test_tools_that_changed_are_told_of(
-    store: LocalDurableStore, caplog: pytest.LogCaptureFixture
+    store: SQLiteRunStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What they did stays; whoever reads the log knows that the rest is of other tools."""
     gate = Gate()
@@ -545,7 +524,7 @@ async def test_tools_that_changed_are_told_of(
         "A", tools=[Gate(description_override="Wait long.").tool], model=ScriptedModel(["ok"])
     )
     with caplog.at_level(logging.WARNING, "agents_tools"):
-        run = Runner.resume_streamed(other, "r", durable=store)
+        run = Runner.resume_streamed(other, "r", store=store)
         events = [event async for event in run.stream_events()]
     said = [event.data for event in events if isinstance(event, NotifyStreamEvent)]
     assert said
@@ -554,34 +533,34 @@ async def test_tools_that_changed_are_told_of(
     assert run.final_output == "ok"
 
 
-async def test_a_tool_that_is_gone_keeps_its_answer(store: LocalDurableStore) -> None:
+async def test_a_tool_that_is_gone_keeps_its_answer(store: SQLiteRunStore) -> None:
     """The model was told; it must not be told another thing later."""
     model = ScriptedModel([tool_call("point"), "ok"])
     await Runner.run(
         Agent("A", tools=[point], model=model), "x", run_id="r", run_config=_kept(store)
     )
-    again = await Runner.resume(Agent("A", model=ScriptedModel()), "r", durable=store)
+    again = await Runner.resume(Agent("A", model=ScriptedModel()), "r", store=store)
     assert [(status, output) for _, status, output in outputs(again)] == [("ok", '{"x":1}')]
 
 
-async def test_what_is_no_such_run_is_refused(store: LocalDurableStore) -> None:
+async def test_what_is_no_such_run_is_refused(store: SQLiteRunStore) -> None:
     """Each message says what to do instead."""
     agent = Agent("A", model=ScriptedModel(["ok"]))
     wrong: Any = "runs.db"
-    with pytest.raises(UserError, match="no run 'r' in the durable store"):
-        await Runner.resume(agent, "r", durable=store)
+    with pytest.raises(UserError, match="There is no run 'r'"):
+        await Runner.resume(agent, "r", store=store)
     await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
-    with pytest.raises(UserError, match="is of agent 'A', not of 'B'"):
-        await Runner.resume(Agent("B", model=ScriptedModel()), "r", durable=store)
+    with pytest.raises(UserError, match="expected 'A', got 'B'"):
+        await Runner.resume(Agent("B", model=ScriptedModel()), "r", store=store)
     with pytest.raises(UserError, match="another input"):
         await Runner.run(agent, "y", run_id="r", run_config=_kept(store))
-    with pytest.raises(UserError, match="durable=store"):
+    with pytest.raises(UserError, match="Pass store="):
         await Runner.resume(agent, "r")
-    with pytest.raises(UserError, match=r"LocalDurableStore\(path\), got a str"):
-        RunConfig(durable=wrong)
+    with pytest.raises(UserError, match=r"SQLiteRunStore\(path\), got a str"):
+        RunConfig(store=wrong)
     with pytest.raises(UserError, match="run_id is not valid"):
         await Runner.run(agent, "x", run_id="", run_config=_kept(store))
-    assert [run.status for run in await store.runs()] == ["finished"]
+    assert [run.status for run in await store.runs()] == ["ok"]
 
 
 # --- sessions
@@ -605,69 +584,69 @@ async def test_a_session_has_each_item_once_wherever_the_run_was_cut_off(tmp_pat
     fatal = 0
     for fatal in range(1, 100):
         path = tmp_path / f"{fatal}.db"
-        session, store = Memory(), Fragile(path, fatal)
+        store = RunStore(FragileStorage(path, fatal))
         agent = Agent("A", tools=[add], model=ScriptedModel([_answers] * 5))
         broke = False
         try:
             config = _kept(store)
-            await Runner.run(agent, "sum", run_id="r", run_config=config, session=session)
-        except Crash:
+            await Runner.run(agent, "sum", run_id="r", run_config=config, session="chat")
+        except EventStoreError:
             broke = True
         await store.aclose()
         if not broke:
             break
-        store = Fragile(path)
-        result = await Runner.resume(agent, "r", durable=store, session=session)
-        said = [item.to_dict() for item in conversation(session.events)]
+        store = SQLiteRunStore(path)
+        config = _kept(store)
+        result = await Runner.run(agent, "sum", run_id="r", run_config=config, session="chat")
+        said = [item.to_dict() for item in conversation(await store.conversation("chat"))]
         assert sorted(map(repr, said)) == sorted(map(repr, result.to_input_list())), fatal
         assert result.final_output == "3 and 7"
         await store.aclose()
     assert fatal > 20
 
 
-async def test_a_session_has_an_approved_call_once(store: LocalDurableStore) -> None:
+async def test_a_session_has_an_approved_call_once(store: SQLiteRunStore) -> None:
     """The state that was decided is handed in again after a crash, as the program does anew."""
-    session, calls, gate = Memory(), list[str](), Gate()
+    calls, gate = list[str](), Gate()
     agent = _careful(calls)
     agent.tools.append(gate.tool)  # pyright: ignore[reportAttributeAccessIssue]
     config = _kept(store)
-    first = await Runner.run(agent, "x", run_id="r", run_config=config, session=session)
+    first = await Runner.run(agent, "x", run_id="r", run_config=config, session="chat")
     state = first.to_state()
     state.approve(state.interruptions[0])
     agent.model.add(tool_call("wait", call_id="c2"))  # type: ignore[union-attr]
-    go_on = Runner.run(agent, state, run_config=config, session=session)
+    go_on = Runner.run(agent, state, run_config=config, session="chat")
     await cut_off(gate.reached, go_on)
     agent.model.add("ok")  # type: ignore[union-attr]
-    result = await Runner.run(agent, state, run_config=config, session=session)
+    result = await Runner.run(agent, state, run_config=config, session="chat")
     assert [(one, status) for one, status, _ in outputs(result)] == [("c1", "ok"), ("c2", "lost")]
-    said = [item.to_dict() for item in conversation(session.events)]
+    said = [item.to_dict() for item in conversation(await store.conversation("chat"))]
     assert said == result.to_input_list()
     assert calls == ["Ada"]
 
 
-async def test_a_conversation_goes_on_with_runs_that_are_kept(store: LocalDurableStore) -> None:
+async def test_a_conversation_goes_on_with_runs_that_are_kept(store: SQLiteRunStore) -> None:
     """A session holds what other runs said as well; that is input, and stays in its place."""
-    session = Memory()
     agent = Agent("A", tools=[add], model=ScriptedModel(["hello"]))
-    await Runner.run(agent, "hi", run_config=_kept(store), session=session)
+    await Runner.run(agent, "hi", run_config=_kept(store), session="chat")
     gate = Gate()
     agent = Agent("A", tools=[gate.tool], model=ScriptedModel([tool_call("wait")]))
-    run = Runner.run(agent, "go", run_id="r", run_config=_kept(store), session=session)
+    run = Runner.run(agent, "go", run_id="r", run_config=_kept(store), session="chat")
     await cut_off(gate.reached, run)
     agent.model.add("so it is")  # type: ignore[union-attr]
-    result = await Runner.resume(agent, "r", durable=store, session=session)
+    result = await Runner.resume(agent, "r", store=store)
     assert [item.get("role") or item["type"] for item in result.to_input_list()] == [
         *("user", "assistant", "user", "function_call", "function_call_output", "assistant")
     ]
     assert [item.type for item in result.new_items][-1] == "message_output_item"
-    kinds = [item.type for item in conversation(session.events)]
+    kinds = [item.type for item in conversation(await store.conversation("chat"))]
     assert kinds.count("message_output_item") == 2
 
 
 # --- early calls
 
 
-async def test_calls_that_start_early_are_kept_as_others_are(store: LocalDurableStore) -> None:
+async def test_calls_that_start_early_are_kept_as_others_are(store: SQLiteRunStore) -> None:
     """Their answer is there before the one of the model that they are in."""
     seen: list[str] = []
 
@@ -686,14 +665,14 @@ async def test_calls_that_start_early_are_kept_as_others_are(store: LocalDurable
     assert sorted(seen) == ["a", "b"]
 
 
-async def test_only_what_is_new_is_heard(store: LocalDurableStore) -> None:
+async def test_only_what_is_new_is_heard(store: SQLiteRunStore) -> None:
     """A display that shows a run which goes on does not see its calls start twice."""
     gate = Gate()
     model = ScriptedModel([tool_call("add", a=1, b=2, call_id="c1"), tool_call("wait")])
     agent = Agent("A", tools=[add, gate.tool], model=model)
     await cut_off(gate.reached, Runner.run(agent, "x", run_id="r", run_config=_kept(store)))
     model.add(tool_call("add", a=1, b=2, call_id="c9"), "ok")
-    run = Runner.resume_streamed(agent, "r", durable=store)
+    run = Runner.resume_streamed(agent, "r", store=store)
     events = [event async for event in run.stream_events()]
     begun = [event.tool_call_id for event in events if isinstance(event, ToolStreamStartEvent)]
     assert begun == ["c9"]
@@ -701,14 +680,14 @@ async def test_only_what_is_new_is_heard(store: LocalDurableStore) -> None:
     assert [item.get("status") for item in items if "output" in item] == ["lost", "ok"]
 
 
-async def test_two_tasks_do_not_carry_the_same_run_on(store: LocalDurableStore) -> None:
+async def test_two_tasks_do_not_carry_the_same_run_on(store: SQLiteRunStore) -> None:
     """A request that comes twice must not do its work twice; the first one is not disturbed."""
     gate = Gate()
     model = ScriptedModel([tool_call("wait"), "ok"])
     agent = Agent("A", tools=[gate.tool], model=model)
     first = asyncio.ensure_future(Runner.run(agent, "x", run_id="r", run_config=_kept(store)))
     await asyncio.wait_for(gate.reached.wait(), WITHIN)
-    with pytest.raises(RunInUseError, match="carried on elsewhere"):
+    with pytest.raises(RunInUseError, match="is in use by process"):
         await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
     assert [run.status for run in await store.runs()] == ["running"]
     first.cancel()
@@ -716,7 +695,7 @@ async def test_two_tasks_do_not_carry_the_same_run_on(store: LocalDurableStore) 
     assert [run.status for run in await store.runs()] == ["cancelled"]
 
 
-async def test_a_state_goes_on_under_its_own_id_alone(store: LocalDurableStore) -> None:
+async def test_a_state_goes_on_under_its_own_id_alone(store: SQLiteRunStore) -> None:
     """Two ids for one run would be two runs."""
     agent = _careful([])
     state = (await Runner.run(agent, "x", run_id="r", run_config=_kept(store))).to_state()
@@ -726,18 +705,18 @@ async def test_a_state_goes_on_under_its_own_id_alone(store: LocalDurableStore) 
 
 def test_a_run_is_gone_on_with_from_synchronous_code(tmp_path: Path) -> None:
     """Scripts have no event loop."""
-    store = LocalDurableStore(tmp_path / "runs.db")
+    store = SQLiteRunStore(tmp_path / "runs.db")
     agent = Agent("A", model=ScriptedModel(["ok"]))
     first = Runner.run_sync(agent, "x", run_id="r", run_config=_kept(store))
-    again = Runner.resume_sync(agent, "r", durable=store)
+    again = Runner.resume_sync(agent, "r", store=store)
     assert (first.final_output, again.final_output) == ("ok", "ok")
     with pytest.raises(UserError, match=r"Runner\.resume_sync"):
-        Runner.resume_streamed(agent, "r", durable=store)
+        Runner.resume_streamed(agent, "r", store=store)
     asyncio.run(store.aclose())
 
 
 async def test_early_calls_of_an_answer_that_never_came_are_made_again(
-    store: LocalDurableStore,
+    store: SQLiteRunStore,
 ) -> None:
     """They are harmless; what they gave belongs to the same call only."""
     seen: list[str] = []

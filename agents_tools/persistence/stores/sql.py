@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from agents_tools.events.base import Event
     from agents_tools.persistence.filter import EventFilter
+    from agents_tools.persistence.rows import EventRow
     from agents_tools.persistence.storage import ReadSpan, WriteRequest
 
 __all__ = ["SQLStorage"]
@@ -359,7 +360,8 @@ class SQLStorage(ABC):
         if request.expected not in {None, appended}:
             raise append_conflict_error(request.name, self.place, request.expected, appended)
         values: list[tuple[Any, ...]] = []
-        for row in request.rows:
+        rows = [row for row in request.rows if not request.known_id < row.id <= last]
+        for row in rows:
             number = row.id if row.id != INVALID_ID else max(last, reserved) + 1
             if not last < number < _LAST:
                 raise id_conflict_error(request.name, self.place, number, max(last, reserved) + 1)
@@ -367,8 +369,8 @@ class SQLStorage(ABC):
             last = number
         if values:
             self.execute_many(connection, _INSERT, values)
-            self._store_blobs(connection, key, request, values)
-        self._update_log(connection, key, last, request)
+            self._store_blobs(connection, key, rows, values)
+        self._update_log(connection, key, last, request, rows)
         for number in request.consumed:
             self.execute(
                 connection, "DELETE FROM message WHERE log = ? AND number = ?", (key, number)
@@ -377,8 +379,15 @@ class SQLStorage(ABC):
             self._delete_events(connection, key, "display = 1")
         return int(last)
 
-    def _update_log(self, connection: Any, key: int, last: int, request: AppendRows) -> None:
-        rows, created = request.rows, request.created
+    def _update_log(
+        self,
+        connection: Any,
+        key: int,
+        last: int,
+        request: AppendRows,
+        rows: Sequence[EventRow],
+    ) -> None:
+        created = request.created
         times = [row.time for row in rows if row.time]
         changes = [
             "last_id = ?",
@@ -408,9 +417,13 @@ class SQLStorage(ABC):
         )
 
     def _store_blobs(
-        self, connection: Any, key: int, request: AppendRows, values: Sequence[tuple[Any, ...]]
+        self,
+        connection: Any,
+        key: int,
+        rows: Sequence[EventRow],
+        values: Sequence[tuple[Any, ...]],
     ) -> None:
-        blobs = [blob for row in request.rows for blob in row.blobs]
+        blobs = [blob for row in rows for blob in row.blobs]
         if not blobs:
             return
         self.execute_many(
@@ -420,7 +433,7 @@ class SQLStorage(ABC):
         )
         uses = {
             (key, value[1], digest)
-            for row, value in zip(request.rows, values, strict=True)
+            for row, value in zip(rows, values, strict=True)
             for digest, _ in row.blobs
         }
         self.execute_many(

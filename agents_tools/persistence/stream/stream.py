@@ -215,6 +215,17 @@ class EventStream:
             return self._publish_masked(event)
         return self._append(event)
 
+    def publish_restorable(self, event: Event, original: Event, /) -> Event:
+        """Publish an event to the log of a run, whose secrets are restored when it is resumed.
+
+        Args:
+            event: The event for readers; its secrets can be masked.
+            original: The event with its secrets.
+        """
+        if not self._restorable or not has_secrets():
+            return self.publish(event)
+        return self._publish_masked(event, original)
+
     def add_event(
         self,
         event: Event | Action | Observation,
@@ -485,13 +496,13 @@ class EventStream:
 
     # --- internals --------------------------------------------------------------------------------
 
-    def _publish_masked(self, event: Event) -> Event:
+    def _publish_masked(self, event: Event, original: Event | None = None) -> Event:
         """Append the held text that is due before an event, and then the masked event."""
         with self._masker.lock:
             *due, masked = self._masker.clean(event)
             for one in due:
                 self._append(one)
-            return self._append(masked, original=event)
+            return self._append(masked, original)
 
     def _release_held_text(self) -> None:
         """Append the text that was held back because it could be the beginning of a secret."""
@@ -546,6 +557,7 @@ class EventStream:
             return event
         stored: Any = limit_size(original).__copy__()
         stored.id, stored.seq, stored.timestamp = event.id, event.seq, event.timestamp
+        stored.origin = event.origin
         return cast("Event", stored)
 
     def _append_deferred(self) -> None:
