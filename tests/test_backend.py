@@ -226,6 +226,9 @@ class FakeBackend:
         for one in self.events:
             yield one
 
+    async def has_call(self, envelope: CallEnvelope, /) -> bool:
+        return envelope in self.envelopes
+
     async def cancel(self, call_id: str, reason: str = "") -> bool:
         return False
 

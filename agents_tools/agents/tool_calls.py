@@ -440,9 +440,9 @@ class TurnCalls:
 
     async def _run(self, call: PendingToolCall) -> None:
         item, tool = call.item, cast("FunctionTool[..., Any]", call.tool)
-        if self._journal is not None and await self._finish_if_lost(self._journal, call, tool):
-            return
         record = await self._prepare(call, tool)
+        if self._journal is not None and await self._finish_if_lost(self._journal, call, record):
+            return
         if record.tool.stack.has_checks and not await self.approvals.check(call, tool, record):
             return
         if record.decision is not None and record.failure is None:
@@ -536,11 +536,16 @@ class TurnCalls:
             output = _with_edit_note(output, call.edited_arguments)
         return outcome if output is outcome.output else replace(outcome, output=output)
 
-    async def _finish_if_lost(
-        self, journal: Journal, call: PendingToolCall, tool: FunctionTool[..., Any]
-    ) -> bool:
-        """Finish a call that ran when an earlier process ended, unless it is repeatable."""
+    async def _finish_if_lost(self, journal: Journal, call: PendingToolCall, record: Call) -> bool:
+        """Finish a call that ran when an earlier process ended.
+
+        Other calls are run again: those that are repeatable, and those that a backend knows, whose
+        bodies do not run again.
+        """
+        tool = cast("FunctionTool[..., Any]", call.tool)
         if not journal.is_lost(call.item, tool, harmless=is_repeatable(tool)):
+            return False
+        if record.failure is None and await record.tool.source.has_call(record):
             return False
         await journal.settle(call.item, self._finish(call, "lost", _LOST))
         return True

@@ -71,6 +71,12 @@ class Ledger:
             async for message in events:
                 yield message
 
+    def has_call(self, envelope: CallEnvelope) -> bool:
+        """Return whether a call is running, or has ended and is still stored."""
+        key = _key(envelope)
+        with self._lock:
+            return key in self._running or key in self._ended
+
     async def _run(
         self,
         key: str,

@@ -221,6 +221,15 @@ class ToolBackend(Protocol):
         """Run a call and yield the messages about it; closing the generator cancels the call."""
         ...
 
+    async def has_call(self, envelope: CallEnvelope, /) -> bool:
+        """Return whether the backend knows a call that was submitted before.
+
+        If it does, submitting the same call again waits for it or returns its result, and does
+        not run its body a second time. A run that continues after the end of its process asks for
+        each call that it had begun; a call that its backend does not know is `lost`.
+        """
+        ...
+
     async def cancel(self, call_id: str, reason: str = "") -> bool:
         """Cancel a call; its generator yields a `result` with the status `cancelled`.
 

@@ -202,6 +202,11 @@ class MCPBackend:
         finally:
             self._forget(envelope.call_id, call)
 
+    async def has_call(self, envelope: CallEnvelope, /) -> bool:
+        """Return whether a call is known; workers cannot be asked."""
+        del envelope
+        return False
+
     async def cancel(self, call_id: str, reason: str = "") -> bool:
         """Cancel a call; its worker is told by the end of its connection.
 

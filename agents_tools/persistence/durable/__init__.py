@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from agents_tools._package import lazy_exports
 
 if TYPE_CHECKING:
-    from agents_tools.persistence.durable.dbos.backend import DBOSBackend as DBOSBackend
     from agents_tools.persistence.durable.dbos.store import DBOSDurableStore as DBOSDurableStore
     from agents_tools.persistence.durable.local import (
         LocalDurableStore as LocalDurableStore,
@@ -36,12 +35,10 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "RunStatus",
             "StepLostError",
         ),
-        "dbos.backend": ("DBOSBackend",),
         "dbos.store": ("DBOSDurableStore",),
         "local": ("LocalDurableStore",),
     },
     requires={
-        "dbos.backend": "pip install 'agents-tools[dbos]'",
         "dbos.store": "pip install 'agents-tools[dbos]'",
     },
 )

@@ -13,7 +13,6 @@ from dbos import DBOS, WorkflowSerializationFormat
 
 from agents_tools.concurrency.supervisor import finish
 from agents_tools.persistence.durable.codec import read, written
-from agents_tools.persistence.durable.dbos.engine import Engine, checked_url, explaining, started
 from agents_tools.persistence.durable.dbos.lease import leases_of
 from agents_tools.persistence.durable.store import (
     DurableRun,
@@ -23,6 +22,7 @@ from agents_tools.persistence.durable.store import (
     StepLostError,
     StoredRun,
 )
+from agents_tools.persistence.queue.engine import Engine, checked_url, explaining, started
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -82,7 +82,7 @@ class DBOSDurableStore:
 
     def __init__(self, database_url: str, *, launched: bool = False) -> None:
         self._url = checked_url("DBOSDurableStore", database_url)
-        self._engine = Engine(self._url, launched=launched)
+        self._engine = Engine(self._url, launched=launched, error=DurableStoreError)
         self._leases = leases_of(self._url)
         self._runs: dict[str, _DbosRun] = {}
         self._steps: dict[Future[str], Any] = {}  # what ends those that run, and their workflows
@@ -218,7 +218,7 @@ class DBOSDurableStore:
     async def _lease(self, run_id: str) -> bool:
         work = asyncio.ensure_future(asyncio.to_thread(self._leases.take, run_id))
         try:
-            with explaining(self._url):
+            with explaining(self._url, DurableStoreError):
                 return await asyncio.shield(work)
         except asyncio.CancelledError:  # nobody would give it back
             if await finish(work, name="the lease of a run") and not work.exception():
