@@ -68,13 +68,9 @@ class CallEnvelope:
             for all attempts.
         idempotent: Whether trusted code declares that running the call twice is harmless. Only
             then can a backend run the body again after its worker was lost.
-        principal: The user for whom the call is made. A worker with untrusted callers sets it
-            itself.
         trace: The trace of the call as W3C headers: `traceparent`, `tracestate`.
-        limits: The resource limits for the call, such as `{"memory": 536870912}`.
         bare: Whether the worker skips the policies of its tool because the caller has applied
-            them. Only workers of the same program honor it; a worker with untrusted callers
-            ignores it.
+            them. Callers that can submit calls are trusted.
     """
 
     call_id: str
@@ -85,9 +81,7 @@ class CallEnvelope:
     deadline: float | None = None
     idempotency_key: str | None = None
     idempotent: bool = False
-    principal: str | None = None
     trace: Mapping[str, str] = field(default_factory=dict[str, str])
-    limits: Mapping[str, Any] = field(default_factory=dict[str, Any])
     bare: bool = False
 
     def to_dict(self) -> dict[str, Any]:
@@ -345,9 +339,7 @@ _ENVELOPE: Final[Mapping[str, tuple[tuple[type, ...], bool]]] = {
     "deadline": ((int, float, type(None)), False),
     "idempotency_key": (_OPTIONAL_TEXT, False),
     "idempotent": ((bool,), False),
-    "principal": (_OPTIONAL_TEXT, False),
     "trace": (_OBJECT, False),
-    "limits": (_OBJECT, False),
     "bare": ((bool,), False),
 }
 _EVENT: Final[Mapping[str, tuple[tuple[type, ...], bool]]] = {
