@@ -1,9 +1,9 @@
-"""Run the body of a tool in another process or on another machine, and lose the worker.
+"""Run a tool on another machine: `serve` there, the MCP client here, and a server that is killed.
 
-Run it: python examples/remote_tools.py. It prints the progress of the first call as the worker
-reports it. The second call is lost with its worker, and the third one finds no worker.
+Run it: python examples/remote_tools.py. It prints the progress of the first call as the server
+reports it. The second call is lost with its server, and the third one cannot connect.
 
-The worker is this file, started again with the argument `serve`. It listens on loopback.
+The server is this file, started again with the argument `serve`. It listens on loopback.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import sys
 from collections.abc import AsyncIterator
 
 from agents_tools import Event, ToolProgressEvent, streaming_tool
-from agents_tools.execution import run_on
-from agents_tools.mcp import MCPBackend, serve
+from agents_tools.mcp import MCPToolManager, serve
 
 
 @streaming_tool
@@ -32,43 +31,43 @@ async def render(scene: str, frames: int) -> AsyncIterator[Event | str]:
 
 
 async def main() -> None:
-    """Start a worker, render there, watch it, and have the worker die in the middle of a call."""
-    worker = await asyncio.create_subprocess_exec(
+    """Start a server, render there, watch it, and kill the server in the middle of a call."""
+    server = await asyncio.create_subprocess_exec(
         sys.executable, __file__, "serve", stdout=asyncio.subprocess.PIPE
     )
-    if worker.stdout is None:
-        raise RuntimeError("there is no pipe")
-    url = (await worker.stdout.readline()).decode().strip()
+    if server.stdout is None:
+        raise RuntimeError("The server has no standard output.")
+    url = (await server.stdout.readline()).decode().strip()
 
-    async with MCPBackend(url) as backend:
-        there = run_on(backend)(render)  # an agent would get it so: Agent(..., tools=[there])
+    async with MCPToolManager() as manager:
+        [there] = await manager.add_server("studio", url=url)  # Agent(..., tools=[there])
 
         async with there.stream(scene="harbour", frames=3) as stream:
             async for event in stream:
                 if isinstance(event, ToolProgressEvent):
-                    print(f"{event.message}: frame {event.current} of {event.total}")
-        print("result:", stream.result)
+                    print(f"{event.message}: frame {event.current:g} of {event.total:g}")
+        print("result:", stream.outcome.output)
 
         async with there.stream(scene="storm", frames=1_000_000) as stream:
             async for event in stream:
                 if isinstance(event, ToolProgressEvent) and event.current == 1:
-                    print(f"{event.message}: frame 1, and the worker is killed")
-                    worker.kill()
+                    print(f"{event.message}: frame 1, and the server is killed")
+                    server.kill()
         outcome = stream.outcome
-        print(f"{outcome.status}: {outcome.output}")  # what the model would read
+        print(f"{outcome.status}: {outcome.output}")  # the text for the model
 
-        await worker.wait()
+        await server.wait()
         outcome = await there.call(None, '{"scene": "harbour", "frames": 3}')
-        print(f"{outcome.status}: nothing was run, so it may be called again")
+        print(f"{outcome.status}: nothing was run, so it can be called again")
 
 
-def say_where(url: str) -> None:
-    """Tell the other process the address."""
+def print_address(url: str) -> None:
+    """Send the address to the other process."""
     print(url, flush=True)
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["serve"]:
-        serve([render], "http", port=0, auth=False, worker=True, on_ready=say_where)
+        serve([render], "http", port=0, auth=False, on_ready=print_address)
     else:
         asyncio.run(main())

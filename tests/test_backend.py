@@ -90,9 +90,7 @@ def test_an_envelope_and_an_event_are_plain_json() -> None:
         deadline=1.5,
         idempotency_key="k",
         idempotent=True,
-        principal="p",
         trace={"traceparent": "00-1-2-01"},
-        limits={"memory": 1},
         bare=True,
     )
     assert CallEnvelope.from_dict(json.loads(json.dumps(envelope.to_dict()))) == envelope
@@ -225,6 +223,9 @@ class FakeBackend:
         self.envelopes.append(envelope)
         for one in self.events:
             yield one
+
+    async def has_call(self, envelope: CallEnvelope, /) -> bool:
+        return envelope in self.envelopes
 
     async def cancel(self, call_id: str, reason: str = "") -> bool:
         return False
@@ -392,8 +393,8 @@ def test_an_invalid_backend_or_tool_is_refused() -> None:
 
 
 @pytest.mark.requirement("F41")
-async def test_results_are_not_shared_between_principals() -> None:
-    """A call is identified by its principal and arguments too, not by its id alone."""
+async def test_a_call_is_identified_by_its_arguments_and_attempt_too() -> None:
+    """The same id with other arguments is another call, and each runs once."""
     ledger = Ledger()
     runs: list[str] = []
 
@@ -409,37 +410,35 @@ async def test_results_are_not_shared_between_principals() -> None:
         return events[-1].payload["structured"]
 
     assert [await once(), await once()] == [1, 1]
-    assert await once(principal="other") == 2
-    assert await once(arguments='{"a": 1}') == 3
-    assert await once(attempt=2) == 4
-    assert [await once(), await once(principal="other")] == [1, 2]
+    assert await once(arguments='{"a": 1}') == 2
+    assert await once(attempt=2) == 3
+    assert [await once(), await once(attempt=2)] == [1, 3]
 
 
 @pytest.mark.requirement("F41")
-async def test_a_busy_principal_evicts_only_its_own_results() -> None:
-    """Stored results of other principals stay available for their lost callers."""
+async def test_a_ledger_forgets_its_oldest_results() -> None:
+    """The memory of a worker is bounded; a call that was forgotten runs again."""
     ledger = Ledger(max_calls=10)
     runs: list[str] = []
 
-    async def once(call_id: str, principal: str) -> None:
+    async def once(call_id: str) -> None:
         async def run() -> AsyncGenerator[CallEvent]:
             runs.append(call_id)
             yield CallLog(call_id, 1).create("result", ended("ok", ""))
 
-        envelope = CallEnvelope(call_id=call_id, tool="t", principal=principal)
+        envelope = CallEnvelope(call_id=call_id, tool="t")
+        assert ledger.has_call(envelope) is (call_id in known)
         assert [event.kind async for event in ledger.once(envelope, run)] == ["result"]
+        assert ledger.has_call(envelope)
 
-    quiet = [f"quiet {number}" for number in range(5)]
-    for call_id in quiet:
-        await once(call_id, "quiet")
-    for number in range(100):
-        await once(f"busy {number}", "busy")
-    runs.clear()
-    for call_id in [*quiet, "busy 99"]:
-        await once(call_id, call_id.split()[0])
+    known: list[str] = []
+    for number in range(20):
+        await once(f"{number}")
+    known, runs = ["15"], []
+    await once("15")
     assert runs == []
-    await once("busy 1", "busy")
-    assert runs == ["busy 1"]
+    await once("3")
+    assert runs == ["3"]
 
 
 async def test_a_full_backend_reports_overloaded_and_the_call_can_be_repeated() -> None:

@@ -45,7 +45,7 @@ MARKERS = {
     "policies.py": "Tool 'wait' can be called once",
     "progress_from_plain_functions.py": "fingerprint: 2 of 3",
     "provider_exports.py": "is exported without strict mode",
-    "remote_tools.py": "the worker is killed\nlost: ",
+    "remote_tools.py": "the server is killed\nlost: ",
     "resume_in_another_process.py": "  (process two sends)\nAda has her letter.",
     "run_my_agent.py": "6 requests in all, of which the helper made 2",
     "streaming.py": "  has done 2 of 2",

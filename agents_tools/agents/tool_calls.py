@@ -440,9 +440,9 @@ class TurnCalls:
 
     async def _run(self, call: PendingToolCall) -> None:
         item, tool = call.item, cast("FunctionTool[..., Any]", call.tool)
-        if self._recorder is not None and self._finish_if_lost(self._recorder, call, tool):
-            return
         record = await self._prepare(call, tool)
+        if self._recorder is not None and await self._finish_if_lost(self._recorder, call, record):
+            return
         if record.tool.stack.has_checks and not await self.approvals.check(call, tool, record):
             return
         if record.decision is not None and record.failure is None:
@@ -537,11 +537,18 @@ class TurnCalls:
             output = _with_edit_note(output, call.edited_arguments)
         return outcome if output is outcome.output else replace(outcome, output=output)
 
-    def _finish_if_lost(
-        self, recorder: RunRecorder, call: PendingToolCall, tool: FunctionTool[..., Any]
+    async def _finish_if_lost(
+        self, recorder: RunRecorder, call: PendingToolCall, record: Call
     ) -> bool:
-        """Finish a call that ran when an earlier process ended, unless it is repeatable."""
+        """Finish a call that ran when an earlier process ended.
+
+        Other calls are run again: those that are repeatable, and those that a backend knows, whose
+        bodies do not run again.
+        """
+        tool = cast("FunctionTool[..., Any]", call.tool)
         if not recorder.is_lost(call.item, tool, is_repeatable=is_repeatable(tool)):
+            return False
+        if record.failure is None and await record.tool.source.has_call(record):
             return False
         self._finish(call, "lost", _LOST)
         return True

@@ -31,9 +31,8 @@ _MAX_CHARS: Final = 1 << 20
 class Ledger:
     """The running calls of a worker, and its latest calls that have ended.
 
-    A call is identified by its id, attempt, tool, definition, arguments and principal, so a
-    principal cannot read the results of others. If a principal has more than a fair share of the
-    ended calls, its own are removed first. The ledger can be used from several event loops.
+    A call is identified by its id, attempt, tool, definition and arguments. The oldest calls that
+    have ended are removed first. The ledger can be used from several event loops.
 
     Args:
         max_calls: The number of ended calls that are stored.
@@ -47,7 +46,6 @@ class Ledger:
         self._lock = threading.Lock()
         self._running: dict[str, _CallRecord] = {}
         self._ended: OrderedDict[str, _CallRecord] = OrderedDict()
-        self._keys_by_principal: dict[str | None, OrderedDict[str, None]] = {}
 
     async def once(
         self, envelope: CallEnvelope, run: Callable[[], AsyncGenerator[CallEvent]]
@@ -70,6 +68,12 @@ class Ledger:
         async with aclosing(messages) as events:
             async for message in events:
                 yield message
+
+    def has_call(self, envelope: CallEnvelope) -> bool:
+        """Return whether a call is running, or has ended and is still stored."""
+        key = _key(envelope)
+        with self._lock:
+            return key in self._running or key in self._ended
 
     async def _run(
         self,
@@ -102,24 +106,12 @@ class Ledger:
             if record.is_rejected:
                 return
             self._ended[key] = record
-            self._keys_by_principal.setdefault(record.principal, OrderedDict())[key] = None
             self._chars += record.chars
             while len(self._ended) > self._max_calls or (
                 self._chars > self._max_chars and len(self._ended) > 1
             ):
-                self._forget(record.principal)
-
-    def _forget(self, principal: str | None) -> None:
-        """Remove the oldest call, of the principal if it has more than its share, or of all."""
-        keys = self._keys_by_principal[principal]
-        has_too_many = len(keys) > max(1, self._max_calls // len(self._keys_by_principal))
-        key = next(iter(keys if has_too_many else self._ended))
-        record = self._ended.pop(key)
-        self._chars -= record.chars
-        remaining = self._keys_by_principal[record.principal]
-        del remaining[key]
-        if not remaining:
-            del self._keys_by_principal[record.principal]
+                _, oldest = self._ended.popitem(last=False)
+                self._chars -= oldest.chars
 
 
 class _CallRecord:
@@ -132,7 +124,6 @@ class _CallRecord:
         self._size = 0
         self._count = 0
         self._waiting: list[PendingFuture[None]] = []
-        self.principal = envelope.principal
         self.result: CallEvent | None = None
         self.chars = 0
 
@@ -220,7 +211,6 @@ def _weight(message: CallEvent) -> int:
 
 def _key(envelope: CallEnvelope) -> str:
     parts: list[Any] = [
-        envelope.principal,
         envelope.call_id,
         envelope.attempt,
         envelope.tool,

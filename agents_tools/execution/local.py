@@ -88,6 +88,10 @@ class LocalBackend:
             async for message in events:
                 yield message
 
+    async def has_call(self, envelope: CallEnvelope, /) -> bool:
+        """Return whether a call is running here, or has ended recently."""
+        return self._ledger.has_call(envelope)
+
     async def cancel(self, call_id: str, reason: str = "") -> bool:
         """Cancel a call; its result has the status `cancelled`."""
         calls = [call for call in list(self._running) if call.id == call_id]

@@ -146,6 +146,10 @@ class ProcessBackend:
             async for message in events:
                 yield message
 
+    async def has_call(self, envelope: CallEnvelope, /) -> bool:
+        """Return whether a call is running here, or has ended recently."""
+        return self._ledger.has_call(envelope)
+
     async def cancel(self, call_id: str, reason: str = "") -> bool:
         """Cancel a call. Its result is sent at once; the tool has two seconds for its cleanup."""
         calls = [call for call in list(self._calls) if call.id == call_id]

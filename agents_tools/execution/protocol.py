@@ -68,13 +68,9 @@ class CallEnvelope:
             for all attempts.
         idempotent: Whether trusted code declares that running the call twice is harmless. Only
             then can a backend run the body again after its worker was lost.
-        principal: The user for whom the call is made. A worker with untrusted callers sets it
-            itself.
         trace: The trace of the call as W3C headers: `traceparent`, `tracestate`.
-        limits: The resource limits for the call, such as `{"memory": 536870912}`.
         bare: Whether the worker skips the policies of its tool because the caller has applied
-            them. Only workers of the same program honor it; a worker with untrusted callers
-            ignores it.
+            them. Callers that can submit calls are trusted.
     """
 
     call_id: str
@@ -85,9 +81,7 @@ class CallEnvelope:
     deadline: float | None = None
     idempotency_key: str | None = None
     idempotent: bool = False
-    principal: str | None = None
     trace: Mapping[str, str] = field(default_factory=dict[str, str])
-    limits: Mapping[str, Any] = field(default_factory=dict[str, Any])
     bare: bool = False
 
     def to_dict(self) -> dict[str, Any]:
@@ -221,6 +215,15 @@ class ToolBackend(Protocol):
         """Run a call and yield the messages about it; closing the generator cancels the call."""
         ...
 
+    async def has_call(self, envelope: CallEnvelope, /) -> bool:
+        """Return whether the backend knows a call that was submitted before.
+
+        If it does, submitting the same call again waits for it or returns its result, and does
+        not run its body a second time. A run that continues after the end of its process asks for
+        each call that it had begun; a call that its backend does not know is `lost`.
+        """
+        ...
+
     async def cancel(self, call_id: str, reason: str = "") -> bool:
         """Cancel a call; its generator yields a `result` with the status `cancelled`.
 
@@ -336,9 +339,7 @@ _ENVELOPE: Final[Mapping[str, tuple[tuple[type, ...], bool]]] = {
     "deadline": ((int, float, type(None)), False),
     "idempotency_key": (_OPTIONAL_TEXT, False),
     "idempotent": ((bool,), False),
-    "principal": (_OPTIONAL_TEXT, False),
     "trace": (_OBJECT, False),
-    "limits": (_OBJECT, False),
     "bare": ((bool,), False),
 }
 _EVENT: Final[Mapping[str, tuple[tuple[type, ...], bool]]] = {

@@ -161,10 +161,18 @@ class RemoteSource(ToolSource):
 
     async def run(self, call: Call) -> Any:
         """Run a call on the backend."""
+        self._pin()
+        return await self._sender.send(call)
+
+    def _pin(self) -> None:
         if not self._pinned:
             self._sender.definition = pin_of(bare(self._tool).with_(name=self._sender.tool))
             self._pinned = True
-        return await self._sender.send(call)
+
+    async def has_call(self, call: Call) -> bool:
+        """Return whether the backend has a call."""
+        self._pin()
+        return await self._sender.has_call(call)
 
     def as_method(self) -> None:
         """Leave the first parameter out of the schema, because the function is a method."""
@@ -215,6 +223,10 @@ class _DefinitionSource(ManualSource):
         """Run a call on the backend."""
         return await self._sender.send(call)
 
+    async def has_call(self, call: Call) -> bool:
+        """Return whether the backend has a call."""
+        return await self._sender.has_call(call)
+
 
 async def _unused(ctx: Any, args_json: str) -> NoReturn:
     del ctx, args_json
@@ -252,7 +264,7 @@ class _CallSender:
 
     async def send(self, call: Call) -> Any:
         """Run a call on the backend and emit its events; return its value, or raise its error."""
-        envelope = self._envelope(call)
+        envelope = self._envelope(call, _next_attempt(call))
         reader = _ResultReader(call, self.tool, envelope.attempt)
         try:
             async with asyncio.timeout(_seconds(call.deadline)):
@@ -276,11 +288,15 @@ class _CallSender:
             )
         return value_of(reader.result, call)
 
-    def _envelope(self, call: Call) -> CallEnvelope:
+    async def has_call(self, call: Call) -> bool:
+        """Return whether the backend has the first attempt of a call."""
+        return await self.backend.has_call(self._envelope(call, call.attempt))
+
+    def _envelope(self, call: Call, attempt: int) -> CallEnvelope:
         key = call.idempotency_key
         return CallEnvelope(
             call_id=key,
-            attempt=_next_attempt(call),
+            attempt=attempt,
             tool=self.tool,
             definition=self.definition,
             arguments=call.text,

@@ -38,9 +38,6 @@ if TYPE_CHECKING:
         PinChange as PinChange,
         ToolPins as ToolPins,
     )
-    from agents_tools.mcp.remote.backend import (
-        MCPBackend as MCPBackend,
-    )
     from agents_tools.mcp.server.app import (
         mcp_server as mcp_server,
         serve as serve,
@@ -70,7 +67,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "PinChange",
             "ToolPins",
         ),
-        "remote.backend": ("MCPBackend",),
         "server.app": (
             "mcp_server",
             "serve",

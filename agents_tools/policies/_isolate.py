@@ -123,6 +123,10 @@ class _Workers:
             async for event in events:
                 yield event
 
+    async def has_call(self, envelope: CallEnvelope, /) -> bool:
+        """Return whether a call is running here, or has ended recently."""
+        return self._backend is not None and await self._backend.has_call(envelope)
+
     async def cancel(self, call_id: str, reason: str = "") -> bool:
         """Cancel a call, and return whether it was running."""
         return self._backend is not None and await self._backend.cancel(call_id, reason)

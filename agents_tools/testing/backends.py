@@ -357,7 +357,9 @@ class BackendContract:
         async with self._opened() as backend:
             with tempfile.TemporaryDirectory() as folder:
                 envelope = _call("backend_once", json.dumps({"log": f"{folder}/log"}))
+                _is("a call that was not submitted", await backend.has_call(envelope), False)
                 first = (await _all(backend, envelope))[-1]
+                _is("a call that was submitted", await backend.has_call(envelope), True)
                 again = (await _all(backend, envelope))[-1]
                 _is("the second result", again.payload, first.payload)
                 _is("its number", again.seq, first.seq)

@@ -74,6 +74,14 @@ class ToolSource(ABC):
             UserError: The declaration is invalid.
         """
 
+    async def has_call(self, call: Call) -> bool:
+        """Return whether a backend has a call that an earlier process began.
+
+        If it does, running the call again returns its result and does not run the body again.
+        """
+        del call
+        return False
+
     def describe_output(self) -> OutputDescription:
         """Return the JSON Schema and the serializer of the results."""
         return _NO_OUTPUT

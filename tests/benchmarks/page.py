@@ -41,7 +41,7 @@ SECTIONS: Mapping[str, str] = {
     "bfcl": f"{_PYTHON}.bfcl --subjects agents-tools openai-agents pydantic-ai-slim langchain-core"
     " fastmcp",
     "frameworks": f"{_PYTHON}.frameworks",
-    "remote": f"{_PYTHON}.remote",
+    "queue": f"{_PYTHON}.queue",
     "backend": f"{_PYTHON}.backend",
     "durable": f"{_PYTHON}.durable",
     "profiles": f"{_PYTHON}.profiles",

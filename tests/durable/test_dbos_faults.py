@@ -98,7 +98,7 @@ async def test_an_application_that_has_dbos_keeps_it(tmp_path: Path) -> None:
     DBOS(config={"name": "mine", "system_database_url": url, "log_level": "CRITICAL"})
     DBOS.launch()
     try:
-        with pytest.raises(DurableStoreError, match="Say launched=True"):
+        with pytest.raises(DurableStoreError, match="Pass launched=True"):
             await run(opened(tmp_path), "r", "ok")
         store = opened(tmp_path, launched=True)
         assert (await run(store, "r", "ok")).final_output == "ok"
@@ -112,7 +112,7 @@ async def test_an_application_that_has_dbos_keeps_it(tmp_path: Path) -> None:
 async def test_a_process_is_one_worker(tmp_path: Path) -> None:
     """The second one is refused, and the first one still has its tools."""
     from agents_tools.execution import run_on
-    from agents_tools.persistence.durable.dbos import DBOSBackend, serve_worker
+    from agents_tools.persistence.queue import DBOSBackend, serve_worker
 
     @function_tool
     def add(a: int, b: int) -> int:

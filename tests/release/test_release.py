@@ -147,19 +147,18 @@ def test_an_audit_without_network_reports_it(name: str, monkeypatch: pytest.Monk
 def test_an_sqlite_that_dbos_cannot_use_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """The original error would lead users to look for a fault in the database file."""
     pytest.importorskip("dbos")
-    from agents_tools.persistence.durable import DurableStoreError
-    from agents_tools.persistence.durable.dbos import engine as _engine
+    from agents_tools.persistence.queue import QueueError, engine as _engine
 
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 40, 1))
-    for version, message in (((3, 11), "may be written to"), ((3, 12), "SQLite 3.42")):
+    for version, message in (((3, 11), "running and writable"), ((3, 12), "SQLite 3.42")):
         monkeypatch.setattr(_engine, "sys", SimpleNamespace(version_info=version))
         with (
-            pytest.raises(DurableStoreError, match=message),
-            _engine.explaining("sqlite:///runs.db"),
+            pytest.raises(QueueError, match=message),
+            _engine.explaining("sqlite:///runs.db", QueueError),
         ):
             raise OSError("NOT NULL constraint failed")
     with (
-        pytest.raises(DurableStoreError, match="may be written to"),
-        _engine.explaining("postgresql://me@db.internal/runs"),
+        pytest.raises(QueueError, match="running and writable"),
+        _engine.explaining("postgresql://me@db.internal/runs", QueueError),
     ):
         raise OSError("it is away")

@@ -1,1 +1,1 @@
-"""Workers as real processes: killed, hung, restarted, cut off, behind a load balancer, far away."""
+"""`serve` and the MCP client: servers that are killed, hung, restarted, behind a load balancer."""

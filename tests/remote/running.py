@@ -1,4 +1,4 @@
-"""Workers and what stands before them, as processes of a test."""
+"""Servers of tools and what stands before them, as processes of a test, and their client."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ import socket
 import subprocess
 import sys
 import tempfile
-import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from agents_tools.execution import CallEnvelope
+from agents_tools import FunctionTool, ToolContext
+from agents_tools.mcp import MCPToolManager
 from tests.programs import find
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-    from typing import Self
+    from collections.abc import AsyncGenerator, Generator
+    from typing import Self, TypeAlias
 
-    from agents_tools.execution import CallEvent, ToolBackend
+    from agents_tools.tool import CallOutcome
+
+    Tool: TypeAlias = FunctionTool[..., Any]
+    Tools: TypeAlias = dict[str, Tool]
 
 ROOT = Path(__file__).parents[2]
 BOUND = 30.0
@@ -32,8 +35,8 @@ BOUND = 30.0
 TOKEN = "a-token-of-the-worker"  # noqa: S105 - of a test
 
 
-class WorkerProcess:
-    """A worker in a process group of its own; it can be killed and started again where it was.
+class ServerProcess:
+    """A server in a process group of its own; it can be killed and started again at its address.
 
     Args:
         prefix: What the command begins with, to start it elsewhere.
@@ -67,7 +70,7 @@ class WorkerProcess:
     def start(self) -> None:
         """Start it, at the port that it had before if it had one."""
         options = {**self._options, **({"port": self.port} if self.url else {})}
-        command = [sys.executable, "-m", "tests.remote.worker", json.dumps(options)]
+        command = [sys.executable, "-m", "tests.remote.server", json.dumps(options)]
         self._process = subprocess.Popen(  # noqa: S603 - our own words
             [*self._prefix, *command],
             cwd=ROOT,
@@ -79,7 +82,7 @@ class WorkerProcess:
         )
         assert self._process.stdout is not None
         self.url = self._process.stdout.readline().strip()
-        assert self.url, "the worker has ended at once"
+        assert self.url, "the server ended at once"
 
     def send(self, number: signal.Signals) -> None:
         """Send its group a signal."""
@@ -97,11 +100,11 @@ class WorkerProcess:
 
 
 class Balancer:
-    """A TCP proxy that gives each connection to the next worker, and can cut them all.
+    """A TCP proxy that forwards each connection to the next server, and can cut them all.
 
     Args:
-        *ports: Where the workers listen.
-        host: The address that they listen on.
+        *ports: The ports of the servers.
+        host: The address of the servers.
     """
 
     def __init__(self, *ports: int, host: str = "127.0.0.1") -> None:
@@ -160,7 +163,7 @@ async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 @contextlib.contextmanager
 def nginx(*ports: int) -> Generator[str]:
-    """Run nginx before some workers, in a folder of its own, and give its address."""
+    """Run nginx before some servers, in a folder of its own, and return its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -194,14 +197,14 @@ http {{
   fastcgi_temp_path {folder}/fastcgi;
   uwsgi_temp_path {folder}/uwsgi;
   scgi_temp_path {folder}/scgi;
-  upstream workers {{
+  upstream servers {{
 {upstream}
     keepalive 16;
   }}
   server {{
     listen 127.0.0.1:{port};
     location / {{
-      proxy_pass http://workers;
+      proxy_pass http://servers;
       proxy_http_version 1.1;
       proxy_set_header Connection "";
       proxy_set_header Host 127.0.0.1;
@@ -218,22 +221,21 @@ def _listens(port: int) -> bool:
         return one.connect_ex(("127.0.0.1", port)) == 0
 
 
-def envelope(tool: str, arguments: dict[str, Any] | None = None, **more: Any) -> CallEnvelope:
-    """Make a call with an id of its own."""
-    given: dict[str, Any] = {
-        "call_id": uuid.uuid4().hex,
-        "arguments": json.dumps(arguments or {}),
-        **more,
-    }
-    return CallEnvelope(tool=tool, **given)
+@contextlib.asynccontextmanager
+async def tools_of(url: str, *, token: str | None = None, **options: Any) -> AsyncGenerator[Tools]:
+    """Connect the MCP client to a server, and return its tools by their names."""
+    headers = {} if token is None else {"authorization": f"Bearer {token}"}
+    async with MCPToolManager() as manager:
+        tools = await manager.add_server("far", url=url, headers=headers, prefix=None, **options)
+        yield {tool.name: tool for tool in tools}
 
 
-async def all_of(backend: ToolBackend, call: CallEnvelope) -> list[CallEvent]:
-    """Make a call and give all its events."""
-    async with asyncio.timeout(BOUND):
-        return [event async for event in backend.submit(call)]
+async def outcome_of(tool: Tool, *, emit: Any = None, **arguments: Any) -> CallOutcome:
+    """Call a tool within the bound."""
+    context: ToolContext[Any] = ToolContext(emit=emit)
+    return await asyncio.wait_for(tool.call(context, json.dumps(arguments)), BOUND)
 
 
-async def status_of(backend: ToolBackend, call: CallEnvelope) -> str:
-    """Make a call and give how it ended."""
-    return str((await all_of(backend, call))[-1].payload["status"])
+async def status_of(tool: Tool, **arguments: Any) -> str:
+    """Call a tool and return its status."""
+    return (await outcome_of(tool, **arguments)).status

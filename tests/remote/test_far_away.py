@@ -1,4 +1,4 @@
-"""A worker with a network of its own: real addresses, and a cable that can be pulled out."""
+"""A server with a network of its own: real addresses, and a link that can be taken down."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agents_tools.mcp import MCPBackend
-from tests.remote.running import TOKEN, WorkerProcess, all_of, envelope, status_of
+from agents_tools import NotifyStreamEvent
+from agents_tools.errors import MCPConnectionError
+from tests.remote.running import TOKEN, ServerProcess, outcome_of, status_of, tools_of
 from tests.waiting import comes
 
 if TYPE_CHECKING:
@@ -32,13 +33,13 @@ def ip(*words: str) -> None:
 
 
 def plug(state: str) -> None:
-    """Pull the cable out, or put it back."""
+    """Take the link down, or bring it up."""
     ip("link", "set", f"{_NAME}a", state)
 
 
 @pytest.fixture(scope="module")
-def far() -> Iterator[WorkerProcess]:
-    """Give a worker in a network namespace of its own, at the other end of a cable."""
+def far() -> Iterator[ServerProcess]:
+    """Return a server in a network namespace of its own, at the other end of a link."""
     if sys.platform != "linux":
         pytest.skip("needs Linux network namespaces")
     try:
@@ -58,39 +59,39 @@ def far() -> Iterator[WorkerProcess]:
         except subprocess.CalledProcessError as error:
             pytest.skip(f"needs permission to create network namespaces: {error.stderr}")
         program = shutil.which("ip") or "/usr/sbin/ip"
-        worker = WorkerProcess(
+        server = ServerProcess(
             prefix=(program, "netns", "exec", _NAME),
             host=_THERE,
             auth=TOKEN,
             allowed_hosts=[_THERE],
         )
-        with worker:
-            yield worker
+        with server:
+            yield server
     finally:
         ip("netns", "del", _NAME)
 
 
-async def test_a_tool_runs_in_another_network(far: WorkerProcess, tmp_path: Path) -> None:
-    """The address is a real one, the token is asked for, and events come back."""
+async def test_a_tool_runs_in_another_network(far: ServerProcess, tmp_path: Path) -> None:
+    """The address is a real one, the token is required, and events arrive."""
     (tmp_path / "go").touch()
-    async with MCPBackend(far.url, token=TOKEN) as backend:
-        assert (await backend.health()).ok
-        events = await all_of(backend, envelope("recite", {"folder": str(tmp_path)}))
-    said = [event.payload["data"] for event in events if "data" in event.payload]
-    assert said == ["line 0", "line 1", "line 2"]
-    async with MCPBackend(far.url) as stranger:
-        assert await status_of(stranger, envelope("add", {"a": 1, "b": 2})) == "denied"
+    events: list[Any] = []
+    async with tools_of(far.url, token=TOKEN) as tools:
+        await outcome_of(tools["recite"], emit=events.append, folder=str(tmp_path))
+    lines = [event.data for event in events if isinstance(event, NotifyStreamEvent)]
+    assert lines == ["line 0", "line 1", "line 2"]
+    with pytest.raises(MCPConnectionError):
+        async with tools_of(far.url):
+            pass
 
 
-async def test_a_cable_that_is_pulled_out_is_noticed(far: WorkerProcess, tmp_path: Path) -> None:
-    """No end hears of it: only the silence tells, and the call is lost."""
-    async with MCPBackend(far.url, token=TOKEN, heartbeat=1.0, connect_timeout=5) as backend:
-        call = envelope("wait", {"folder": str(tmp_path)})
-        task = asyncio.create_task(status_of(backend, call))
+async def test_a_link_that_goes_down_is_noticed(far: ServerProcess, tmp_path: Path) -> None:
+    """Neither end receives an error: only the silence shows it."""
+    async with tools_of(far.url, token=TOKEN, timeout=3.0, connect_timeout=5) as tools:
+        task = asyncio.create_task(status_of(tools["wait"], folder=str(tmp_path)))
         await comes((tmp_path / "began").exists)
         plug("down")
         try:
-            assert await task == "lost"
+            assert await task == "timeout"
         finally:
             plug("up")
-        assert await status_of(backend, envelope("add", {"a": 1, "b": 2})) == "ok"
+        assert await status_of(tools["add"], a=1, b=2) == "ok"

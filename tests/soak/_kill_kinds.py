@@ -18,11 +18,11 @@ from random import Random
 from typing import Any
 
 from agents_tools.execution import ProcessBackend, run_on
-from agents_tools.mcp import MCPBackend, MCPToolManager
+from agents_tools.mcp import MCPToolManager
 from agents_tools.persistence import SQLiteEventStore
 from tests import isolated_tools, test_store_faults as stores
 from tests.durable import kills as durable
-from tests.remote.running import WorkerProcess, envelope, status_of
+from tests.remote.running import ServerProcess, status_of, tools_of
 from tests.waiting import comes
 
 __all__ = ["KILLS", "Kill", "KilledError"]
@@ -213,33 +213,31 @@ async def _worker_process(chance: Random) -> int:
     return 3
 
 
-def worker_over_http(chance: Random) -> int:
-    """Kill a worker that serves over HTTP: its calls are lost, the next one works."""
-    return asyncio.run(_worker_over_http(chance))
+def server_over_http(chance: Random) -> int:
+    """Kill a server of tools: the calls that have begun are lost, the next one works."""
+    return asyncio.run(_server_over_http(chance))
 
 
-async def _worker_over_http(chance: Random) -> int:
-    with _folder() as folder, WorkerProcess() as worker:
-        async with MCPBackend(worker.url) as backend:
+async def _server_over_http(chance: Random) -> int:
+    with _folder() as folder, ServerProcess() as server:
+        async with tools_of(server.url) as tools:
             folders = [folder / f"{number}" for number in range(10)]
             for own in folders:
                 own.mkdir()
             calls = [
-                asyncio.ensure_future(status_of(backend, envelope("wait", {"folder": str(own)})))
-                for own in folders
+                asyncio.ensure_future(status_of(tools["wait"], folder=str(own))) for own in folders
             ]
             for own in folders[: chance.randrange(11)]:
                 await comes((own / "began").exists)
             await asyncio.sleep(chance.random() * 0.02)
-            await asyncio.to_thread(worker.kill)
+            await asyncio.to_thread(server.kill)
             ends = Counter(await asyncio.gather(*calls))
             begun = sum((own / "began").exists() for own in folders)
-            # A call whose request was not sent is refused as overloaded: nothing was run.
-            allowed = {"lost", "tool_error", "overloaded"}
-            _hold(set(ends) <= allowed, f"calls ended as {ends}")
-            _hold(ends["lost"] >= begun, f"{begun} calls had begun, and were told as {ends}")
-            await asyncio.to_thread(worker.start)
-            after = await status_of(backend, envelope("add", {"a": 1, "b": 2}))
+            # A call whose request was not sent failed to connect: nothing was run.
+            _hold(set(ends) <= {"lost", "tool_error"}, f"calls ended as {ends}")
+            _hold(ends["lost"] >= begun, f"{begun} calls had begun, and ended as {ends}")
+            await asyncio.to_thread(server.start)
+            after = await status_of(tools["add"], a=1, b=2)
             _hold(after == "ok", f"the call after it ended as {after}")
     return 1
 
@@ -295,6 +293,6 @@ KILLS: dict[str, Kill] = {
     "process of a durable run": carrier_of_a_run,
     "MCP server during a call": server_in_mid_call,
     "worker process": worker_process,
-    "worker over HTTP": worker_over_http,
+    "worker over HTTP": server_over_http,
     "program with a shell": program_with_a_shell,
 }

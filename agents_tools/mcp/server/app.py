@@ -50,7 +50,6 @@ def mcp_server(
     stateless: bool = True,
     json_response: bool = False,
     errors: Literal["hide", "show"] = "hide",
-    worker: bool = False,
     page_size: int = 1_000,
     context: Callable[[MCPRequest], Any] | None = None,
 ) -> MCPApp:
@@ -80,19 +79,15 @@ def mcp_server(
         json_response: Whether results are plain JSON instead of a stream, without progress.
         errors: For unexpected exceptions, `hide` sends clients the type and an id that is in the
             log, `show` the message. Errors of the library and `ToolError` are always shown.
-        worker: Whether the clients are backends (`MCPBackend`) of this application. They receive
-            all events of a call and its subcalls, and apply the policies of the tools.
         page_size: The number of tools on one page of the tool list.
         context: Returns `ctx.context` for an `MCPRequest`, sync or async; by default the request.
 
     Raises:
         UserError: An option is invalid.
     """
-    handlers = ToolHandlers(
-        tools, errors=errors, worker=worker, page_size=page_size, context=context
-    )
+    handlers = ToolHandlers(tools, errors=errors, page_size=page_size, context=context)
     app = MCPApp(
-        SdkServer(handlers, name, version, instructions, plain=json_response),
+        SdkServer(handlers, name, version, instructions),
         host=host,
         path=path,
         auth=auth,

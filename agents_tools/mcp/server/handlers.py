@@ -28,7 +28,7 @@ from agents_tools.persistence.stream.masking import EventMasker
 from agents_tools.schema.results import structured_result
 from agents_tools.text.output import release_json, release_json_text, release_text
 from agents_tools.tool.call import Call, enter_scope, leave_scope
-from agents_tools.tool.failure import default_tool_error_function, hidden_message, is_public
+from agents_tools.tool.failure import default_tool_error_function, is_public
 from agents_tools.tool.flatten import function_tools
 from agents_tools.tool.tool import FunctionTool
 from agents_tools.wire.mcp import output_is_wrapped, to_mcp
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from agents_tools.content.outputs import ContentBlock
     from agents_tools.events.base import Event
-    from agents_tools.mcp.remote.protocol import CallOrder
-    from agents_tools.mcp.remote.worker import Send, ToolWorker
     from agents_tools.tool.question import Question
     from agents_tools.tool.records import CallOutcome
 
@@ -98,7 +96,6 @@ class ToolHandlers:
         tools: The tools, or an object whose `get_tools()` returns them.
         errors: For unexpected exceptions, `hide` sends clients the type and an id that is in the
             log, `show` the message.
-        worker: Whether the clients are backends of this application; see `ToolWorker`.
         page_size: The number of tools on one page of the list.
         context: Returns the `ctx.context` of the calls of a request, sync or async; by default it
             is the request.
@@ -109,7 +106,6 @@ class ToolHandlers:
         tools: Tools,
         *,
         errors: Literal["hide", "show"] = "hide",
-        worker: bool = False,
         page_size: int = 1_000,
         context: Callable[[MCPRequest], Any] | None = None,
     ) -> None:
@@ -119,8 +115,6 @@ class ToolHandlers:
             raise UserValueError(f"page_size= expects a positive integer, got {page_size!r:.60}.")
         self._source = tools
         self._errors: Literal["hide", "show"] = errors
-        self._is_worker = worker
-        self._worker: ToolWorker | None = None
         self._page_size = page_size
         self._context = context
         self._tools: tuple[AnyTool, ...] = ()
@@ -230,41 +224,6 @@ class ToolHandlers:
             leave_scope(token)
         return self._result(tool, outcome, request.protocol_version)
 
-    async def perform(
-        self, order: CallOrder, request: MCPRequest, send: Send | None
-    ) -> dict[str, Any]:
-        """Run a call of a backend and return its result.
-
-        Args:
-            order: The call.
-            request: The request.
-            send: Sends events; `None` if the transport cannot send any.
-
-        Raises:
-            RequestError: There is no such tool, or the call is invalid.
-        """
-        from agents_tools.mcp.remote.worker import ToolWorker
-
-        tool = await self._enabled_tool(order.envelope.tool)
-        if self._worker is None:
-            self._worker = ToolWorker(own=self._is_worker, errors=self._errors)
-        principal = request.principal
-        context = await self._context_of(request)
-        token = enter_scope(None)
-        try:
-            return await self._worker.perform(
-                tool,
-                order,
-                context=context,
-                whose=None if principal is None else f"{principal.client_id}\0{principal.subject}",
-                tell=self._masked_text,
-                send=send,
-            )
-        except AgentsToolsError as error:
-            raise RequestError(str(error)) from None
-        finally:
-            leave_scope(token)
-
     async def _enabled_tool(self, name: str) -> AnyTool:
         tools = await self.tools()
         tool = tools.get(name)
@@ -314,14 +273,6 @@ class ToolHandlers:
         if isinstance(outcome.output, str) and outcome.output:
             return outcome.output
         return default_tool_error_function(_NamedTool(tool.name), error)
-
-    def _masked_text(self, tool: AnyTool, error: Exception) -> str | None:
-        """Return a replacement for an error text; `None` if clients can see the original."""
-        if is_public(error) or self._errors == "show":
-            return None
-        text = hidden_message(error, name=tool.name)
-        logger.error("%s", text, exc_info=error)
-        return text
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,20 +10,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agents_tools._package import __version__
-from agents_tools.errors import UserError
 from agents_tools.mcp._coerce import an_object
 from agents_tools.mcp._progress_meta import EVENT_KEY
 from agents_tools.mcp.client.pending_requests import current_request
 from agents_tools.mcp.client.sdk import MODERN, RawJson, sdk_line
-from agents_tools.mcp.remote.protocol import CALL_KEY, EVENTS_KEY, order_in
 from agents_tools.mcp.server.elicitation import Elicitations, form_of, read_form
-from agents_tools.mcp.server.handlers import INVALID_PARAMS, MCPRequest, RequestError
+from agents_tools.mcp.server.handlers import MCPRequest, RequestError
 from agents_tools.server.http_security import current_principal
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
-    from agents_tools.mcp.remote.worker import Send
     from agents_tools.mcp.server.elicitation import Ask
     from agents_tools.mcp.server.handlers import Report, ToolHandlers
     from agents_tools.tool.question import Question
@@ -44,7 +41,6 @@ class SdkServer:
         name: The name of the server.
         version: The version of the server; that of the library by default.
         instructions: Instructions for models that use the server.
-        plain: Whether HTTP responses are plain JSON, so that no progress can be sent.
     """
 
     def __init__(
@@ -53,11 +49,8 @@ class SdkServer:
         name: str,
         version: str | None,
         instructions: str | None,
-        *,
-        plain: bool = False,
     ) -> None:
         self.elicitations = Elicitations()
-        self.plain = plain
         major = sdk_line()  # raises an error with the install command
         self._handlers = handlers
         self._notifies_changes = handlers.is_dynamic
@@ -199,16 +192,6 @@ class SdkServer:
             meta={key: value for key, value in meta.items() if "progress" not in key.lower()},
             request_id=ctx.request_id,
         )
-        try:
-            order = order_in(meta, name, arguments or {}) if CALL_KEY in meta else None
-            if order is not None:
-                send = None if token is None or self.plain else _create_sender(ctx, token)
-                result = await self._handlers.perform(order, request, send)
-                if self._major > 1:  # this version accepts plain JSON
-                    return result
-                return self._types.CallToolResult.model_validate(result)
-        except (RequestError, UserError) as error:
-            raise self._request_error(error) from None
         report = None if token is None else _create_reporter(ctx, token)
         if token is None and self._major > 1 and getattr(ctx, "request", None) is None:
             report = _create_memory_reporter(
@@ -256,8 +239,8 @@ class SdkServer:
 
         return ask
 
-    def _request_error(self, error: RequestError | UserError) -> Exception:
-        code = error.code if isinstance(error, RequestError) else INVALID_PARAMS
+    def _request_error(self, error: RequestError) -> Exception:
+        code = error.code
         if self._major == 1:
             return self._error(self._types.ErrorData(code=code, message=str(error)))
         return self._error(code, str(error))
@@ -295,20 +278,6 @@ def _create_reporter(ctx: Any, token: Any) -> Report:
         )
 
     return report
-
-
-def _create_sender(ctx: Any, token: Any) -> Send:
-    async def send(number: int, records: list[Any]) -> None:
-        params: dict[str, Any] = {
-            "progressToken": token,
-            "progress": number,
-            "_meta": {EVENTS_KEY: records},
-        }
-        await ctx.session.send_notification(
-            RawJson("notifications/progress", params), related_request_id=ctx.request_id
-        )
-
-    return send
 
 
 def _create_memory_reporter(ctx: Any) -> Report:

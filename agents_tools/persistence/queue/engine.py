@@ -1,10 +1,11 @@
-"""The one DBOS of this process: who uses it first launches it, who uses it last ends it."""
+"""The one instance of DBOS in this process: its first user launches it, its last one ends it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import logging
+import math
 import sys
 import threading
 import uuid
@@ -17,7 +18,7 @@ from dbos import DBOS, SetWorkflowID, error as dbos_errors
 from sqlalchemy.exc import SQLAlchemyError
 
 from agents_tools.errors import UserTypeError, UserValueError
-from agents_tools.persistence.durable.store import DurableStoreError
+from agents_tools.persistence.queue.errors import QueueError
 from agents_tools.text.nouns import type_with_article
 
 if TYPE_CHECKING:
@@ -28,24 +29,23 @@ __all__ = ["Engine", "checked_url", "explaining", "started"]
 T = TypeVar("T")
 
 VERSION: Final = "agents-tools-1"
-"""The application version that DBOS is told: all that share it take each other's work."""
+"""The application version in DBOS; processes with the same version take each other's work."""
 
 
 _SUBSECONDS: Final = (3, 42)
-"""The version of SQLite from which on it tells parts of seconds."""
+"""The first version of SQLite with fractions of seconds."""
 
 _GRACE: Final = 2.0
 
 
 class Engine:
-    """A share in the DBOS of this process.
+    """A user of the DBOS instance of this process.
 
     Args:
-        url: The database.
+        url: The address of the database.
         launched: Whether the application launches DBOS itself.
-        executor: What DBOS calls this process; work that a process leaves behind is gone on with
-            by the next one of the same name.
         queues: The queues whose work this process takes.
+        error: Creates the errors from a message and `store`, the address without its password.
     """
 
     def __init__(
@@ -53,38 +53,46 @@ class Engine:
         url: str,
         *,
         launched: bool,
-        executor: str | None = None,
         queues: tuple[str, ...] = (),
+        error: Callable[..., Exception] = QueueError,
     ) -> None:
         self._own_url = url
         self._launched = launched
-        self._executor = executor or f"agents-tools-{uuid.uuid4().hex}"
         self._queues = queues
+        self._error = error
         self._has_share = False
 
     async def ready(self) -> None:
-        """Launch DBOS if no one did.
+        """Launch DBOS unless it is running.
 
         Raises:
-            DurableStoreError: It cannot be launched.
+            QueueError: DBOS cannot be launched.
         """
         if not self._has_share:
-            with explaining(self._own_url):
+            with explaining(self._own_url, self._error):
                 await asyncio.shield(asyncio.to_thread(self._take_share))
 
+    async def stop(self, seconds: float) -> None:
+        """Take no more work from the queues, and wait for the workflows that run here.
+
+        Args:
+            seconds: The maximum time to wait.
+        """
+        await asyncio.shield(asyncio.to_thread(self._stop, math.ceil(seconds)))
+
     async def aclose(self) -> None:
-        """Return the share back; the last one ends DBOS."""
+        """End DBOS if it has no other user."""
         if self._has_share:
             await asyncio.shield(asyncio.to_thread(self._give_share_back))
 
     def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Begin something with DBOS, which may be cancelled.
+        """Start a coroutine that uses DBOS, and return its future, which can be cancelled.
 
-        DBOS changes the event loop that it is used in, and the context tells it of the workflow
-        that it is used in; here are a loop and a context in which neither matters.
+        DBOS changes the settings of the event loop and reads the workflow from the context, so
+        the coroutine runs in a loop of its own and in an empty context.
 
         Raises:
-            DurableStoreError: DBOS is closed.
+            QueueError: DBOS is closed.
         """
         loop = _shared.loop
         if loop is None or not self._has_share:
@@ -94,14 +102,14 @@ class Engine:
         return contextvars.Context().run(begin, work, loop)
 
     async def do(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do something with DBOS; it comes to its end even if no one waits for it any more.
+        """Run a coroutine that uses DBOS to its end, even if the caller is cancelled.
 
         Raises:
-            DurableStoreError: DBOS could not, or is closed.
+            QueueError: The database cannot be used, or DBOS is closed.
         """
         future = asyncio.wrap_future(self.begin(work))
         future.add_done_callback(lambda done: done.cancelled() or done.exception())
-        with explaining(self._own_url):
+        with explaining(self._own_url, self._error):
             try:
                 return await asyncio.shield(future)
             except asyncio.CancelledError:
@@ -110,22 +118,22 @@ class Engine:
                     raise self._closed() from None
                 raise
 
-    def _closed(self) -> DurableStoreError:
+    def _closed(self) -> Exception:
         shown = _shown(self._own_url)
-        return DurableStoreError(f"What uses {shown} was closed. Open it again.", store=shown)
+        return self._error(f"The connection to {shown} was closed. Create a new one.", store=shown)
 
     def _take_share(self) -> None:
         with _shared.lock:
             if self._has_share:
                 return
             if _shared.users and _shared.url != self._own_url:
-                raise DurableStoreError(
-                    f"DBOS has one database in a process, and here that is {_shown(_shared.url)}. "
-                    "Close what uses it first, or give both the same one.",
+                raise self._error(
+                    f"DBOS already uses {_shown(_shared.url)} in this process, and can use one "
+                    "database only. Use the same database, or close its other users first.",
                     store=_shown(self._own_url),
                 )
             if _shared.users and self._queues:
-                raise DurableStoreError(
+                raise self._error(
                     "A worker needs a process of its own: DBOS is in use here already.",
                     store=_shown(self._own_url),
                 )
@@ -133,9 +141,9 @@ class Engine:
                 if not self._launched:
                     self._launch()
                 elif not _is_made():
-                    raise DurableStoreError(
-                        "launched=True says that the application launches DBOS itself, and it did "
-                        "not yet. Call DBOS.launch() first, or leave launched= out.",
+                    raise self._error(
+                        "DBOS is not running, although launched=True declares that the "
+                        "application launches it. Call DBOS.launch() first, or omit launched=.",
                         store=_shown(self._own_url),
                     )
                 _begin_loop()
@@ -145,9 +153,9 @@ class Engine:
 
     def _launch(self) -> None:
         if _is_made():
-            raise DurableStoreError(
-                "The application uses DBOS itself in this process, which has one. Say "
-                "launched=True, and give the database that it launches DBOS on.",
+            raise self._error(
+                "The application uses DBOS itself in this process, which has one instance. Pass "
+                "launched=True and the address of the application's database.",
                 store=_shown(self._own_url),
             )
         logging.getLogger("dbos").setLevel(logging.CRITICAL)
@@ -155,7 +163,7 @@ class Engine:
             config={
                 "name": "agents-tools",
                 "system_database_url": self._own_url,
-                "executor_id": self._executor,
+                "executor_id": f"agents-tools-{uuid.uuid4().hex}",
                 "application_version": VERSION,
                 "log_level": "CRITICAL",
             }
@@ -166,6 +174,11 @@ class Engine:
         except BaseException:
             DBOS.destroy()
             raise
+
+    def _stop(self, seconds: int) -> None:
+        with _shared.lock:
+            if self._has_share and not self._launched:
+                DBOS.destroy(workflow_completion_timeout_sec=seconds)
 
     def _give_share_back(self) -> None:
         with _shared.lock:
@@ -180,7 +193,7 @@ class Engine:
 
 
 class _SharedEngine:
-    """What all shares have in common."""
+    """The state that all users have in common."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -213,7 +226,7 @@ def _end_loop() -> None:
 
 
 async def _end_tasks() -> None:
-    """Let go of those who wait for what will not come."""
+    """Cancel the tasks that still wait."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
@@ -222,41 +235,41 @@ async def _end_tasks() -> None:
 
 
 def _is_made() -> bool:
-    """Return whether this process has its DBOS; what is public does not tell without an error."""
+    """Return whether DBOS was created; its public functions raise an error if it was not."""
     return vars(import_module("dbos._dbos")).get("_dbos_global_instance") is not None
 
 
 def checked_url(owner: str, url: object) -> str:
-    """Return the address of a database if it is one that DBOS has a use for.
+    """Return the address of a database.
 
     Raises:
-        UserError: It is not.
+        UserError: DBOS cannot use the address.
     """
     if not isinstance(url, str):
         raise UserTypeError(
-            f"{owner} takes the address of a database as text, not {type_with_article(url)}."
+            f"{owner} expects the address of a database as text, got {type_with_article(url)}."
         )
     if not url.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")):
         raise UserValueError(
-            f"{owner} takes an address such as 'sqlite:///runs.db' or "
-            f"'postgresql://user@host/name', not {_shown(url)!r}."
+            f"{owner} expects an address such as 'sqlite:///runs.db' or "
+            f"'postgresql://user@host/name', got {_shown(url)!r}."
         )
     if url.startswith("sqlite") and url[len("sqlite:///") :].partition("?")[0] in {"", ":memory:"}:
         raise UserValueError(
-            f"{owner} takes the path of a file, such as 'sqlite:///runs.db': what is in memory "
-            "alone does not survive."
+            f"{owner} expects the path of a file, such as 'sqlite:///runs.db', got {url!r}: a "
+            "database in memory does not survive its process."
         )
     return url
 
 
 @contextmanager
-def explaining(url: str) -> Generator[None]:
-    """Raise what DBOS and its database raise in the block as an error that says where."""
+def explaining(url: str, error_class: Callable[..., Exception]) -> Generator[None]:
+    """Convert errors of DBOS and its database to errors that contain the address."""
     try:
         yield
     except (dbos_errors.DBOSException, SQLAlchemyError, OSError) as error:
         reason = str(error).strip().partition("\n")[0]
-        raise DurableStoreError(
+        raise error_class(
             f"DBOS could not use {_shown(url)} ({type(error).__name__}: {reason}). {_remedy(url)}",
             store=_shown(url),
         ) from error
@@ -272,11 +285,11 @@ def _remedy(url: str) -> str:
                 f"the first to give, and this Python has {sqlite3.sqlite_version}. Use PostgreSQL, "
                 "Python 3.11, or LocalDurableStore, which needs neither."
             )
-    return "Look whether the database runs and may be written to."
+    return "Check that the database is running and writable."
 
 
 async def started(workflow: Callable[..., Any], workflow_id: str, *given: Any) -> Any:
-    """Start a workflow under an id; one that has it already is not started again."""
+    """Start a workflow with an id, unless there is one with the same id."""
     with SetWorkflowID(workflow_id):
         return await DBOS.start_workflow_async(workflow, *given)
 

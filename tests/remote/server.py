@@ -1,6 +1,6 @@
-"""A worker: `python -m tests.remote.worker '{"port": 0, ...}'` serves tools and prints its address.
+"""A server: `python -m tests.remote.server '{"port": 0, ...}'` serves tools and prints its address.
 
-Tools and tests tell each other things through files.
+Tools and tests communicate through files.
 """
 
 from __future__ import annotations
@@ -18,18 +18,16 @@ from agents_tools import (
     NotifyStreamEvent,
     ToolAnnotations,
     ToolContext,
-    ToolError,
     ToolProgressEvent,
     function_tool,
     streaming_tool,
 )
 from agents_tools.mcp import serve_async
-from agents_tools.testing import BACKEND_TOOLS
 from tests.waiting import comes
 
 
 def note_run(folder: str) -> None:
-    """Note that a body runs, and in which process."""
+    """Note that a body runs, and its process."""
     with (Path(folder) / "ran").open("a") as file:
         file.write(f"{os.getpid()}\n")
 
@@ -42,13 +40,13 @@ def add(a: int, b: int) -> int:
 
 @function_tool
 def whoami() -> dict[str, Any]:
-    """Say which process this is."""
+    """Return the process."""
     return {"pid": os.getpid()}
 
 
 @streaming_tool
 async def recite(folder: str, lines: int = 3) -> AsyncGenerator[Any]:
-    """Note that it runs, say a line, and say the others when a file is there."""
+    """Note the run, send a line, and send the others when a file is there."""
     note_run(folder)
     yield ToolProgressEvent(0, total=lines)
     for number in range(lines):
@@ -60,17 +58,18 @@ async def recite(folder: str, lines: int = 3) -> AsyncGenerator[Any]:
 
 @function_tool(annotations=ToolAnnotations(idempotentHint=True))
 async def steady(folder: str, ctx: ToolContext) -> str:
-    """Do what may be done twice: hang at the first attempt."""
+    """Wait forever at the first run."""
+    first = not (Path(folder) / "ran").exists()
     note_run(folder)
-    ctx.notify(f"attempt {ctx.attempt}")
-    if ctx.attempt == 1:
+    ctx.notify("first" if first else "again")
+    if first:
         await asyncio.Event().wait()
-    return f"attempt {ctx.attempt}"
+    return "done"
 
 
 @function_tool
 async def wait(folder: str) -> str:
-    """Wait without an end, and note how that ended."""
+    """Wait forever, and note the cancellation."""
     (Path(folder) / "began").touch()
     try:
         await asyncio.Event().wait()
@@ -81,26 +80,18 @@ async def wait(folder: str) -> str:
 
 @function_tool
 async def hang(folder: str, seconds: float) -> str:
-    """Block the whole worker: no event loop of its own runs meanwhile."""
+    """Block the event loop of the server."""
     (Path(folder) / "began").touch()
     time.sleep(seconds)  # noqa: ASYNC251 - that is the point
     return "slept"
 
 
-@function_tool
-def fail(how: str) -> str:
-    """Fail."""
-    if how == "told":
-        raise ToolError("The kettle is empty.")
-    raise RuntimeError("the password is hunter2")
-
-
-TOOLS = [add, whoami, recite, steady, wait, hang, fail, *BACKEND_TOOLS]
+TOOLS = [add, whoami, recite, steady, wait, hang]
 
 
 def ready(url: str) -> None:
-    """Tell the test where it is."""
-    print(url, flush=True)  # noqa: T201 - tells the test where it is
+    """Print the address for the test."""
+    print(url, flush=True)  # noqa: T201 - for the test
 
 
 async def main(options: dict[str, Any]) -> None:
@@ -108,7 +99,6 @@ async def main(options: dict[str, Any]) -> None:
     given: dict[str, Any] = {
         "port": 0,
         "auth": False,
-        "worker": True,
         "max_concurrency": 2_000,
         **options,
     }

@@ -1,1 +1,0 @@
-"""Tools that run on other machines, called over MCP."""

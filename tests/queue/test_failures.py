@@ -1,0 +1,249 @@
+"""Workers and callers of a queue that are killed or stopped, and the outcome of their calls."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("dbos")
+
+from agents_tools import NotifyStreamEvent, ToolContext
+from agents_tools.execution import run_on
+from agents_tools.persistence.queue import DBOSBackend
+from tests.queue.running import (
+    BOUND,
+    ROOT,
+    Workers,
+    call_of,
+    lines_in,
+    messages_of,
+    status_of,
+)
+from tests.queue.worker import steady
+from tests.scale import IS_FULL
+from tests.waiting import comes
+
+pytestmark = [
+    pytest.mark.leaves_behind,  # the threads of DBOS end in their own time
+    pytest.mark.timeout(240),
+]
+SILENCE = 4.0
+
+
+def queue_of(workers: Workers, **options: Any) -> DBOSBackend:
+    """Return the caller's side of the queue."""
+    return DBOSBackend(workers.url, silence=SILENCE, **options)
+
+
+# --- a call that was not begun
+
+
+@pytest.mark.requirement("F45")
+async def test_a_call_whose_worker_dies_before_it_begins_is_taken_by_another_worker(
+    workers: Workers, tmp_path: Path
+) -> None:
+    """Its body has not run, so any call can be given to another worker, idempotent or not."""
+    (tmp_path / "go").touch()
+    dead = workers.start(dies=True)
+    async with queue_of(workers) as queue:
+        call = call_of("charge", {"folder": str(tmp_path), "until": str(tmp_path / "go")})
+        answer = asyncio.create_task(messages_of(queue, call))
+        await asyncio.to_thread(dead.wait, BOUND)
+        workers.start()
+        found = await asyncio.wait_for(answer, BOUND)
+    assert (found[-1].payload["status"], found[-1].payload["output"]) == ("ok", "charged")
+    assert len(lines_in(tmp_path / "effects")) == 2  # begin and end, once
+
+
+async def test_the_silence_limit_does_not_count_the_time_in_the_queue(
+    workers: Workers, tmp_path: Path
+) -> None:
+    """A call waits for a free worker longer than the silence limit, and is not given up."""
+    worker = workers.start(concurrency=1)
+    async with queue_of(workers) as queue:
+        go = tmp_path / "go"
+        first = call_of("charge", {"folder": str(tmp_path), "until": str(go)})
+        answers = [asyncio.create_task(status_of(queue, first))]
+        await comes(lambda: lines_in(tmp_path / "effects"))
+        second = call_of("double", {"folder": str(tmp_path), "number": 1})
+        answers.append(asyncio.create_task(status_of(queue, second)))
+        done, _ = await asyncio.wait(answers, timeout=SILENCE + 1)
+        assert not done
+        go.touch()
+        assert await asyncio.wait_for(asyncio.gather(*answers), BOUND) == ["ok", "ok"]
+    assert worker.poll() is None
+
+
+# --- a call that was begun
+
+
+@pytest.mark.requirement("F45")
+async def test_a_call_whose_worker_is_killed_is_lost(workers: Workers, tmp_path: Path) -> None:
+    """The body ran once, its outcome is unknown, and the text says so."""
+    worker = workers.start()
+    workers.start()
+    async with queue_of(workers) as queue:
+        call = call_of("wait", {"folder": str(tmp_path)})
+        answer = asyncio.create_task(messages_of(queue, call))
+        await comes(lambda: lines_in(tmp_path / "effects"))
+        workers.kill(int(lines_in(tmp_path / "effects")[0]))
+        found = await asyncio.wait_for(answer, BOUND)
+        assert found[-1].payload["status"] == "lost"
+        assert "unknown whether" in found[-1].payload["error"]["message"]
+        assert [message.seq for message in found] == list(range(len(found)))
+        again = call_of("double", {"folder": str(tmp_path), "number": 2})
+        assert await asyncio.wait_for(status_of(queue, again), BOUND) == "ok"
+    assert len([line for line in lines_in(tmp_path / "effects") if line.isdigit()]) == 1
+    del worker
+
+
+@pytest.mark.requirement("F45")
+async def test_an_idempotent_call_is_run_again_by_another_worker(
+    workers: Workers, tmp_path: Path
+) -> None:
+    """The caller sees the new attempt announced, and all its events from the first one on."""
+    workers.start()
+    workers.start()
+    events: list[Any] = []
+    async with queue_of(workers) as queue:
+        context: ToolContext[Any] = ToolContext(tool_call_id="call-1", emit=events.append)
+        tool = run_on(queue, idempotent=True)(steady)
+        arguments = json.dumps({"folder": str(tmp_path)})
+        answer = asyncio.create_task(tool.call(context, arguments))
+        await comes(lambda: any(isinstance(event, NotifyStreamEvent) for event in events))
+        workers.kill(int(lines_in(tmp_path / "effects")[0]))
+        outcome = await asyncio.wait_for(answer, BOUND)
+    assert (outcome.status, outcome.output) == ("ok", "attempt 2")
+    found = [event.data for event in events if isinstance(event, NotifyStreamEvent)]
+    assert found == ["attempt 1", "attempt 2"]
+    assert [event.type for event in events].count("tool_attempt_event") == 1
+    assert len(set(lines_in(tmp_path / "effects"))) == 2
+
+
+@pytest.mark.requirement("F45")
+async def test_calls_survive_two_of_four_workers(workers: Workers, tmp_path: Path) -> None:
+    """200 idempotent calls, two workers killed at random points: each call has one right answer."""
+    count = 200 if IS_FULL or workers.url.startswith("postgres") else 60
+    chance = random.Random(workers.url)  # noqa: S311 - for a test
+    fleet = [workers.start_soon(concurrency=8) for _ in range(4)]
+    for worker in fleet:
+        workers.wait_until_ready(worker)
+    async with queue_of(workers) as queue:
+
+        async def answer(number: int) -> list[Any]:
+            call = call_of("double", {"folder": str(tmp_path), "number": number}, idempotent=True)
+            found = await messages_of(queue, call)
+            return [one.payload.get("output") for one in found if one.kind == "result"]
+
+        answers = [asyncio.create_task(answer(number)) for number in range(count)]
+        for worker in fleet[:2]:
+            after = len(lines_in(tmp_path / "effects")) + chance.randrange(1, count // 4)
+            await comes(lambda after=after: len(lines_in(tmp_path / "effects")) >= after)
+            workers.kill(worker.pid)
+        found = await asyncio.wait_for(asyncio.gather(*answers), 2 * BOUND)
+    assert found == [[str(2 * number)] for number in range(count)]
+    runs = Counter(line.split()[0] for line in lines_in(tmp_path / "effects"))
+    assert max(runs.values()) <= 3
+
+
+# --- a worker that is stopped
+
+
+async def test_a_worker_finishes_its_calls_after_sigterm(workers: Workers, tmp_path: Path) -> None:
+    """A new release is rolled out without losing a call, and the old worker takes no new one."""
+    worker = workers.start(concurrency=1)
+    async with queue_of(workers) as queue:
+        go = tmp_path / "go"
+        call = call_of("charge", {"folder": str(tmp_path), "until": str(go)})
+        answer = asyncio.create_task(status_of(queue, call))
+        await comes(lambda: lines_in(tmp_path / "effects"))
+        worker.send_signal(signal.SIGTERM)
+        later = call_of("double", {"folder": str(tmp_path), "number": 1})
+        waiting = asyncio.create_task(status_of(queue, later))
+        done, _ = await asyncio.wait([answer, waiting], timeout=1)
+        assert not done
+        go.touch()
+        assert await asyncio.wait_for(answer, BOUND) == "ok"
+        assert await asyncio.to_thread(worker.wait, BOUND) == 0
+        workers.start()
+        assert await asyncio.wait_for(waiting, BOUND) == "ok"
+
+
+async def test_a_call_that_outlasts_the_drain_is_handed_over(
+    workers: Workers, tmp_path: Path
+) -> None:
+    """The other worker runs an idempotent call at once, and reports any other call as lost."""
+    worker = workers.start(drain=0.5)
+    async with queue_of(workers) as queue:
+        folder = {"folder": str(tmp_path)}
+        first = asyncio.create_task(messages_of(queue, call_of("steady", folder, idempotent=True)))
+        other = asyncio.create_task(messages_of(queue, call_of("wait", folder)))
+        await comes(lambda: len(lines_in(tmp_path / "effects")) == 2)
+        workers.start()
+        worker.send_signal(signal.SIGTERM)
+        steady_messages = await asyncio.wait_for(first, BOUND)
+        wait_messages = await asyncio.wait_for(other, BOUND)
+        assert await asyncio.to_thread(worker.wait, BOUND) == 0
+    assert steady_messages[-1].payload["output"] == "attempt 2"
+    assert wait_messages[-1].payload["status"] == "lost"
+    assert "cancelled" in lines_in(tmp_path / "effects")
+
+
+# --- a caller that is killed
+
+
+@pytest.mark.parametrize("still_runs", [False, True])
+async def test_a_run_that_continues_gets_the_result_of_the_call_that_it_began(
+    workers: Workers, tmp_path: Path, *, still_runs: bool
+) -> None:
+    """The result is in the database, or will be: the call is not lost, and does not run again."""
+    workers.start()
+    command = [sys.executable, "-m", "tests.queue.agent", workers.url, str(tmp_path)]
+    with subprocess.Popen(command, cwd=ROOT) as agent:  # noqa: S603, ASYNC220 - our own program
+        await comes(lambda: lines_in(tmp_path / "effects"))
+        agent.kill()
+    if not still_runs:
+        (tmp_path / "go").touch()
+        await comes(lambda: len(lines_in(tmp_path / "effects")) == 2)
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as again:  # noqa: S603, ASYNC220
+        (tmp_path / "go").touch()
+        output, _ = await asyncio.to_thread(again.communicate, timeout=BOUND)
+    assert json.loads(output) == [["ok", "charged"]]
+    assert len(lines_in(tmp_path / "effects")) == 2  # begin and end, once
+
+
+async def test_a_call_that_its_queue_does_not_know_is_lost(
+    workers: Workers, tmp_path: Path
+) -> None:
+    """It may have run: the rows of the queue can have been deleted."""
+    workers.start()
+    command = [sys.executable, "-m", "tests.queue.agent", workers.url, str(tmp_path)]
+    with subprocess.Popen(command, cwd=ROOT) as agent:  # noqa: S603, ASYNC220 - our own program
+        await comes(lambda: lines_in(tmp_path / "effects"))
+        agent.kill()
+    command[-2] = f"sqlite:///{tmp_path / 'other.db'}"
+    output = await asyncio.to_thread(subprocess.check_output, command, cwd=ROOT, timeout=BOUND)
+    assert [status for status, _ in json.loads(output)] == ["lost"]
+
+
+async def test_a_queue_knows_the_calls_of_other_processes(workers: Workers, tmp_path: Path) -> None:
+    """The answer of a call is stored under its id, attempt, tool and arguments."""
+    workers.start()
+    call = call_of("double", {"folder": str(tmp_path), "number": 4})
+    async with queue_of(workers) as queue:
+        assert not await queue.has_call(call)
+        first = await asyncio.wait_for(messages_of(queue, call), BOUND)
+    async with queue_of(workers) as queue:
+        assert await queue.has_call(call)
+        assert not await queue.has_call(call.again(2))
+        assert await asyncio.wait_for(messages_of(queue, call), BOUND) == first
+    assert len(lines_in(tmp_path / "effects")) == 1
