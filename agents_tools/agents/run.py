@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from agents_tools.agents.pending_tool_call import PendingToolCall
     from agents_tools.agents.run_recorder import RunRecorder
     from agents_tools.agents.toolbox import RunnableAgent, Toolbox
-    from agents_tools.events.base import Emit
+    from agents_tools.events.base import Emit, Event
     from agents_tools.events.channel import Channel
     from agents_tools.tool.records import Decision
 

@@ -36,6 +36,7 @@ from agents_tools.events.kinds import (
     RawResponseStreamEvent,
     RunFinishedEvent,
     RunItemStreamEvent,
+    RunRecordEvent,
     RunStartedEvent,
     ToolArtifactEvent,
     ToolAttemptEvent,
@@ -190,7 +191,7 @@ def _items(
             pass
         case RunStartedEvent() | RunFinishedEvent() | RawResponseStreamEvent() | ErrorEvent():
             pass
-        case AgentUpdatedStreamEvent() | AgentStateChangedEvent() | NullEvent():
+        case AgentUpdatedStreamEvent() | AgentStateChangedEvent() | NullEvent() | RunRecordEvent():
             pass
 
 

@@ -635,7 +635,10 @@ class SQLStorage(ABC):
                 f"{earlier}ORDER BY log.log, event.id",
                 values,
             ).fetchall()
-            return [self._event(connection, *row, True) for row in rows]
+            return [
+                self._event(connection, name, number, body, large, restore=True)
+                for name, number, body, large in rows
+            ]
 
     def position(self, name: str, /) -> LogPosition:
         """Return the end of a log."""

@@ -27,6 +27,7 @@ from agents_tools.events.kinds import (
     RawResponseStreamEvent,
     RunFinishedEvent,
     RunItemStreamEvent,
+    RunRecordEvent,
     RunStartedEvent,
     ToolArtifactEvent,
     ToolAttemptEvent,
@@ -253,7 +254,12 @@ class RunTree:
                 pass
             case MessageEvent() | ActionEvent() | ObservationEvent() | ErrorEvent():
                 pass
-            case AgentUpdatedStreamEvent() | AgentStateChangedEvent() | NullEvent():
+            case (
+                AgentUpdatedStreamEvent()
+                | AgentStateChangedEvent()
+                | NullEvent()
+                | RunRecordEvent()
+            ):
                 pass
         return node
 

@@ -19,6 +19,7 @@ from agents_tools.events.kinds import (
     RawResponseStreamEvent,
     RunFinishedEvent,
     RunItemStreamEvent,
+    RunRecordEvent,
     RunStartedEvent,
     ToolArtifactEvent,
     ToolAttemptEvent,
@@ -179,7 +180,12 @@ class VercelEncoder:
                 return self._display(known)
             case MessageEvent() | ActionEvent() | ObservationEvent() | ErrorEvent():
                 pass
-            case AgentUpdatedStreamEvent() | AgentStateChangedEvent() | NullEvent():
+            case (
+                AgentUpdatedStreamEvent()
+                | AgentStateChangedEvent()
+                | NullEvent()
+                | RunRecordEvent()
+            ):
                 pass
         return []
 
