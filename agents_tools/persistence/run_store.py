@@ -38,7 +38,6 @@ from agents_tools.persistence.storage import (
     RunInfo,
     TakeLease,
 )
-
 from agents_tools.persistence.write_errors import stale_lease_error
 
 if TYPE_CHECKING:
@@ -144,7 +143,7 @@ class RunStore:
         self,
         run_id: str,
         call_id: str,
-        approved: bool,  # noqa: FBT001 - the decision itself
+        approved: bool,
         *,
         path: Sequence[str] = (),
         message: str | None = None,
@@ -307,9 +306,7 @@ class RunStore:
             return []
         return [item for place, item in waiting.items() if place not in posted]
 
-    def _find_waiting(
-        self, run_id: str, call_id: str, path: tuple[str, ...]
-    ) -> ToolApprovalItem:
+    def _find_waiting(self, run_id: str, call_id: str, path: tuple[str, ...]) -> ToolApprovalItem:
         waiting = undecided_calls(self._engine.storage.read(run_id, ReadSpan(where=_APPROVALS)))
         found = [
             item
@@ -375,13 +372,23 @@ class StoredLog:
     @property
     def next_id(self) -> int:
         """The id of the next event. Reading it takes the lease, if it is free."""
-        if not self._state.epoch and not self._is_closed() and not self._engine.is_writer_thread:
+        if self._can_take():
             with contextlib.suppress(EventStoreError, TimeoutError):
                 self.take().result(self._engine.storage.lease_ttl)
         if self._state.epoch or self._is_closed():
             return self._state.next_id
         position = self._engine.read_here(lambda: self._engine.storage.position(self.sid))
         return max(position.last_id, position.reserved) + 1
+
+    def _can_take(self) -> bool:
+        """Return whether to take the lease without an explicit request.
+
+        A lease that was lost is not taken again: the log has events that this store has not seen.
+        """
+        state = self._state
+        if state.epoch or self._is_closed() or isinstance(state.failure, LeaseLostError):
+            return False
+        return not self._engine.is_writer_thread
 
     @property
     def epoch(self) -> int:
@@ -534,7 +541,7 @@ class _LogState:
         name: The name.
         handles: The number of open handles.
         epoch: The epoch of the lease that this process holds; 0 if it holds none.
-        last_id: The id of the last event; valid with a lease, as the next two.
+        last_id: The id of the last event; up to date with a lease, as the next two.
         reserved: The largest id that an event that is not stored uses.
         block: The largest id that is reserved in the storage.
         unsettled: The largest ids of pending appends.
@@ -542,7 +549,8 @@ class _LogState:
         waiting: The futures that wait for an event, with the id that has to be exceeded.
         message_waits: The futures that wait for a message, with the number.
         last_message: The number of the last message that is known.
-        failure: The error of an append without a lease, until the lease is taken again.
+        failure: The error of the last attempt to take the lease, or of its loss, until the lease
+            is taken again.
         is_run: Whether the log is the log of a run, with a lease.
     """
 
@@ -555,13 +563,19 @@ class _LogState:
         self.last_message = 0
         self.failure: EventStoreError | None = None
         self.unsettled: dict[object, int] = {}
+        self.taking: PendingFuture[LogPosition] | None = None
         self.reset()
 
     def reset(self) -> None:
-        """Forget the lease."""
+        """Forget the log, which was deleted."""
+        self.end_lease()
+        self.last_id = self.reserved = INVALID_ID
+
+    def end_lease(self) -> None:
+        """Forget the lease. A closed log still reports its end."""
         self.epoch = 0
-        self.last_id = self.reserved = self.block = INVALID_ID
-        self.taking: PendingFuture[LogPosition] | None = None
+        self.block = INVALID_ID
+        self.taking = None
         self.is_reserving = self.is_run = False
 
     def begin(self, position: LogPosition) -> None:
@@ -575,7 +589,7 @@ class _LogState:
 
     def lose(self, error: EventStoreError) -> None:
         """Forget a lease that another process has taken; appends raise this error."""
-        self.reset()
+        self.end_lease()
         self.failure = error
 
     @property
@@ -735,7 +749,7 @@ class _Engine:
     ) -> PendingFuture[int]:
         """Append rows, and take the lease before if needed."""
         if not state.epoch:
-            if state.failure is not None:
+            if isinstance(state.failure, LeaseLostError):
                 return PendingFuture.failed(state.failure)
             self.take(state)
         pending: PendingFuture[int] = PendingFuture()
@@ -870,6 +884,7 @@ class _Engine:
         return replace(
             request,
             epoch=state.epoch,
+            used=state.reserved,
             reserved=self._block_for(state, request.rows),
             created=created,
             status=status,
@@ -887,7 +902,7 @@ class _Engine:
         if not state.epoch:
             return None
         request = ReleaseLease(name=state.name, epoch=state.epoch, reserved=state.reserved)
-        state.reset()
+        state.end_lease()
         return request
 
     def _no_lease(self, state: _LogState) -> LeaseLostError:
@@ -927,7 +942,7 @@ class _Engine:
             self._resolve_waits(state.waiting, state.last_id)
             status = next((row.status for row in reversed(request.rows) if row.status), None)
             if status is not None and state.is_run:
-                state.reset()
+                state.end_lease()
         elif isinstance(request, PostMessage):
             receiver = self._logs.get(request.name)
             if receiver is not None:
@@ -1154,8 +1169,7 @@ def _check_name(name: object) -> None:
         name.encode()
     except UnicodeEncodeError:
         raise UserValueError(
-            f"The name of a log is not valid Unicode: got {name!r:.60}. "
-            "Remove the lone surrogate."
+            f"The name of a log is not valid Unicode: got {name!r:.60}. Remove the lone surrogate."
         ) from None
 
 

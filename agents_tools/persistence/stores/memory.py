@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
-from agents_tools.errors import EventConflictError, EventStoreError
+from agents_tools.errors import EventStoreError
 from agents_tools.events.envelope import INVALID_ID
 from agents_tools.persistence.rows import event_of_row
 from agents_tools.persistence.run_store import RunStore, StoredLog
@@ -171,7 +171,7 @@ class MemoryStorage:
             return
         log = self._logs[request.name]
         log.holder = None
-        log.reserved = max(log.reserved, request.reserved)
+        log.reserved = request.reserved
         if not log.appended and log.reserved == INVALID_ID and not log.messages:
             del self._logs[request.name]
 
@@ -184,9 +184,10 @@ class MemoryStorage:
         ids: list[int] = []
         last = log.last_id
         for row in request.rows:
-            number = row.id if row.id != INVALID_ID else max(last, log.reserved) + 1
+            next_id = max(last, request.used) + 1
+            number = row.id if row.id != INVALID_ID else next_id
             if number <= last:
-                raise id_conflict_error(request.name, _PLACE, number, max(last, log.reserved) + 1)
+                raise id_conflict_error(request.name, _PLACE, number, next_id)
             ids.append(number)
             last = number
         log.rows += request.rows
@@ -216,9 +217,7 @@ class MemoryStorage:
         log = self._logs.get(request.name)
         if log is None:
             return 0
-        if request.key is not None and any(
-            one.key == request.key for one in log.messages.values()
-        ):
+        if request.key is not None and any(one.key == request.key for one in log.messages.values()):
             raise already_posted_error(request.name, _PLACE)
         log.last_message += 1
         log.messages[log.last_message] = request
@@ -231,15 +230,18 @@ class MemoryStorage:
         oldest = sorted(self._logs.items(), key=lambda pair: pair[1].updated or 0.0)
         for name, log in oldest:
             is_old = (
-                request.max_age is not None
-                and (log.updated or 0.0) < time.time() - request.max_age
+                request.max_age is not None and (log.updated or 0.0) < time.time() - request.max_age
             )
             is_full = (request.max_events is not None and events > request.max_events) or (
                 request.max_bytes is not None and size > request.max_bytes
             )
             if log.holder is None and log.status != "interrupted" and (is_old or is_full):
                 del self._logs[name]
-                events, size, deleted = events - len(log.ids), size - log.size, deleted + len(log.ids)
+                events, size, deleted = (
+                    events - len(log.ids),
+                    size - log.size,
+                    deleted + len(log.ids),
+                )
         return deleted
 
     # --- reading

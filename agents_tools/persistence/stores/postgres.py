@@ -68,6 +68,7 @@ class PostgresStorage(SQLStorage):
         lease_ttl: The time after which a lease expires, in seconds.
     """
 
+    value_errors = (psycopg.DataError, ValueError, OverflowError)
     for_update = " FOR UPDATE"
 
     def __init__(self, url: str, timeout: float, lease_ttl: float) -> None:
@@ -117,7 +118,7 @@ class PostgresStorage(SQLStorage):
                     )
                 return
             connection.execute("CREATE TABLE version (version INTEGER NOT NULL)")
-            connection.execute(f"INSERT INTO version VALUES ({_VERSION})")
+            connection.execute("INSERT INTO version VALUES (%s)", (_VERSION,))
             key = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
             for statement in TABLES:
                 connection.execute(statement.format(key=key, bytes="BYTEA"))
@@ -126,9 +127,7 @@ class PostgresStorage(SQLStorage):
         """Execute a statement."""
         return connection.execute(_with_markers(statement), values)
 
-    def execute_many(
-        self, connection: Any, statement: str, rows: Sequence[Sequence[Any]]
-    ) -> None:
+    def execute_many(self, connection: Any, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Execute a statement for each row of values, in one round trip."""
         with connection.cursor() as cursor:
             cursor.executemany(_with_markers(statement), rows)

@@ -1,5 +1,6 @@
 """The storage of run logs in an SQL database: one implementation for SQLite and PostgreSQL."""
 
+# ruff: noqa: S608 - statements are built of the constants of this package only
 from __future__ import annotations
 
 import threading
@@ -48,8 +49,6 @@ _LAST: Final = (1 << 63) - 1
 _PAGE: Final = 1_000
 _MICRO: Final = 2e-6
 """The tolerance for times in a query, in seconds: stored times have whole microseconds."""
-_PART: Final = 500
-"""The number of events that are deleted in one statement."""
 
 TABLES: Final = (
     """
@@ -124,7 +123,7 @@ TABLES: Final = (
 """The tables of version 1, with the types that differ between databases."""
 
 _INSERT: Final = (
-    f"INSERT INTO event ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608 - ours
+    f"INSERT INTO event ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
 )
 _INFO: Final = (
     "SELECT name, session, agent, kind, owner, status, holder, expires, started, updated, "
@@ -144,6 +143,8 @@ class SQLStorage(ABC):
     """
 
     is_immediate = False
+    value_errors: tuple[type[Exception], ...] = (ValueError, OverflowError)
+    """The errors of the database for a value that it cannot store."""
     for_update = ""
     """The clause that locks the rows of a query until the end of the transaction."""
 
@@ -166,9 +167,7 @@ class SQLStorage(ABC):
         """Execute a statement, and return its cursor."""
 
     @abstractmethod
-    def execute_many(
-        self, connection: Any, statement: str, rows: Sequence[Sequence[Any]]
-    ) -> None:
+    def execute_many(self, connection: Any, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Execute a statement for each row of values."""
 
     @abstractmethod
@@ -191,7 +190,10 @@ class SQLStorage(ABC):
     def now(self, connection: Any) -> float:
         """Return the time that leases are compared with, the same for all processes."""
 
-    def lock_text(self, connection: Any, text: str) -> None:
+    def free_space(self, connection: Any) -> None:  # noqa: B027 - optional
+        """Return the space of deleted logs, if the database does not do so by itself."""
+
+    def lock_text(self, connection: Any, text: str) -> None:  # noqa: B027 - optional
         """Let no other transaction continue that locks the same text.
 
         A database with one writer at a time needs no such lock.
@@ -212,13 +214,13 @@ class SQLStorage(ABC):
     def write(self, requests: Sequence[WriteRequest], /) -> Sequence[Any]:
         """Apply requests in one transaction; see `LogStorage.write`.
 
-        If one of them fails in the database, each is applied in a transaction of its own, because
-        the other ones can succeed.
+        If the database cannot store a value, each request is applied in a transaction of its own,
+        because the other ones can succeed.
         """
         try:
             return self._write(requests)
         except EventStoreError as error:
-            if len(requests) == 1 or not isinstance(error.__cause__, (ValueError, OverflowError)):
+            if len(requests) == 1 or not isinstance(error.__cause__, self.value_errors):
                 return [error] * len(requests)
         results: list[Any] = []
         for request in requests:
@@ -243,6 +245,8 @@ class SQLStorage(ABC):
                     except EventStoreError as error:
                         results.append(error)  # refused before it has written anything
                 self.commit(connection)
+                if any(isinstance(one, DeleteLog | RetainLogs) for one in requests):
+                    self.free_space(connection)
             except BaseException:
                 self._writer = None
                 self.discard(connection)
@@ -287,7 +291,7 @@ class SQLStorage(ABC):
         key, holder, expires, *position = self.execute(
             connection,
             "SELECT log, holder, expires, epoch, last_id, reserved, message, agent FROM log "
-            f"WHERE name = ?{self.for_update}",  # noqa: S608 - ours
+            f"WHERE name = ?{self.for_update}",
             (name,),
         ).fetchone()
         active = self._active_holder(holder, expires, now)
@@ -301,14 +305,7 @@ class SQLStorage(ABC):
             "WHERE log = ?",
             (request.holder.to_json(), now + request.ttl, session, key),
         )
-        epoch, last_id, reserved, message, agent = position
-        return LogPosition(
-            epoch=epoch + 1,
-            last_id=last_id,
-            reserved=reserved,
-            message=message,
-            is_run=agent is not None,
-        )
+        return _position(position[0] + 1, *position[1:])
 
     def _active_holder(
         self, holder: str | None, expires: float | None, now: float
@@ -323,7 +320,7 @@ class SQLStorage(ABC):
         self.execute(
             connection,
             "UPDATE log SET holder = NULL, expires = NULL, "
-            f"reserved = {self.greatest}(reserved, ?) WHERE name = ? AND epoch = ?",  # noqa: S608 - ours
+            "reserved = ? WHERE name = ? AND epoch = ?",
             (request.reserved, request.name, request.epoch),
         )
         self.execute(
@@ -351,22 +348,21 @@ class SQLStorage(ABC):
     def _append(self, connection: Any, request: AppendRows) -> int:
         found = self.execute(
             connection,
-            "SELECT log, last_id, reserved, appended FROM log "
-            f"WHERE name = ? AND epoch = ? AND holder IS NOT NULL{self.for_update}",  # noqa: S608 - ours
+            "SELECT log, last_id, appended FROM log "
+            f"WHERE name = ? AND epoch = ? AND holder IS NOT NULL{self.for_update}",
             (request.name, request.epoch),
         ).fetchone()
         if found is None:
             raise stale_lease_error(request.name, self.place)
-        key, last, reserved, appended = found
+        key, last, appended = found
         if request.expected not in {None, appended}:
             raise append_conflict_error(request.name, self.place, request.expected, appended)
         values: list[tuple[Any, ...]] = []
         for row in request.rows:
-            number = row.id if row.id != INVALID_ID else max(last, reserved) + 1
+            next_id = max(last, request.used) + 1
+            number = row.id if row.id != INVALID_ID else next_id
             if not last < number < _LAST:
-                raise id_conflict_error(
-                    request.name, self.place, number, max(last, reserved) + 1
-                )
+                raise id_conflict_error(request.name, self.place, number, next_id)
             values.append(row.to_values(key, number))
             last = number
         if values:
@@ -407,7 +403,7 @@ class SQLStorage(ABC):
             values.append(request.status)
         self.execute(
             connection,
-            f"UPDATE log SET {', '.join(changes)} WHERE log = ?",  # noqa: S608 - ours
+            f"UPDATE log SET {', '.join(changes)} WHERE log = ?",
             (*values, key),
         )
 
@@ -434,7 +430,7 @@ class SQLStorage(ABC):
     def _post(self, connection: Any, request: PostMessage) -> int:
         found = self.execute(
             connection,
-            f"SELECT log, message FROM log WHERE name = ?{self.for_update}",  # noqa: S608 - ours
+            f"SELECT log, message FROM log WHERE name = ?{self.for_update}",
             (request.name,),
         ).fetchone()
         if found is None:
@@ -458,7 +454,7 @@ class SQLStorage(ABC):
     def _delete(self, connection: Any, request: DeleteLog) -> None:
         found = self.execute(
             connection,
-            f"SELECT log, holder, expires FROM log WHERE name = ?{self.for_update}",  # noqa: S608 - ours
+            f"SELECT log, holder, expires FROM log WHERE name = ?{self.for_update}",
             (request.name,),
         ).fetchone()
         if found is None:
@@ -473,7 +469,7 @@ class SQLStorage(ABC):
         logs = self.execute(
             connection,
             "SELECT log, holder, expires, status, updated, events, size FROM log "
-            f"ORDER BY coalesce(updated, 0), log{self.for_update}",  # noqa: S608 - ours
+            f"ORDER BY coalesce(updated, 0), log{self.for_update}",
         ).fetchall()
         events, size = sum(log[5] for log in logs), sum(log[6] for log in logs)
         deleted = 0
@@ -492,27 +488,27 @@ class SQLStorage(ABC):
     def _delete_log(self, connection: Any, key: int) -> None:
         self._delete_events(connection, key, "1 = 1")
         for table in ("message", "log"):
-            self.execute(connection, f"DELETE FROM {table} WHERE log = ?", (key,))  # noqa: S608 - ours
+            self.execute(connection, f"DELETE FROM {table} WHERE log = ?", (key,))
 
     def _delete_events(self, connection: Any, key: int, condition: str) -> None:
         """Delete events of a log, and the large texts that no other event uses."""
         count, size = self.execute(
             connection,
-            f"SELECT count(*), coalesce(sum(size), 0) FROM event WHERE log = ? AND {condition}",  # noqa: S608 - ours
+            f"SELECT count(*), coalesce(sum(size), 0) FROM event WHERE log = ? AND {condition}",
             (key,),
         ).fetchone()
         if not count:
             return
-        doomed = f"SELECT id FROM event WHERE log = ? AND {condition}"  # noqa: S608 - ours
+        doomed = f"SELECT id FROM event WHERE log = ? AND {condition}"
         digests = self.execute(
             connection,
-            f"SELECT DISTINCT digest FROM blob_use WHERE log = ? AND id IN ({doomed})",  # noqa: S608 - ours
+            f"SELECT DISTINCT digest FROM blob_use WHERE log = ? AND id IN ({doomed})",
             (key, key),
         ).fetchall()
         if digests:
             self.execute(
                 connection,
-                f"DELETE FROM blob_use WHERE log = ? AND id IN ({doomed})",  # noqa: S608 - ours
+                f"DELETE FROM blob_use WHERE log = ? AND id IN ({doomed})",
                 (key, key),
             )
             self.execute_many(
@@ -523,7 +519,7 @@ class SQLStorage(ABC):
             )
         self.execute(
             connection,
-            f"DELETE FROM event WHERE log = ? AND {condition}",  # noqa: S608 - ours
+            f"DELETE FROM event WHERE log = ? AND {condition}",
             (key,),
         )
         self.execute(
@@ -570,7 +566,7 @@ class SQLStorage(ABC):
                 page = self.execute(
                     connection,
                     "SELECT id, body, large FROM event WHERE log = ? AND id > ? AND id < ?"
-                    f"{condition} ORDER BY id {order} LIMIT ?",  # noqa: S608 - ours
+                    f"{condition} ORDER BY id {order} LIMIT ?",
                     (row[0], after, before, *values, min(missing, _PAGE)),
                 ).fetchall()
                 for number, body, large in page:
@@ -592,7 +588,7 @@ class SQLStorage(ABC):
         number: int,
         body: str,
         large: str | None,
-        restore: bool,  # noqa: FBT001 - as in `event_of_row`
+        restore: bool,
     ) -> Event:
         def fetch(digest: bytes) -> bytes:
             row = self.execute(
@@ -622,7 +618,7 @@ class SQLStorage(ABC):
                 "ORDER BY log.started, log.log, event.id",
                 (column_text(session),),
             ).fetchall()
-            return [self._event(connection, *row, True) for row in rows]  # noqa: FBT003 - as above
+            return [self._event(connection, *row, True) for row in rows]
 
     def position(self, name: str, /) -> LogPosition:
         """Return the end of a log."""
@@ -635,19 +631,10 @@ class SQLStorage(ABC):
             rows = self.execute(
                 connection,
                 "SELECT name, epoch, last_id, reserved, message, agent FROM log "
-                f"WHERE name IN ({_placeholders(wanted)})",  # noqa: S608 - ours
+                f"WHERE name IN ({_placeholders(wanted)})",
                 wanted,
             ).fetchall()
-        return {
-            name: LogPosition(
-                epoch=epoch,
-                last_id=last_id,
-                reserved=reserved,
-                message=message,
-                is_run=agent is not None,
-            )
-            for name, epoch, last_id, reserved, message, agent in rows
-        }
+            return {name: _position(*position) for name, *position in rows}
 
     def messages(self, name: str, after: int, /) -> list[RunMessage]:
         """Return the messages to a run."""
@@ -682,7 +669,7 @@ class SQLStorage(ABC):
         with self.reading() as connection:
             now = self.now(connection)
             rows = self.execute(connection, statement, values).fetchall()
-        return [self._info(row, now) for row in rows]
+            return [self._info(row, now) for row in rows]
 
     def _info(self, row: Sequence[Any], now: float) -> RunInfo:
         name, session, agent, kind, owner, status, holder, expires, started, updated, *rest = row
@@ -719,6 +706,21 @@ class SQLStorage(ABC):
         self._writer = None
         self._pool = deque()
         self._pool_lock = threading.Lock()
+
+
+def _position(epoch: Any, last_id: Any, reserved: Any, message: Any, agent: Any) -> LogPosition:
+    """Return the end of a log.
+
+    Raises:
+        ValueError: A column has a value of another type, because the file is damaged.
+    """
+    return LogPosition(
+        epoch=int(epoch),
+        last_id=int(last_id),
+        reserved=int(reserved),
+        message=int(message),
+        is_run=agent is not None,
+    )
 
 
 _parent_connections: Final[list[Any]] = []
