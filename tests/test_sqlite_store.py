@@ -30,7 +30,13 @@ from agents_tools.events import (
     ToolArtifactEvent,
 )
 from agents_tools.events.base import event_class, stamp
-from agents_tools.persistence import EventFilter, EventStore, SQLiteEventStore, UnknownEvent
+from agents_tools.persistence import (
+    EventFilter,
+    EventStore,
+    SQLiteEventStore,
+    StoredLog,
+    UnknownEvent,
+)
 from agents_tools.persistence.stores.sqlite import SQLiteStorage
 from agents_tools.testing import EventStoreContract
 
@@ -90,12 +96,12 @@ def message(text: str, **envelope: Any) -> Event:
     return MessageEvent(text).replace(**envelope)
 
 
-def texts(store: SQLiteEventStore, **options: Any) -> list[str]:
+def texts(store: StoredLog, **options: Any) -> list[str]:
     events = store.read(**options).result(PATIENCE)
     return [cast("MessageEvent", event).content for event in events]
 
 
-def append(store: SQLiteEventStore, *events: Event, **options: Any) -> int:
+def append(store: StoredLog, *events: Event, **options: Any) -> int:
     return store.append(events, **options).result(PATIENCE)
 
 

@@ -22,7 +22,7 @@ from agents_tools.errors import (
     EventStoreFullError,
 )
 from agents_tools.events import Event, MessageEvent
-from agents_tools.persistence import EventFilter, SQLiteEventStore
+from agents_tools.persistence import EventFilter, SQLiteEventStore, StoredLog
 from tests.sqlite_faults import FULL, Step, failing_disk, has_disk
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def test_a_killed_writer_loses_no_acknowledged_event(
             assert [one.sid for one in store.sessions().result(PATIENCE)]
 
 
-def _check_after_kill(log: SQLiteEventStore, acks: list[str]) -> None:
+def _check_after_kill(log: StoredLog, acks: list[str]) -> None:
     words = [ack.split() for ack in acks if ack.startswith(f"ack {log.sid} ")]
     counted = [int(count) for _, _, count, _ in words] or [0]
     shown = [int(last) for *_, last in words] or [-1]

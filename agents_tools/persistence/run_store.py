@@ -119,6 +119,10 @@ class RunStore:
 
         return self._engine.submit_read(read)
 
+    def logs(self) -> PendingFuture[list[RunInfo]]:
+        """List all logs that hold events, oldest first, including those that are not of a run."""
+        return self._engine.submit_read(self._engine.storage.logs)
+
     def run(self, run_id: str, /) -> PendingFuture[RunInfo | None]:
         """Return the summary of a run; `None` if there is no such run."""
 
@@ -922,7 +926,7 @@ class _Engine:
             state.taking = None
             if isinstance(result, LogPosition):
                 state.begin(result)
-            else:
+            elif isinstance(result, EventStoreError):
                 state.failure = result
         elif isinstance(request, AppendRows):
             state.is_reserving = False

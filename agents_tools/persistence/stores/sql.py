@@ -570,7 +570,7 @@ class SQLStorage(ABC):
                     (row[0], after, before, *values, min(missing, _PAGE)),
                 ).fetchall()
                 for number, body, large in page:
-                    event = self._event(connection, name, number, body, large, span.restore)
+                    event = self._event(connection, name, number, body, large, restore=span.restore)
                     if where is None or where.accepts(event):
                         events.append(event)
                 if len(page) < min(missing, _PAGE) or len(events) == span.limit:
@@ -588,6 +588,7 @@ class SQLStorage(ABC):
         number: int,
         body: str,
         large: str | None,
+        *,
         restore: bool,
     ) -> Event:
         def fetch(digest: bytes) -> bytes:
@@ -618,7 +619,10 @@ class SQLStorage(ABC):
                 "ORDER BY log.started, log.log, event.id",
                 (column_text(session),),
             ).fetchall()
-            return [self._event(connection, *row, True) for row in rows]
+            return [
+                self._event(connection, name, number, body, large, restore=True)
+                for name, number, body, large in rows
+            ]
 
     def position(self, name: str, /) -> LogPosition:
         """Return the end of a log."""
