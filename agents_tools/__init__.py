@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from agents_tools.agents.config import (
         RunConfig as RunConfig,
         RunResult as RunResult,
-        Session as Session,
     )
     from agents_tools.agents.hosted.computer import ComputerTool as ComputerTool
     from agents_tools.agents.hosted.provider_tools import (
@@ -116,8 +115,14 @@ if TYPE_CHECKING:
     from agents_tools.persistence import (
         EventStore as EventStore,
         MemoryEventStore as MemoryEventStore,
+        MemoryRunStore as MemoryRunStore,
+        PostgresRunStore as PostgresRunStore,
         RedisEventStore as RedisEventStore,
+        RunStore as RunStore,
+        Session as Session,
         SQLiteEventStore as SQLiteEventStore,
+        SQLiteRunStore as SQLiteRunStore,
+        open_run_store as open_run_store,
     )
     from agents_tools.persistence.stream import (
         EventStream as EventStream,
@@ -154,6 +159,7 @@ if TYPE_CHECKING:
         track as track,
     )
     from agents_tools.tool.run_context import RunContextWrapper as RunContextWrapper
+    from agents_tools.tool.state import ToolState as ToolState
     from agents_tools.tool.tool import FunctionTool as FunctionTool
     from agents_tools.toolset import (
         Toolset as Toolset,
@@ -182,6 +188,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "tool.context": ("ToolContext",),
         "tool.reporting": ("artifact", "notify", "progress", "track"),
         "tool.run_context": ("RunContextWrapper",),
+        "tool.state": ("ToolState",),
         "tool.decorators": ("function_tool", "streaming_tool"),
         "classes.definition": ("ExecutableTool", "ToolDefinition"),
         "errors": (
@@ -264,15 +271,20 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "agents.config": (
             "RunConfig",
             "RunResult",
-            "Session",
         ),
         "agents.runner": ("Runner", "RunResultStreaming"),
         "schema.function": ("FuncSchema", "function_schema"),
         "persistence": (
             "EventStore",
             "MemoryEventStore",
+            "MemoryRunStore",
+            "PostgresRunStore",
             "RedisEventStore",
+            "RunStore",
             "SQLiteEventStore",
+            "SQLiteRunStore",
+            "Session",
+            "open_run_store",
         ),
         "persistence.stream": ("EventStream", "EventStreamSubscriber"),
         "tool.failure": ("default_tool_error_function", "set_default_tool_error_function"),

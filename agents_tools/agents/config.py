@@ -23,17 +23,18 @@ from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.text.nouns import type_with_article
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from agents_tools.agents.model import Model, ModelProvider, ModelResponse, ModelSettings
     from agents_tools.agents.state import RunState
     from agents_tools.content.items import RunItem, ToolApprovalItem, ToolCallOutputItem
     from agents_tools.content.usage import Usage
     from agents_tools.events.base import Event
-    from agents_tools.persistence.durable import DurableStore
+    from agents_tools.persistence.run_store import RunStore
     from agents_tools.tool.context import ToolContext
     from agents_tools.tool.question import Question
     from agents_tools.tool.run_context import RunContextWrapper
+    from agents_tools.tool.state import ToolState
     from agents_tools.tool.tool import FunctionTool
 
 KindT = TypeVar("KindT")
@@ -45,7 +46,6 @@ __all__ = [
     "RunConfig",
     "RunHooks",
     "RunResult",
-    "Session",
     "StopAtTools",
     "ToolUseBehavior",
     "ToolsToFinalOutputResult",
@@ -57,18 +57,6 @@ class PublishesEvents(Protocol):
 
     def publish(self, event: Event, /) -> Any:
         """Receive an event without blocking."""
-        ...
-
-
-class Session(Protocol):
-    """Stores a conversation across runs as durable events. The methods can be sync or async."""
-
-    def read(self) -> Sequence[Event] | Awaitable[Sequence[Event]]:
-        """Return all stored events, in order."""
-        ...
-
-    def append(self, events: Sequence[Event], /) -> Any:
-        """Store more events; they have to be durable when the method returns."""
         ...
 
 
@@ -108,8 +96,12 @@ class RunConfig:
             text, a complete result, or `None` to decline; sync or async. Servers send such requests
             only if `MCPToolManager(sample=...)` offers the capability.
         event_stream: An object that also receives all events of the run.
-        durable: A store that records the steps of the run, so that it can continue after its
-            process has ended. Runs inside this one are recorded with it.
+        tool_state: The state that tools hold between calls, such as the shell of the terminal, if
+            several runs share it. By default each run has its own. Agents that run as tools do not
+            inherit it.
+        store: The store that records the run, so that it can be continued after its process has
+            ended, and read and decided about by other processes. Runs inside this one are recorded
+            with it.
     """
 
     model: str | Model | None = None
@@ -130,7 +122,8 @@ class RunConfig:
     ask: Callable[[Question], Any] | None = None
     sample: Callable[[Mapping[str, Any], ToolContext[Any] | None], Any] | None = None
     event_stream: PublishesEvents | None = None
-    durable: DurableStore | None = None
+    tool_state: ToolState | None = None
+    store: RunStore | None = None
 
     def __post_init__(self) -> None:
         for name, kinds, least in _NUMBERS:
@@ -164,10 +157,15 @@ class RunConfig:
                 f"RunConfig(model_settings=...) expects ModelSettings(...), got "
                 f"{self.model_settings!r:.60}."
             )
-        if self.durable is not None and not hasattr(self.durable, "claim"):
+        if self.tool_state is not None and not hasattr(self.tool_state, "aclose"):
             raise UserTypeError(
-                "RunConfig(durable=...) is not a store: expected for example "
-                f"LocalDurableStore(path), got {type_with_article(self.durable)}."
+                "RunConfig(tool_state=...) is not valid: expected a ToolState, got "
+                f"{type_with_article(self.tool_state)}."
+            )
+        if self.store is not None and not hasattr(self.store, "approvals"):
+            raise UserTypeError(
+                "RunConfig(store=...) is not a run store: expected for example "
+                f"SQLiteRunStore(path), got {type_with_article(self.store)}."
             )
 
 
@@ -190,7 +188,7 @@ _NUMBERS: tuple[tuple[str, Any, int], ...] = (
 DEFAULT_CONFIG = RunConfig()
 
 KEPT: Any = object()
-"""Marks `max_turns` that is read from the durable store."""
+"""Marks `max_turns` that is read from the log of the run."""
 
 
 class RunHooks(Generic[ContextT]):

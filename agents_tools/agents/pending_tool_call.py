@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from agents_tools.agents.toolbox import Toolbox
     from agents_tools.content.items import ToolCallItem, ToolCallOutputItem
+    from agents_tools.tool.records import ToolAnnotations
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["PendingToolCall", "can_start_early", "group_calls", "is_repeatable", "runs_alone"]
@@ -86,8 +87,18 @@ def is_repeatable(tool: FunctionTool[..., Any] | None) -> bool:
 
     The annotations of a local tool decide. Those of a server are hints only and do not count.
     """
-    hints = None if tool is None or tool.origin.server is not None else tool.annotations
+    hints = _trusted_hints(tool)
     return hints is not None and (hints.read_only or hints.idempotent)
+
+
+def is_read_only(tool: FunctionTool[..., Any] | None) -> bool:
+    """Return whether the annotations of a local tool declare that it changes nothing."""
+    hints = _trusted_hints(tool)
+    return hints is not None and hints.read_only
+
+
+def _trusted_hints(tool: FunctionTool[..., Any] | None) -> ToolAnnotations | None:
+    return None if tool is None or tool.origin.server is not None else tool.annotations
 
 
 def can_start_early(item: ToolCallItem, tool: FunctionTool[..., Any] | None) -> bool:

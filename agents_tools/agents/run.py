@@ -1,7 +1,9 @@
 """The run loop: it calls the model, runs the requested tools, and repeats.
 
-Streamed and plain runs execute the same code. Events are pushed into the scope of the run, and only
-`Runner.run_streamed` turns them into iteration. The conversation is one list that only grows.
+`Run.step` is the only code that asks a model: it asks once and answers the calls of the response.
+`Run.execute` repeats it. Streamed and plain runs execute the same code. Events are pushed into the
+scope of the run, and only `Runner.run_streamed` turns them into iteration. The conversation is one
+list that only grows.
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ import asyncio
 import logging
 import time
 import uuid
+from collections import deque
 from dataclasses import replace
+from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.agents.config import DEFAULT_CONFIG, RunResult, hooks_of_all_runs
@@ -20,7 +24,6 @@ from agents_tools.agents.final_output import (
     final_text,
 )
 from agents_tools.agents.model_caller import ModelCaller, choose_model
-from agents_tools.agents.session_writer import SessionWriter
 from agents_tools.agents.state import RunState, conversation, open_calls, waiting_calls
 from agents_tools.agents.tool_calls import TurnCalls
 from agents_tools.content.items import (
@@ -31,6 +34,7 @@ from agents_tools.content.items import (
     ToolApprovalItem,
     ToolCallItem,
     ToolCallOutputItem,
+    input_messages,
 )
 from agents_tools.content.usage import Usage
 from agents_tools.errors import (
@@ -38,6 +42,7 @@ from agents_tools.errors import (
     MaxTurnsExceeded,
     ModelBehaviorError,
     RunTimeoutError,
+    UserError,
     UserTypeError,
     UserValueError,
 )
@@ -55,14 +60,14 @@ from agents_tools.tool.call import Call, RunScope, current_call
 from agents_tools.tool.failure import describe_error
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from agents_tools.agents.config import RunConfig, RunHooks, Session
-    from agents_tools.agents.durable_run import DurableRunRecorder
+    from agents_tools.agents.config import RunConfig, RunHooks
     from agents_tools.agents.model import Model, ModelResponse
     from agents_tools.agents.pending_tool_call import PendingToolCall
+    from agents_tools.agents.run_recorder import RunRecorder
     from agents_tools.agents.toolbox import RunnableAgent, Toolbox
-    from agents_tools.events.base import Emit, Event
+    from agents_tools.events.base import Emit
     from agents_tools.events.channel import Channel
     from agents_tools.tool.records import Decision
 
@@ -88,20 +93,25 @@ class Run:
         channel: The channel that tools with streamed events wait for.
         quiet: Whether the events stay hidden from the parent call.
         state: A state to continue from.
-        session: The session that stores the conversation.
+        session: The id of the session that the run is part of.
         parent: The call that the run is part of; the current call by default.
         run_id: The id of the run; a new one by default.
-        resume: Whether the run has to exist in its durable store.
+        resume: Whether the run has to exist in its store.
+        facts: More data for the record of the start of the run.
 
     Attributes:
         usages: The usage records that each model response is added to: of this run and of the
             runs around it.
         new_input: The index of the first item of the history that is new in this run.
+        given_state: The state that the run continues from.
         resumed: Whether the run continues from a state.
     """
 
     _corrections = 0
     _had_empty_response = False
+    _has_open_calls = True  # possibly, in the earlier conversation, until the first step
+    _final: tuple[Any] | None = None
+    _tools: Toolbox | None = None
 
     def __init__(
         self,
@@ -116,10 +126,11 @@ class Run:
         channel: Channel | None = None,
         quiet: bool = False,
         state: RunState | None = None,
-        session: Session | None = None,
+        session: str | None = None,
         parent: Call | None = None,
         run_id: str | None = None,
         resume: bool = False,
+        facts: Mapping[str, Any] | None = None,
     ) -> None:
         parent = parent or current_call()
         outer = None if parent is None or parent.scope is None else parent.scope.run
@@ -142,82 +153,79 @@ class Run:
         self.hooks = self.run_hooks + (() if agent.hooks is None else (agent.hooks,))
         self.new_input = 0
         self.resumed = False
+        self._sent = _MessageQueue()
+        self._posted: dict[int, int] = {}  # the numbers of sent messages that the store has
+        self._task: asyncio.Task[Any] | None = None
+        self._cancel_reason: str | None = None
         self._later_messages: list[Item] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._model: Model | None = None
-        self._recorder = self._create_recorder(run_id, state, parent, resume=resume)
-        if self._recorder is not None:
-            run_id = self._recorder.run_id
-            self.usages += self._recorder.usages
-        if state is not None:
+        self.given_state = state
+        self._session = session
+        self.recorder = self._create_recorder(run_id, parent, resume=resume, facts=facts)
+        if self.recorder is not None:
+            run_id = self.recorder.run_id
+            self.usages += self.recorder.usages
+        elif state is not None:
             run_id = state.run_id
         if outer is not None:
             self.usages += outer.usages
-        self.session = SessionWriter(
-            session,
-            agent.name,
-            path=() if parent is None else parent.path,
-            is_published=parent is None and session is cast("object", self.config.event_stream),
-        )
         self.scope = self._create_scope(
             run_id or f"run_{uuid.uuid4().hex}",
             parent,
             context=parent.app_context if context is None and parent is not None else context,
-            sinks=self._event_sinks(sinks, parent, quiet=quiet, has_session=session is not None),
+            sinks=self._event_sinks(sinks, parent, quiet=quiet),
             channel=channel or (None if quiet or parent is None else parent.channel),
         )
         self.calls = TurnCalls(
-            agent,
-            self.config,
-            self.scope,
-            self.hooks,
-            self._emit_item,
-            self.session.save,
-            None if self._recorder is None else self._recorder.journal,
+            agent, self.config, self.scope, self.hooks, self._emit_item, self.recorder
         )
         self._caller = ModelCaller(agent, self.config, self.scope, self.hooks, self.calls)
         if state is None:
             self.calls.load_history(history)
-        else:
+        elif self.recorder is None or not self.recorder.is_outermost:
             self.restore(state)
 
     def _create_recorder(
         self,
         run_id: str | None,
-        state: RunState | None,
         parent: Call | None,
         *,
         resume: bool,
-    ) -> DurableRunRecorder | None:
-        """Return the recorder of a durable run; `None` for other runs."""
-        if self.config.durable is None:
+        facts: Mapping[str, Any] | None,
+    ) -> RunRecorder | None:
+        """Return the recorder of a run with a store; `None` for other runs."""
+        if self.config.store is None:
             return None
-        from agents_tools.agents.durable_run import DurableRunRecorder, journal_of
+        from agents_tools.agents.run_recorder import recorder_of
 
-        outer = None if self.outer is None else self.outer._recorder  # noqa: SLF001 - its own class
-        journal = journal_of(self.config.durable, run_id, state, parent, outer)
-        return None if journal is None else DurableRunRecorder(self, journal, resume=resume)
+        return recorder_of(
+            self,
+            run_id=run_id,
+            session=self._session,
+            parent=parent,
+            outer=None if self.outer is None else self.outer.recorder,
+            resume=resume,
+            facts=facts,
+        )
 
     def _event_sinks(
-        self,
-        sinks: tuple[Emit, ...],
-        parent: Call | None,
-        *,
-        quiet: bool,
-        has_session: bool,
+        self, sinks: tuple[Emit, ...], parent: Call | None, *, quiet: bool
     ) -> tuple[Emit, ...]:
         """Return all receivers of the events of this run, each of them once."""
         receivers = sinks + current_listeners()
         if parent is not None and not quiet:
             receivers = parent.sinks + tuple(sink for sink in receivers if sink not in parent.sinks)
-        config, outer = self.config, self.outer
+        config, outer, recorder = self.config, self.outer, self.recorder
         # A run that inherits the whole configuration publishes through the run around it.
         has_own_stream = outer is None or config is not outer.config
         if config.event_stream is not None and has_own_stream:
             publish = config.event_stream.publish
             receivers += () if publish in receivers else (publish,)
-        if has_session:
-            receivers += (self.session.collect,)
+        if recorder is not None and recorder.is_outermost:
+            receivers += (recorder.log.publish,)
+        elif recorder is not None and recorder.log.publish not in receivers:
+            receivers += (recorder.log.publish_hidden,)  # the run can be resumed, but is not shown
         return receivers
 
     def _create_scope(
@@ -243,6 +251,7 @@ class Run:
             asker=config.ask or (None if outer is None else outer.asker),
             approver=None if config.approve is None else self._decide_inside,
             sampler=config.sample or (None if outer is None else outer.sampler),
+            tool_state=None if self.outer and config is self.outer.config else config.tool_state,
             run=self,
         )
 
@@ -257,14 +266,73 @@ class Run:
 
     @property
     def _is_replayed(self) -> bool:
-        """Return whether the current response comes from the journal of a durable run."""
-        return self._recorder is not None and self._recorder.replayed
+        """Return whether the current response comes from the log of the run."""
+        return self.recorder is not None and self.recorder.is_replayed
 
     def cancel_call(self, call_id: str) -> bool:
         """Cancel one call of this run or of a run inside it; return whether it was running."""
         return self.calls.cancel(call_id) or any(
             inner.cancel_call(call_id) for inner in list(self.inner)
         )
+
+    def send(self, message: str | Sequence[Any]) -> None:
+        """Send a message to the model while the run works, from any thread.
+
+        The message becomes part of the conversation before the next request to the model, after
+        the outputs of the calls that run now. If the model has just given its final answer, the run
+        takes another turn. A run that stops first keeps the message in its conversation.
+
+        Args:
+            message: Text, or a list of messages.
+
+        Raises:
+            UserError: The run has ended, or the value is not a message.
+        """
+        if not self._sent.put(input_messages(message, "send()")):
+            raise UserError(
+                f"The message was not sent: run {self.scope.run_id!r} of agent "
+                f"{self.agent.name!r} has ended. Start another run with it: "
+                "Runner.run(agent, [*result.to_input_list(), message]), or Runner.run(agent, "
+                "result.to_state()) first if calls wait for approval."
+            )
+
+    def post(self, text: str, number: int) -> None:
+        """Add a message of the run's inbox to the conversation, like `send`."""
+        messages = input_messages(text, "send()")
+        for message in messages:
+            self._posted[id(message)] = number
+        self._sent.put(messages)
+
+    def cancel(self, reason: str | None = None) -> None:
+        """Cancel the run.
+
+        Args:
+            reason: The reason, for people.
+        """
+        self._cancel_reason = reason or None
+        if self._task is not None:
+            self._task.cancel()
+
+    def set_decision(self, path: tuple[str, ...], call_id: str, decision: Decision) -> None:
+        """Decide about a call that waits.
+
+        Args:
+            path: The ids of the calls around the run that made the call.
+            call_id: The call.
+            decision: The decision.
+        """
+        depth = len(self.scope.path)
+        if len(path) == depth:
+            pending = self.calls.approvals.pending.get(call_id)
+            if pending is not None:
+                pending.decision = decision
+            return
+        nested = self.calls.nested.get(path[depth])
+        if nested is not None:
+            nested.set_decision(path[depth + 1 :], call_id, decision)
+        for inner in list(self.inner):
+            if inner.scope.path == path[: len(inner.scope.path)]:
+                inner.set_decision(path, call_id, decision)
 
     # --- start and end
 
@@ -282,8 +350,12 @@ class Run:
         output: Any = None
         if self.outer is not None:
             self.outer.inner.add(self)
+        self._task = asyncio.current_task()
         try:
-            result = await self._run_until_deadline()
+            try:
+                result = await self._run_until_deadline()
+            finally:
+                await self.scope.release()
             status = "interrupted" if result.interruptions else "ok"
             output = result.final_output
             return result
@@ -297,12 +369,12 @@ class Run:
             try:
                 await self.calls.cancel_early()
             finally:
+                self._add_sent(self._sent.close())
+                if status == "cancelled":
+                    error_text = self._cancel_reason
                 self._emit_end(status, output, error_text)
-            try:
-                await self.session.finish()
-            finally:
-                if self._recorder is not None:
-                    await self._recorder.leave(status)
+            if self.recorder is not None:
+                await self.recorder.close(status)
 
     def _emit_end(self, status: str, output: Any, error: str | None) -> None:
         if self.scope.sinks:
@@ -383,34 +455,84 @@ class Run:
     # --- turns
 
     async def _run(self) -> RunResult[Any]:
-        toolbox = await self._open()
-        unfinished = self.calls.unfinished_calls(toolbox)
-        if unfinished:
-            final = await self._finish_open_calls(unfinished, toolbox)
-            if final is not None:
-                return await self._finish(final)
-        while not self.calls.is_waiting:
-            response = await self._request(toolbox)
-            if self._caller.refused:
-                toolbox = toolbox.without(self._caller.refused)
-            calls = self._record_response(response, toolbox)
-            if calls:
-                await self._execute_calls(calls, toolbox, truncation=response.truncation)
-                final = await self._output_of_tools(calls)
-            else:
-                await self.calls.cancel_early()
-                final = self._output_of_response(response)
-            if final is not None:
-                return await self._finish(final)
-            toolbox = await self._toolbox()
-        await self.session.save()
-        if self._recorder is not None:
-            await self._recorder.wait(toolbox)
+        await self._open()
+        recorder = self.recorder
+        if recorder is None or not recorder.receives_messages:
+            return await self._take_steps()
+        messages = asyncio.ensure_future(recorder.handle_messages(self))
+        try:
+            return await self._take_steps()
+        finally:
+            messages.cancel()
+            await asyncio.wait({messages})
+
+    async def _take_steps(self) -> RunResult[Any]:
+        await self.step()  # also if the calls of a state wait: a person has decided about them
+        while self._final is None and not self._must_wait:
+            await self.step()
+        if self._final is not None:
+            for hook in self.hooks:
+                await hook.on_agent_end(self.scope.context, self.agent, self._final[0])
+            return self.result(self._final[0])
+        self._add_sent(self._sent.close())
         return self.result(interruptions=self.state().interruptions)
 
-    async def _open(self) -> Toolbox:
-        """Start the run: load what was stored, and return the tools of the first turn."""
-        scope = self.scope
+    async def step(self) -> None:
+        """Ask the model once and answer its calls.
+
+        If calls are open, because they waited for the decision of a person, they are answered
+        instead. Afterwards the run has its final output, waits for a decision, or needs another
+        step. A message that was sent before the final output is known gets another step, too.
+
+        Raises:
+            Exception: The errors of `execute`, except for the time limit of the run.
+        """
+        toolbox = self._tools or await self._load_tools()
+        waiting = self.calls.unfinished_calls(toolbox) if self._has_open_calls else []
+        if waiting:
+            final = await self._finish_open_calls(waiting, toolbox)
+        else:
+            final = await self._take_turn(toolbox)
+        self._has_open_calls = self.calls.is_waiting
+        if final is not None and not self._continues():
+            self._final = final
+
+    @property
+    def _must_wait(self) -> bool:
+        """Whether a call waits for a decision that nobody has made yet."""
+        return self._has_open_calls and bool(self.state().interruptions)
+
+    def _continues(self) -> bool:
+        """Return whether a message was sent before the run could end; no other one is accepted."""
+        recorder = self.recorder
+        if recorder is not None and recorder.has_response(self.turns + 1):
+            return True
+        return not self._sent.close_if_empty()
+
+    async def _take_turn(self, toolbox: Toolbox) -> tuple[Any] | None:
+        """Ask the model, and answer its calls.
+
+        Returns:
+            The final output in a tuple, if the run ends with this turn.
+        """
+        if self._sent.messages or self.recorder is not None:
+            self._add_sent_before_request()
+        response = await self._request(toolbox)
+        self._tools = None
+        if self._caller.refused:
+            toolbox = toolbox.without(self._caller.refused)
+        calls = self._record_response(response, toolbox)
+        if not calls:
+            await self.calls.cancel_early()
+            return self._output_of_response(response)
+        await self._execute_calls(calls, toolbox, truncation=response.truncation)
+        return await self._output_of_tools(calls)
+
+    async def _open(self) -> None:
+        """Start the run: load what was stored, and the tools of the first turn."""
+        scope, recorder = self.scope, self.recorder
+        if recorder is not None:
+            await recorder.open()
         if scope.sinks:
             scope.emit(RunStartedEvent(run_id=scope.run_id, agent=self.agent.name))
         if scope.depth > self.config.max_depth:
@@ -419,32 +541,46 @@ class Run:
                 f"at most {self.config.max_depth} (RunConfig(max_depth=...)). Check whether an "
                 "agent calls itself."
             )
-        if self._recorder is not None:
-            await self._recorder.open()
         self._model = self.choose_model()
         self.calls.provider = getattr(self._model, "provider", None)
         for hook in self.hooks:
             await hook.on_agent_start(scope.context, self.agent)
         await self._load_session()
-        self._emit_input()
-        toolbox = await self._toolbox()
-        if self._recorder is not None:
-            await self._recorder.begin(toolbox)
-        return toolbox
-
-    async def _finish(self, final: tuple[Any]) -> RunResult[Any]:
-        for hook in self.hooks:
-            await hook.on_agent_end(self.scope.context, self.agent, final[0])
-        await self.session.save()
-        return self.result(final[0])
+        if recorder is None:
+            self._emit_input()
+            await self._load_tools()
+        else:
+            recorder.begin(await self._load_tools(), self._emit_input)
 
     def choose_model(self) -> Model:
         """Return the model of the run."""
         return choose_model(self.agent, self.config)
 
-    async def _toolbox(self) -> Toolbox:
-        toolbox = await self.agent.toolbox(self.scope.context)
-        return toolbox.without(self._caller.refused) if self._caller.refused else toolbox
+    async def _load_tools(self) -> Toolbox:
+        """Load the tools of a turn."""
+        tools = await self.agent.toolbox(self.scope.context)
+        self._tools = tools.without(self._caller.refused) if self._caller.refused else tools
+        return self._tools
+
+    # --- messages that were sent to the run
+
+    def _add_sent_before_request(self) -> None:
+        """Add the messages that were sent, unless the next turn was recorded without them."""
+        recorder, turn = self.recorder, self.turns + 1
+        if recorder is not None:
+            self.history.extend(recorder.sent_before(turn))
+            if recorder.has_response(turn):
+                return
+        self._add_sent(self._sent.take())
+
+    def _add_sent(self, messages: Sequence[MessageInputItem]) -> None:
+        """Add messages to the conversation."""
+        self.history.extend(messages)
+        for message in messages:
+            if self.recorder is not None:
+                self.recorder.consume(self._posted.pop(id(message), None))
+            if self.scope.sinks:
+                self._emit_message(message)
 
     # --- the earlier conversation
 
@@ -458,15 +594,12 @@ class Run:
         self.resumed = True
         self.calls.restore(state)
 
-    async def session_events(self) -> Sequence[Event] | None:
-        """Return the events of the session; `None` if the run has no session."""
-        return await self.session.read()
-
     async def _load_session(self) -> None:
         """Insert the conversation of the session before the input of the run."""
-        events = None if self.resumed else await self.session.read()
-        if events is None:
+        recorder = self.recorder
+        if recorder is None or self._session is None or self.resumed:
             return
+        events = await recorder.log.conversation()
         items = conversation(events)
         waiting = waiting_calls(events)
         self.calls.load_history(items)
@@ -522,7 +655,8 @@ class Run:
             model = cast("Model", self._model)
             return await self._caller.request(model, toolbox, self.history)
 
-        response = await (request() if self._recorder is None else self._recorder.answer(request))
+        recorder = self.recorder
+        response = await (request() if recorder is None else recorder.response(self.turns, request))
         self.responses.append(response)
         for usage in self.usages:
             usage.add(response.usage)
@@ -555,6 +689,15 @@ class Run:
                     f"{type(self._model).__name__} returned a wrong item: expected messages, "
                     f"reasoning and tool calls, got {type_with_article(item)}."
                 )
+        recorder = self.recorder
+        if recorder is None or recorder.is_replayed:
+            return self._add_response(response, toolbox)
+        with recorder.group():
+            calls = self._add_response(response, toolbox)
+            recorder.responded(self.turns, response)
+        return calls
+
+    def _add_response(self, response: ModelResponse, toolbox: Toolbox) -> list[PendingToolCall]:
         calls: list[PendingToolCall] = []
         self.calls.begin_response()
         for item in cast("Sequence[ModelItem]", response.items):
@@ -610,25 +753,16 @@ class Run:
     ) -> None:
         """Execute calls, and add their outputs to the history in the order of the calls."""
         try:
-            await self.calls.execute(
-                calls, toolbox, before=self._before_calls, truncation=truncation
-            )
+            await self.calls.execute(calls, toolbox, truncation=truncation)
         finally:
             outputs = [call.output_item for call in calls if call.output_item is not None]
-            if self.resumed:
-                # Outputs from before the run stopped belong between the new ones.
-                self.resumed = False
-                while isinstance(last := self.history[-1], ToolCallOutputItem):
-                    outputs.append(last)
-                    self.history.pop()
-                outputs = self.calls.sort_outputs(outputs)
-            self.history.extend(outputs)
-        await self.session.save()
-
-    async def _before_calls(self) -> None:
-        """Cancel early calls that the complete response does not contain, and save the rest."""
-        await self.calls.cancel_early()
-        await self.session.save()
+            count = len(outputs)
+            while isinstance(last := self.history[-1], ToolCallOutputItem):
+                outputs.append(last)  # from before the run waited; it belongs between the others
+                self.history.pop()
+            self.history.extend(
+                outputs if len(outputs) == count else self.calls.sort_outputs(outputs)
+            )
 
     async def _output_of_tools(self, calls: list[PendingToolCall]) -> tuple[Any] | None:
         if self.calls.is_waiting:
@@ -642,40 +776,82 @@ class Run:
         if not self.scope.sinks:
             return
         for item in self.history[self.new_input :]:
-            if self._recorder is not None and self._recorder.was_said(item):
-                continue
-            if not isinstance(item, MessageInputItem):
-                self._emit_item("input", item)
-                continue
-            by_user = item.role == "user"
-            event = MessageEvent(item.to_dict()["content"], role="user" if by_user else "system")
-            if by_user and not self.scope.path:
-                origin = Origin(source=EventSource.USER)
-                self.scope.emit(event.replace(origin=origin, timestamp=time.time()))
+            if isinstance(item, MessageInputItem):
+                self._emit_message(item)
             else:
-                self.scope.emit(event)
+                self._emit_item("input", item)
+
+    def _emit_message(self, message: MessageInputItem) -> None:
+        """Emit a message to the model: from the user, if the run is the outermost one."""
+        by_user = message.role == "user"
+        event = MessageEvent(message.to_dict()["content"], role="user" if by_user else "system")
+        if by_user and not self.scope.path:
+            origin = Origin(source=EventSource.USER)
+            event = event.replace(origin=origin, timestamp=time.time())
+        self.scope.emit(event)
 
     def _emit_item(self, name: str, item: Any, is_replayed: bool = False) -> None:
-        """Emit a new item; a replayed one only if it is missing in the session."""
-        recorder = self._recorder
-        if is_replayed and recorder is not None and recorder.was_said(item, again=True):
-            return
-        if self.scope.sinks:
+        """Emit a new item; a replayed one was emitted by an earlier process."""
+        if self.scope.sinks and not is_replayed:
             self.scope.emit(RunItemStreamEvent(name, item.to_dict()).attach(item))
+
+
+class _MessageQueue:
+    """Messages in the order in which any thread sent them, until the run takes them.
+
+    A message is either taken or refused: `close_if_empty` and `put` exclude each other, so a run
+    never ends with a message that `put` has accepted.
+
+    Attributes:
+        messages: The messages; only for checks whether there are any.
+    """
+
+    __slots__ = ("_is_closed", "_lock", "messages")
+
+    def __init__(self) -> None:
+        self.messages = deque[MessageInputItem]()
+        self._is_closed = False
+        self._lock = Lock()
+
+    def put(self, messages: Sequence[MessageInputItem]) -> bool:
+        """Add messages; return `False` if the queue is closed."""
+        with self._lock:
+            if not self._is_closed:
+                self.messages.extend(messages)
+            return not self._is_closed
+
+    def take(self) -> list[MessageInputItem]:
+        """Remove all messages, and return them."""
+        with self._lock:
+            messages = list(self.messages)
+            self.messages.clear()
+            return messages
+
+    def close_if_empty(self) -> bool:
+        """Close the queue unless it contains messages; return whether it is closed."""
+        with self._lock:
+            self._is_closed = self._is_closed or not self.messages
+            return self._is_closed
+
+    def close(self) -> list[MessageInputItem]:
+        """Close the queue, and return the messages that were not taken."""
+        with self._lock:
+            self._is_closed = True
+        return self.take()
 
 
 def _inherit(config: RunConfig | None, inherited: RunConfig | None) -> RunConfig:
     """Return the configuration of a run inside another one.
 
     Without a configuration of its own, it is that of the outer run. Otherwise only `approve` and
-    `durable` are inherited.
+    `store` are inherited.
     """
     inherited = inherited or DEFAULT_CONFIG
     config = config or inherited
     if config.approve is None and inherited.approve is not None:
         config = replace(config, approve=inherited.approve)
-    if config.durable is None and inherited.durable is not None:
-        config = replace(config, durable=inherited.durable)
+    if config.store is None and inherited.store is not None:
+        config = replace(config, store=inherited.store)
     return config
 
 

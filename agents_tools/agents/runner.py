@@ -19,18 +19,19 @@ from agents_tools.concurrency.supervisor import finish
 from agents_tools.content.items import input_items
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.events.channel import Channel
+from agents_tools.persistence.session import Session
 from agents_tools.text.nouns import type_with_article
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
     from typing import Self
 
-    from agents_tools.agents.config import RunResult, Session
+    from agents_tools.agents.config import RunResult
     from agents_tools.agents.model import ModelResponse
     from agents_tools.content.items import Item, RunItem, ToolApprovalItem
     from agents_tools.content.usage import Usage
     from agents_tools.events.base import Event
-    from agents_tools.persistence.durable import DurableStore
+    from agents_tools.persistence.run_store import RunStore
 
 __all__ = ["RunResultStreaming", "Runner"]
 
@@ -47,7 +48,7 @@ class Runner:
         max_turns: int | None = 10,
         run_config: RunConfig | None = None,
         hooks: RunHooks[ContextT] | None = None,
-        session: Session | None = None,
+        session: Session | str | None = None,
         run_id: str | None = None,
     ) -> RunResult[OutputT]:
         """Run an agent until it has a result.
@@ -61,10 +62,10 @@ class Runner:
             max_turns: The maximum number of model responses; `None` for no limit.
             run_config: The configuration of the run.
             hooks: Callbacks for this run and the runs of agents that are its tools.
-            session: The session that stores the conversation. The run continues the stored
-                conversation.
-            run_id: The id of the run; a new one by default. If the durable store of the
-                configuration has a run with this id and the same input, that run continues.
+            session: The conversation that the run continues: a `Session`, or its id in the store of
+                the configuration.
+            run_id: The id of the run; a new one by default. If the store of the configuration has a
+                run with this id and the same input, that run continues.
 
         Raises:
             UserError: An argument is not valid.
@@ -76,7 +77,8 @@ class Runner:
             ModelBehaviorError: The model repeatedly sent invalid output.
         """
         history, state = _read_input(agent, input, run_id)
-        _check_options(max_turns, run_config, hooks, session, run_id)
+        _check_options(max_turns, run_config, hooks, run_id)
+        session_id, run_config = _read_session(session, run_config)
         run = Run(
             agent,
             history,
@@ -85,7 +87,7 @@ class Runner:
             max_turns=max_turns,
             hooks=hooks,
             state=state,
-            session=session,
+            session=session_id,
             run_id=run_id,
         )
         return await run.execute()
@@ -99,7 +101,7 @@ class Runner:
         max_turns: int | None = 10,
         run_config: RunConfig | None = None,
         hooks: RunHooks[ContextT] | None = None,
-        session: Session | None = None,
+        session: Session | str | None = None,
         run_id: str | None = None,
     ) -> RunResult[OutputT]:
         """Call `run` from synchronous code, with or without a running event loop."""
@@ -124,7 +126,7 @@ class Runner:
         max_turns: int | None = 10,
         run_config: RunConfig | None = None,
         hooks: RunHooks[ContextT] | None = None,
-        session: Session | None = None,
+        session: Session | str | None = None,
         run_id: str | None = None,
     ) -> RunResultStreaming[OutputT]:
         """Start a run and stream its events.
@@ -138,7 +140,8 @@ class Runner:
         """
         _check_loop("run_streamed")
         history, state = _read_input(agent, input, run_id)
-        _check_options(max_turns, run_config, hooks, session, run_id)
+        _check_options(max_turns, run_config, hooks, run_id)
+        session_id, run_config = _read_session(session, run_config)
         channel = Channel()
         run = Run(
             agent,
@@ -150,7 +153,7 @@ class Runner:
             sinks=(channel.push,),
             channel=channel,
             state=state,
-            session=session,
+            session=session_id,
             run_id=run_id,
         )
         return RunResultStreaming(run, channel)
@@ -160,37 +163,36 @@ class Runner:
         agent: Agent[ContextT, OutputT],
         run_id: str,
         *,
-        durable: DurableStore | None = None,
+        store: RunStore | None = None,
         context: ContextT | None = None,
         max_turns: int | None = KEPT,
         run_config: RunConfig | None = None,
         hooks: RunHooks[ContextT] | None = None,
-        session: Session | None = None,
     ) -> RunResult[OutputT]:
-        """Continue a durable run whose process has ended, or return its result if it has finished.
+        """Continue a stored run whose process has ended, or return its result if it has finished.
 
-        Recorded model responses and call outputs are not requested again. A call that was running
-        when the process ended gets the output "outcome unknown", unless its tool is annotated as
-        read-only or idempotent: then it is called again with the same idempotency key.
+        A run that waited for a person continues with the decisions in its store. Recorded model
+        responses and call outputs are not requested again. A call that was running when the process
+        ended gets the output "outcome unknown", unless its tool is annotated as read-only or
+        idempotent: then it is called again with the same idempotency key.
 
         Args:
             agent: The same agent as in the original run.
             run_id: The id of the run.
-            durable: The store with the run; that of the configuration by default.
+            store: The store with the run; that of the configuration by default.
             context: Any object of the application, for tools and hooks; it is never sent to a
                 model.
             max_turns: The maximum number of model responses, counted from the start of the run; by
                 default the value that the run was started with.
             run_config: The configuration; it is not stored with the run.
             hooks: Callbacks; they are not called for recorded steps.
-            session: The session that was used at the start.
 
         Raises:
             UserError: There is no such run, or it belongs to another agent.
             RunInUseError: Another process executes the run.
             Exception: The errors of `Runner.run`.
         """
-        run = _resumed_run(agent, run_id, durable, max_turns, run_config, hooks, session)
+        run = _resumed_run(agent, run_id, store, max_turns, run_config, hooks)
         return await run(context=context).execute()
 
     @staticmethod
@@ -198,24 +200,22 @@ class Runner:
         agent: Agent[ContextT, OutputT],
         run_id: str,
         *,
-        durable: DurableStore | None = None,
+        store: RunStore | None = None,
         context: ContextT | None = None,
         max_turns: int | None = KEPT,
         run_config: RunConfig | None = None,
         hooks: RunHooks[ContextT] | None = None,
-        session: Session | None = None,
     ) -> RunResult[OutputT]:
         """Call `resume` from synchronous code, with or without a running event loop."""
         return run_sync(
             Runner.resume,
             agent,
             run_id,
-            durable=durable,
+            store=store,
             context=context,
             max_turns=max_turns,
             run_config=run_config,
             hooks=hooks,
-            session=session,
         )
 
     @staticmethod
@@ -223,12 +223,11 @@ class Runner:
         agent: Agent[ContextT, OutputT],
         run_id: str,
         *,
-        durable: DurableStore | None = None,
+        store: RunStore | None = None,
         context: ContextT | None = None,
         max_turns: int | None = KEPT,
         run_config: RunConfig | None = None,
         hooks: RunHooks[ContextT] | None = None,
-        session: Session | None = None,
     ) -> RunResultStreaming[OutputT]:
         """Resume a run and stream its new events, as `run_streamed` does.
 
@@ -238,7 +237,7 @@ class Runner:
             UserError: An argument is not valid, or no event loop is running.
         """
         _check_loop("resume_streamed")
-        run = _resumed_run(agent, run_id, durable, max_turns, run_config, hooks, session)
+        run = _resumed_run(agent, run_id, store, max_turns, run_config, hooks)
         channel = Channel()
         return RunResultStreaming(
             run(context=context, sinks=(channel.push,), channel=channel), channel
@@ -321,6 +320,22 @@ class RunResultStreaming(Generic[OutputT]):
         if call_id is None:
             return self._task.cancel()
         return self._run.cancel_call(call_id)
+
+    def send(self, message: str | Sequence[Any]) -> None:
+        """Send a message to the model while the run works; any thread can call this.
+
+        The model gets the message with its next request, after the outputs of the calls that run
+        now. If it has just given its final answer, the run takes another turn, which counts for
+        `max_turns`. A run that stops first, for example for an approval, keeps the message in its
+        conversation. The message goes to this run, not to agents inside it.
+
+        Args:
+            message: Text, or a list of messages such as `{"role": "user", "content": "…"}`.
+
+        Raises:
+            UserError: The run has ended, or the value is not a message.
+        """
+        self._run.send(message)
 
     @property
     def is_complete(self) -> bool:
@@ -421,27 +436,63 @@ def _read_input(agent: object, value: object, run_id: object) -> tuple[list[Item
     return [], value
 
 
+def _read_session(session: object, config: RunConfig | None) -> tuple[str | None, RunConfig | None]:
+    """Return the id of a session, and the configuration with its store."""
+    if session is None:
+        return None, config
+    store = None if config is None else config.store
+    if isinstance(session, str):
+        if store is None:
+            raise UserTypeError(
+                f"session={session!r:.60} names a conversation in a run store, but no store is "
+                "configured. Pass run_config=RunConfig(store=...)."
+            )
+        return _checked_session(session), config
+    if not isinstance(session, Session):
+        raise UserTypeError(
+            "session is not valid: expected the id of a session or a Session, got "
+            f"{type_with_article(session)}. SQLiteRunStore(path).session(id) returns one."
+        )
+    if store is None:
+        config = replace(config or RunConfig(), store=session.store)
+    elif store is not session.store:
+        raise UserValueError(
+            f"Session {session.id!r} belongs to another store than RunConfig(store=...). Pass only "
+            "one of them."
+        )
+    return _checked_session(session.id), config
+
+
+def _checked_session(session: str) -> str:
+    if not _is_valid_id(session):
+        raise UserValueError(
+            f"The id of the session is not valid: expected 1 to {_MAX_ID_LENGTH} printable "
+            f"characters, got {session!r:.60}."
+        )
+    return session
+
+
 def _resumed_run(
     agent: object,
     run_id: str,
-    durable: DurableStore | None,
+    store: RunStore | None,
     max_turns: Any,
     run_config: RunConfig | None,
     hooks: RunHooks[Any] | None,
-    session: Session | None,
 ) -> Callable[..., Run]:
     """Check the arguments, and return a function that creates the resumed run."""
     if not isinstance(agent, Agent):
         raise UserTypeError(
             f"Runner needs an agent: expected an Agent, got {type_with_article(agent)}."
         )
-    _check_options(None if max_turns is KEPT else max_turns, run_config, hooks, session, run_id)
+    _check_options(None if max_turns is KEPT else max_turns, run_config, hooks, run_id)
     config = run_config or RunConfig()
-    if durable is not None:
-        config = replace(config, durable=durable)
-    if config.durable is None:
+    if store is not None:
+        config = replace(config, store=store)
+    if config.store is None:
         raise UserTypeError(
-            "Runner.resume needs the store that contains the run. Pass durable=store."
+            "Runner.resume needs the store that contains the run. Pass store=, or "
+            "run_config=RunConfig(store=...)."
         )
     return partial(
         Run,
@@ -450,7 +501,6 @@ def _resumed_run(
         config=config,
         max_turns=max_turns,
         hooks=hooks,
-        session=session,
         run_id=run_id,
         resume=True,
     )
@@ -466,7 +516,7 @@ def _check_loop(name: str) -> None:
         ) from None
 
 
-def _check_options(max_turns: Any, run_config: Any, hooks: Any, session: Any, run_id: Any) -> None:
+def _check_options(max_turns: Any, run_config: Any, hooks: Any, run_id: Any) -> None:
     problem: str | None = None
     if max_turns is not None and (type(max_turns) is not int or max_turns < 0):
         problem = f"max_turns is not valid: expected an integer or None, got {max_turns!r:.60}"
@@ -476,11 +526,6 @@ def _check_options(max_turns: Any, run_config: Any, hooks: Any, session: Any, ru
         )
     elif hooks is not None and not isinstance(hooks, RunHooks):
         problem = f"hooks is not valid: expected RunHooks, got {type_with_article(hooks)}"
-    elif session is not None and not (hasattr(session, "read") and hasattr(session, "append")):
-        problem = (
-            "session is not valid: expected an object with read() and append(), got "
-            f"{type_with_article(session)}"
-        )
     elif run_id is not None and not _is_valid_id(run_id):
         problem = (
             f"run_id is not valid: expected 1 to {_MAX_ID_LENGTH} printable characters, got "

@@ -13,6 +13,7 @@ from agents_tools.agents.pending_tool_call import (
     PendingToolCall,
     can_start_early,
     group_calls,
+    is_read_only,
     is_repeatable,
     runs_alone,
 )
@@ -26,15 +27,15 @@ from agents_tools.tool.invocation import execute, prepare
 from agents_tools.wire.project import project
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from agents_tools.agents.config import RunConfig, RunHooks
+    from agents_tools.agents.run_recorder import RunRecorder
     from agents_tools.agents.state import RunState
     from agents_tools.agents.toolbox import RunnableAgent, Toolbox
     from agents_tools.content.items import Item
     from agents_tools.content.outputs import ToolOutput
     from agents_tools.events.kinds import CallStatus
-    from agents_tools.persistence.durable.journal import Journal
     from agents_tools.tool.call import RunScope
     from agents_tools.tool.records import CallOutcome
     from agents_tools.tool.tool import FunctionTool
@@ -68,8 +69,7 @@ class TurnCalls:
         scope: The scope of the run.
         hooks: The hooks of the run and the agent.
         emit_item: Emits the event of a new item.
-        save: Saves the emitted items in the session.
-        journal: The journal of a durable run; `None` for other runs.
+        recorder: The recorder of a run with a store; `None` for other runs.
 
     Attributes:
         approvals: The approvals of the run.
@@ -87,17 +87,15 @@ class TurnCalls:
         scope: RunScope,
         hooks: Sequence[RunHooks[Any]],
         emit_item: Callable[..., None],
-        save: Callable[[], Awaitable[None]],
-        journal: Journal | None,
+        recorder: RunRecorder | None,
     ) -> None:
         self._agent = agent
         self._config = config
         self._scope = scope
         self._hooks = hooks
         self._emit_item = emit_item
-        self._save = save
-        self._journal = journal
-        self.approvals = CallApprovals(agent.name, config, scope, emit_item)
+        self._recorder = recorder
+        self.approvals = CallApprovals(agent.name, config, scope, emit_item, recorder)
         self.provider: str | None = None
         self.has_run_tools = False
         self.count = 0
@@ -178,6 +176,15 @@ class TurnCalls:
         self._reserved.update(ids)
 
     @property
+    def copies(self) -> Mapping[str, str]:
+        """The ids of repeated calls, with the ids of the calls whose output they get."""
+        return dict(self._originals)
+
+    def restore_copies(self, copies: Mapping[str, str]) -> None:
+        """Restore the recorded `copies` of an earlier process."""
+        self._originals.update(copies)
+
+    @property
     def is_waiting(self) -> bool:
         """Return whether a call waits for the decision of a person."""
         return bool(self.approvals.pending or self.nested)
@@ -196,7 +203,7 @@ class TurnCalls:
         Args:
             item: The call.
             toolbox: The tools of the turn.
-            is_replayed: Whether the response comes from the journal of a durable run.
+            is_replayed: Whether the response comes from the log of the run.
         """
         twin = self._response_calls.get(item.call_id)
         if twin is not None and (twin.name, twin.arguments) == (item.name, item.arguments):
@@ -267,7 +274,6 @@ class TurnCalls:
         calls: Sequence[PendingToolCall],
         toolbox: Toolbox,
         *,
-        before: Callable[[], Awaitable[None]],
         truncation: str | None = None,
     ) -> None:
         """Run calls and set the output of each one, also after an error or a cancellation.
@@ -277,7 +283,6 @@ class TurnCalls:
         Args:
             calls: The calls, in order.
             toolbox: The tools of the turn.
-            before: Awaited before the first call runs.
             truncation: The output for the calls of a truncated response, which do not run.
 
         Raises:
@@ -286,11 +291,9 @@ class TurnCalls:
         """
         self.has_run_tools = True
         try:
-            await before()
+            await self.cancel_early()
             self._count_calls(calls)
             to_run = list(self._calls_to_run(calls, toolbox, truncation))
-            if self._journal is not None:
-                await self._record_skipped(self._journal, calls)
             for group in group_calls(to_run):
                 await self._run_group(group)
             for call in calls:
@@ -301,9 +304,6 @@ class TurnCalls:
             finally:
                 for call in calls:
                     if call.output_item is None and not self._is_waiting(call):
-                        # A durable run can be resumed, so this output is not final: the resumed
-                        # run marks the call as lost or repeats it. It is not recorded here.
-                        call.is_recorded = call.is_recorded and self._journal is None
                         self._finish(call, "cancelled", _CANCELLED)
 
     def outputs_of(self, calls: Iterable[ToolCallItem]) -> list[ToolCallOutputItem]:
@@ -355,7 +355,7 @@ class TurnCalls:
         """Set the outputs that need no execution, and yield the other calls."""
         for call in calls:
             item, tool = call.item, call.tool
-            if self._journal is not None and self._finish_from_journal(self._journal, call):
+            if self._recorder is not None and self._finish_recorded(self._recorder, call):
                 continue
             if item.call_id in self._lost and not is_repeatable(tool):
                 self._finish(call, "lost", _LOST)
@@ -367,18 +367,18 @@ class TurnCalls:
             elif item.call_id not in self._originals:
                 yield call
 
-    def _finish_from_journal(self, journal: Journal, call: PendingToolCall) -> bool:
+    def _finish_recorded(self, recorder: RunRecorder, call: PendingToolCall) -> bool:
         """Set the recorded output of a call that already ran; return whether there is one.
 
         Raises:
             Exception: The exception with which the call ended the run.
         """
-        record = journal.outcome(call.item, call.tool)
+        record = recorder.outcome(call.item, call.tool)
         if record is None:
             return False
         for usage in self._scope.run.usages:
             usage.add(record.usage)
-        self._finish_with(call, record.outcome, record.answer.server, is_replayed=True)
+        self._finish_with(call, record.outcome, record.output.server, is_replayed=True)
         if record.outcome.error is not None:
             raise record.outcome.error
         return True
@@ -432,25 +432,22 @@ class TurnCalls:
             if call_id not in self._to_cancel or task.uncancel() > 0:
                 raise  # the run is cancelled
             self._finish(call, "cancelled", _CANCELLED_ALONE)
-            if self._journal is not None and call.output_item is not None:
-                await self._journal.settle(call.item, call.output_item)
         finally:
             self._running.pop(call_id, None)
             self._to_cancel.discard(call_id)
 
     async def _run(self, call: PendingToolCall) -> None:
         item, tool = call.item, cast("FunctionTool[..., Any]", call.tool)
-        if self._journal is not None and await self._finish_if_lost(self._journal, call, tool):
+        if self._recorder is not None and self._finish_if_lost(self._recorder, call, tool):
             return
         record = await self._prepare(call, tool)
         if record.tool.stack.has_checks and not await self.approvals.check(call, tool, record):
             return
         if record.decision is not None and record.failure is None:
-            # Saved before the call runs: if the process ends during the call, the history
-            # shows that the call was approved and possibly took effect.
+            # If the process ends during the call, the log shows that it was approved and possibly
+            # took effect.
             item_of_approval = self.approvals.approval_item(call.target, arguments_of(record))
             self._emit_item("tool_approval_granted", item_of_approval)
-            await self._save()
         for hook in self._hooks:
             await hook.on_tool_start(record.context, self._agent, tool)
         # From here on, the call can take effect. The approval is consumed, so that it can never
@@ -516,14 +513,16 @@ class TurnCalls:
         tool: FunctionTool[..., Any],
         record: Call,
     ) -> CallOutcome:
-        """Call a tool. In a durable run, the journal calls it at most once."""
-        if self._journal is None:
+        """Call a tool; between its records if the run has a store."""
+        if self._recorder is None:
             return self._for_model(call, tool, await execute(record))
 
         async def perform() -> CallOutcome:
             return self._for_model(call, tool, await execute(record))
 
-        return await self._journal.call(call.item, tool, record.path, perform)
+        return await self._recorder.call(
+            call.item, tool, record.path, perform, is_read_only=is_read_only(tool)
+        )
 
     def _for_model(
         self, call: PendingToolCall, tool: FunctionTool[..., Any], outcome: CallOutcome
@@ -536,23 +535,14 @@ class TurnCalls:
             output = _with_edit_note(output, call.edited_arguments)
         return outcome if output is outcome.output else replace(outcome, output=output)
 
-    async def _finish_if_lost(
-        self, journal: Journal, call: PendingToolCall, tool: FunctionTool[..., Any]
+    def _finish_if_lost(
+        self, recorder: RunRecorder, call: PendingToolCall, tool: FunctionTool[..., Any]
     ) -> bool:
         """Finish a call that ran when an earlier process ended, unless it is repeatable."""
-        if not journal.is_lost(call.item, tool, harmless=is_repeatable(tool)):
+        if not recorder.is_lost(call.item, tool, is_repeatable=is_repeatable(tool)):
             return False
-        await journal.settle(call.item, self._finish(call, "lost", _LOST))
+        self._finish(call, "lost", _LOST)
         return True
-
-    async def _record_skipped(self, journal: Journal, calls: Sequence[PendingToolCall]) -> None:
-        """Record the outputs of calls that do not run.
-
-        After a restart with other tools, the same calls would get other outputs.
-        """
-        for call in calls:
-            if call.output_item is not None and call.task is None:
-                await journal.settle(call.item, call.output_item)
 
     def _finish_with(
         self,
@@ -563,7 +553,7 @@ class TurnCalls:
         is_replayed: bool = False,
     ) -> ToolCallOutputItem:
         """Set the output of a call from its outcome."""
-        # The journal stores no Python value for some results; then the text is used.
+        # The log has no Python value of some results; then the text is used.
         has_value = outcome.status == "ok" and not (is_replayed and outcome.value is None)
         call.value = outcome.value if has_value else outcome.output
         return self._finish(

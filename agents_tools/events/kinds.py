@@ -233,6 +233,7 @@ RecordName: TypeAlias = Literal[
     "approval_requested",
     "approval_decided",
     "checkpoint",
+    "hidden_event",
 ]
 """The name of a record of the run log, as described in the page about the run log."""
 

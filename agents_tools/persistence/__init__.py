@@ -28,6 +28,9 @@ if TYPE_CHECKING:
         RunStore as RunStore,
         StoredLog as StoredLog,
     )
+    from agents_tools.persistence.session import (
+        Session as Session,
+    )
     from agents_tools.persistence.storage import (
         LogStorage as LogStorage,
         RunInfo as RunInfo,
@@ -62,6 +65,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         ),
         "redis.store": ("RedisEventStore",),
         "run_store": ("RunStore", "StoredLog"),
+        "session": ("Session",),
         "storage": (
             "LogStorage",
             "RunInfo",

@@ -25,7 +25,9 @@ from agents_tools.events.kinds import RunItemStreamEvent, RunRecordEvent
 from agents_tools.persistence.filter import EventFilter
 from agents_tools.persistence.lease import LeaseHolder
 from agents_tools.persistence.protocol import SessionInfo
+from agents_tools.persistence.records import shown_event
 from agents_tools.persistence.rows import event_to_row
+from agents_tools.persistence.session import Session
 from agents_tools.persistence.storage import (
     AppendRows,
     DeleteLog,
@@ -99,6 +101,11 @@ class RunStore:
         """The path or address of the store, without secrets."""
         return self._engine.storage.place
 
+    @property
+    def storage(self) -> LogStorage:
+        """The storage of the logs."""
+        return self._engine.storage
+
     def log(self, run_id: str, /) -> StoredLog:
         """Return a handle on the log of a run, to append to it or to read it."""
         return StoredLog(self, run_id)
@@ -132,9 +139,22 @@ class RunStore:
 
         return self._engine.submit_read(read)
 
-    def conversation(self, session: str, /) -> PendingFuture[list[Event]]:
-        """Return the messages, calls and outputs of all runs of a session, oldest first."""
-        return self._engine.submit_read(lambda: self._engine.storage.conversation(session))
+    def conversation(
+        self, session: str, /, *, before: str | None = None
+    ) -> PendingFuture[list[Event]]:
+        """Return the messages, calls and outputs of the runs of a session, oldest first.
+
+        Args:
+            session: The session.
+            before: Only the runs that were created before this one.
+        """
+        return self._engine.submit_read(
+            lambda: self._engine.storage.conversation(session, before=before)
+        )
+
+    def session(self, id: str, /) -> Session:
+        """Return the session with an id."""
+        return Session(id, self)
 
     def approvals(self, run_id: str, /) -> PendingFuture[list[ToolApprovalItem]]:
         """Return the calls of a run that wait for the decision of a person.
@@ -333,7 +353,8 @@ class RunStore:
 def undecided_calls(events: Iterable[Event]) -> dict[tuple[str, ...], ToolApprovalItem]:
     """Return the calls that wait for a decision, by their path including the own id."""
     waiting: dict[tuple[str, ...], ToolApprovalItem] = {}
-    for event in events:
+    for stored in events:
+        event = shown_event(stored)
         if isinstance(event, RunItemStreamEvent):
             place = (*event.path, str(event.item.get("call_id")))
             if event.name == "tool_approval_requested":

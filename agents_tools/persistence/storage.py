@@ -288,10 +288,14 @@ class LogStorage(Protocol):
         """Return events of a log in the order of their ids; none if there is no such log."""
         ...
 
-    def conversation(self, session: str, /) -> list[Event]:
-        """Return the durable events with an empty path of all runs of a session, oldest run first.
+    def conversation(self, session: str, /, *, before: str | None = None) -> list[Event]:
+        """Return the durable events with an empty path of the runs of a session, oldest run first.
 
         Registered secrets are restored.
+
+        Args:
+            session: The session.
+            before: Only the runs whose log was created before the log of this run.
         """
         ...
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from agents_tools.errors import UserValueError
 from agents_tools.persistence.durable.codec import read, written
+from agents_tools.persistence.durable.lock import LogLocks
 from agents_tools.persistence.durable.store import (
     DurableRun,
     DurableStep,
@@ -22,7 +23,6 @@ from agents_tools.persistence.durable.store import (
     StepLostError,
     StoredRun,
 )
-from agents_tools.persistence.durable.lock import LogLocks
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping

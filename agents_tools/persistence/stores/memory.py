@@ -266,13 +266,16 @@ class MemoryStorage:
                 events.append(event)
         return events
 
-    def conversation(self, session: str, /) -> list[Event]:
+    def conversation(self, session: str, /, *, before: str | None = None) -> list[Event]:
         """Return the conversation of a session; see `LogStorage.conversation`."""
         with self._lock:
-            logs = [log for log in self._logs.values() if log.session == session]
+            names = list(self._logs)
+            earlier = names if before is None else names[: names.index(before)]
+            logs = [self._logs[name] for name in earlier]
             pairs = [
                 pair
-                for log in sorted(logs, key=lambda log: log.started or 0.0)
+                for log in logs
+                if log.session == session
                 for pair in zip(log.ids, log.rows, strict=True)
             ]
         return [_event(number, row, restore=True) for number, row in pairs if row.is_conversation]

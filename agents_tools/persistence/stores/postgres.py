@@ -68,6 +68,7 @@ class PostgresStorage(SQLStorage):
         lease_ttl: The time after which a lease expires, in seconds.
     """
 
+    collision_errors = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
     value_errors = (psycopg.DataError, ValueError, OverflowError)
     for_update = " FOR UPDATE"
 

@@ -47,6 +47,7 @@ __all__ = ["SQLStorage"]
 
 _LAST: Final = (1 << 63) - 1
 _PAGE: Final = 1_000
+_ATTEMPTS: Final = 10
 _MICRO: Final = 2e-6
 """The tolerance for times in a query, in seconds: stored times have whole microseconds."""
 
@@ -145,6 +146,8 @@ class SQLStorage(ABC):
     is_immediate = False
     value_errors: tuple[type[Exception], ...] = (ValueError, OverflowError)
     """The errors of the database for a value that it cannot store."""
+    collision_errors: tuple[type[Exception], ...] = ()
+    """The errors of the database for a transaction that has to be tried again."""
     for_update = ""
     """The clause that locks the rows of a query until the end of the transaction."""
 
@@ -218,17 +221,27 @@ class SQLStorage(ABC):
         because the other ones can succeed.
         """
         try:
-            return self._write(requests)
+            return self._write_again(requests)
         except EventStoreError as error:
             if len(requests) == 1 or not isinstance(error.__cause__, self.value_errors):
                 return [error] * len(requests)
         results: list[Any] = []
         for request in requests:
             try:
-                results += self._write([request])
+                results += self._write_again([request])
             except EventStoreError as error:
                 results.append(error)
         return results
+
+    def _write_again(self, requests: Sequence[WriteRequest]) -> list[Any]:
+        """Write requests, and try again after a collision with another process."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return self._write(requests)
+            except EventStoreError as error:
+                if not isinstance(error.__cause__, self.collision_errors):
+                    raise
+        return self._write(requests)
 
     def _write(self, requests: Sequence[WriteRequest]) -> list[Any]:
         results: list[Any] = []
@@ -394,13 +407,13 @@ class SQLStorage(ABC):
             *((times[0], times[-1]) if times else (None, None)),
         ]
         if created is not None:
-            changes.append(
-                "session = coalesce(?, session), agent = ?, kind = ?, owner = ?, status = 'running'"
-            )
+            changes.append("session = coalesce(?, session), agent = ?, kind = ?, owner = ?")
             values += created
+        if created is not None or request.status is not None:
+            changes.append("status = ?")
+            values.append(request.status or "running")
         if request.status is not None:
-            changes.append("status = ?, holder = NULL, expires = NULL")
-            values.append(request.status)
+            changes.append("holder = NULL, expires = NULL")
         self.execute(
             connection,
             f"UPDATE log SET {', '.join(changes)} WHERE log = ?",
@@ -608,16 +621,20 @@ class SQLStorage(ABC):
                 store=self.place,
             ) from error
 
-    def conversation(self, session: str, /) -> list[Event]:
+    def conversation(self, session: str, /, *, before: str | None = None) -> list[Event]:
         """Return the conversation of a session; see `LogStorage.conversation`."""
+        earlier, values = "", [column_text(session)]
+        if before is not None:
+            earlier = "AND log.log < (SELECT log FROM log WHERE name = ?) "
+            values.append(before)
         with self.reading() as connection:
             rows = self.execute(
                 connection,
                 "SELECT log.name, event.id, event.body, event.large FROM log "
                 "JOIN event ON event.log = log.log "
                 "WHERE log.session = ? AND event.root = 1 "
-                "ORDER BY log.started, log.log, event.id",
-                (column_text(session),),
+                f"{earlier}ORDER BY log.log, event.id",
+                values,
             ).fetchall()
             return [
                 self._event(connection, name, number, body, large, restore=True)

@@ -54,6 +54,7 @@ class EventLog:
         window: The approximate number of events that are kept in memory.
         store: The store with the older events.
         unsaved: Returns the events that are not in the store yet.
+        has_gaps: Whether readers receive a `GapEvent` for ids without an event.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class EventLog:
         window: int,
         store: EventStore | None,
         unsaved: Callable[[], list[Event]],
+        has_gaps: bool = True,
     ) -> None:
         # Reentrant: a finalizer or a signal handler can interrupt this code and publish.
         self.lock = RLock()
@@ -76,6 +78,7 @@ class EventLog:
         self.waiting: dict[LogReader, None] = {}
         self.store = store
         self.unsaved = unsaved
+        self.has_gaps = has_gaps
         self._events: list[Event] = []
         self._window: tuple[int, list[Event]] = (next_id, self._events)
         self._slack = max(window // 4, 16)
@@ -152,6 +155,7 @@ class EventLog:
     ) -> PendingFuture[EventRange]:
         """Read events from an id on that are not in memory, with gaps for those not stored."""
         end = self.first_id
+        gaps = gaps and self.has_gaps
         in_memory = {event.id: event for event in (*self._retained, *self.unsaved())}
         if self.store is None:
             return PendingFuture.now((_merge([], in_memory, at, end, where, gaps=gaps), end))
@@ -358,7 +362,7 @@ class Cursor:
         """Return events for the reader: filtered, with gaps, and merged if it coalesces."""
         if self.where is not None:
             events = self._matching(events)
-        elif len(events) != self.at - first:
+        elif len(events) != self.at - first and self.log.has_gaps:
             events = _fill_gaps(events, first, self.at)
         return coalesce(events) if self.policy == "coalesce" and len(events) > 1 else events
 

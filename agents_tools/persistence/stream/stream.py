@@ -6,7 +6,7 @@ import logging
 import os
 import weakref
 from collections import deque
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import islice
 from threading import RLock
 from time import monotonic, perf_counter
@@ -36,7 +36,7 @@ from agents_tools.persistence.stream.writer import LogWriter
 from agents_tools.text.secrets import has_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
     from typing import Self
 
     from agents_tools.classes.action import Action, Observation
@@ -80,7 +80,9 @@ class EventStream:
         sid: The name of the session. The log of that name in the store is used.
         user_id: The owner of the session. The stream itself does not use it.
         keep: Which events are stored: `durable` for durable events and the start and end of runs,
-            `all` for every event.
+            `all` for every event; `run` for the log of one run: every event, with neighbouring
+            deltas merged, and with marks of the registered secrets, which are restored when the run
+            is resumed. Readers of the stream receive `***`, and no `GapEvent` for merged deltas.
         window: The number of recent events that are kept in memory.
         secrets: Values that are masked in this stream, by name, in addition to the registered ones.
         on_error: Called with an exception of a callback or of the store, the event (or `None`) and
@@ -102,7 +104,7 @@ class EventStream:
         *,
         sid: str | None = None,
         user_id: str | None = None,
-        keep: Literal["durable", "all"] = "durable",
+        keep: Literal["durable", "all", "run"] = "durable",
         window: int = 10_000,
         secrets: Mapping[str, str] | None = None,
         on_error: Callable[[Exception, Event | None, str], Any] | None = None,
@@ -112,9 +114,9 @@ class EventStream:
             raise UserValueError(
                 f"EventStream(window=) is too small: expected at least 1, got {window!r}."
             )
-        if keep not in {"durable", "all"}:
+        if keep not in {"durable", "all", "run"}:
             raise UserValueError(
-                f"EventStream(keep=) is invalid: expected 'durable' or 'all', got {keep!r}."
+                f"EventStream(keep=) is invalid: expected 'durable', 'all' or 'run', got {keep!r}."
             )
         if read_only and store is None:
             raise UserValueError(
@@ -127,16 +129,21 @@ class EventStream:
         self.store = store
         self.errors: deque[Exception] = deque(maxlen=100)
         self._on_error = on_error
-        self._keep_all = keep == "all"
+        self._keep_all = keep != "durable"
         self._read_only = read_only
+        self._restorable = keep == "run" and not secrets
         self._writer = (
-            LogWriter(store, self._report_store_error) if store and not read_only else None
+            LogWriter(store, self._report_store_error, merges_deltas=keep == "run")
+            if store and not read_only
+            else None
         )
         last = INVALID_ID if store is None else store.last_id
         first = last + 1 if store is None or read_only else store.next_id
         unsaved = self._writer.unsaved if self._writer else _no_events
         self.first_id = first
-        self._log = EventLog(first, last, window=window, store=store, unsaved=unsaved)
+        self._log = EventLog(
+            first, last, window=window, store=store, unsaved=unsaved, has_gaps=keep != "run"
+        )
         self._lock = self._log.lock
         self._closed = False
         self._is_refusing = read_only  # whether publishing is refused
@@ -268,6 +275,21 @@ class EventStream:
         if timeout is not None:
             done.result(timeout)
         return done
+
+    @contextmanager
+    def group(self) -> Generator[None]:
+        """Store the events that are published in the block all or none."""
+        if self._writer is None:
+            yield
+            return
+        with self._writer.group():
+            yield
+        self._writer.write()
+
+    def consume(self, number: int) -> None:
+        """Delete a message to the run of the log, together with the next stored event."""
+        if self._writer is not None:
+            self._writer.consume(number)
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -469,7 +491,7 @@ class EventStream:
             *due, masked = self._masker.clean(event)
             for one in due:
                 self._append(one)
-            return self._append(masked)
+            return self._append(masked, original=event)
 
     def _release_held_text(self) -> None:
         """Append the text that was held back because it could be the beginning of a secret."""
@@ -478,8 +500,13 @@ class EventStream:
                 for one in self._masker.release():
                     self._append(one)
 
-    def _append(self, event: Event) -> Event:
-        """Number an event, store it and wake the waiting readers."""
+    def _append(self, event: Event, original: Event | None = None) -> Event:
+        """Number an event, store it and wake the waiting readers.
+
+        Args:
+            event: The event for readers.
+            original: The event with its secrets, which a restorable log stores with marks.
+        """
         event = limit_size(event)
         origin: Any = event.origin
         copy: Any = event.stamped(origin, event.seq)
@@ -497,7 +524,7 @@ class EventStream:
             try:
                 log.append(copy)
                 if self._writer and self._is_stored(copy):
-                    self._writer.add(copy)
+                    self._writer.add(self._stored_form(copy, original))
                 if self._deferred:
                     self._append_deferred()
                 if log.waiting:
@@ -509,6 +536,17 @@ class EventStream:
         if self.store is not None:
             self._save(copy)
         return cast("Event", copy)
+
+    def _stored_form(self, event: Event, original: Event | None) -> Event:
+        """Return the event that is stored: without masks if the log can restore secrets.
+
+        Texts that are split into deltas are stored masked, because no delta has the whole secret.
+        """
+        if original is None or not self._restorable or event.droppable:
+            return event
+        stored: Any = limit_size(original).__copy__()
+        stored.id, stored.seq, stored.timestamp = event.id, event.seq, event.timestamp
+        return cast("Event", stored)
 
     def _append_deferred(self) -> None:
         while self._deferred:

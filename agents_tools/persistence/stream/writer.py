@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import contextmanager
 from functools import partial
+from operator import attrgetter
 from threading import RLock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, cast
 
 from agents_tools.errors import EventConflictError, EventStoreError
+from agents_tools.events.coalesce import coalesce
 from agents_tools.events.kinds import (
     ActionEvent,
     MessageEvent,
@@ -17,15 +20,15 @@ from agents_tools.events.kinds import (
 from agents_tools.persistence import PendingFuture
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from agents_tools.events.base import Event
     from agents_tools.persistence import Durability, EventStore
+    from agents_tools.persistence.run_store import StoredLog
 
 __all__ = ["LogWriter"]
 
-_BATCH: Final = 512
-"""The largest number of events in one write."""
+_id = attrgetter("id")
 
 
 class LogWriter:
@@ -38,13 +41,19 @@ class LogWriter:
     Args:
         store: The store.
         report: Called with an error and the event that caused it, if it is known.
+        merges_deltas: Whether neighbouring deltas of a text are written as one.
     """
 
     def __init__(
-        self, store: EventStore, report: Callable[[Exception, Event | None], None]
+        self,
+        store: EventStore,
+        report: Callable[[Exception, Event | None], None],
+        *,
+        merges_deltas: bool = False,
     ) -> None:
         self._store = store
         self._report = report
+        self._merges_deltas = merges_deltas
         self._lock = RLock()  # reentrant: a finalizer can publish while it is held
         self._unsaved: deque[Event] = deque()
         self._is_writing = False
@@ -53,10 +62,33 @@ class LogWriter:
         self._rejection: Exception | None = None  # why an event can never be stored
         self._conflict: EventConflictError | None = None
         self._flushing: list[tuple[Event, PendingFuture[None]]] = []
+        self._groups = 0  # the number of open groups
+        self._group_start = 0  # the length of the queue when the first group was opened
+        self._consuming: list[int] = []  # the messages that the next event consumes
+        self._consumed: dict[int, list[int]] = {}  # the messages that events consume, by their id
+
+    @contextmanager
+    def group(self) -> Generator[None]:
+        """Write the events that are added in the block together, all or none."""
+        with self._lock:
+            if not self._groups:
+                self._group_start = len(self._unsaved)
+            self._groups += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._groups -= 1
+
+    def consume(self, number: int) -> None:
+        """Delete a message to the run of the log with the next event that is added."""
+        self._consuming.append(number)
 
     def add(self, event: Event) -> None:
         """Queue an event. The caller holds the lock of the log, so that the order is right."""
         if self._conflict is None:
+            if self._consuming:
+                self._consumed[event.id], self._consuming = self._consuming, []
             self._unsaved.append(event)
 
     def unsaved(self) -> list[Event]:
@@ -71,13 +103,27 @@ class LogWriter:
         """Start to write the queued events. The caller holds no lock."""
         while batch := self._next_batch():
             try:
-                pending = self._store.append(batch, durability=_durability(batch))
+                pending = self._append(batch)
             except Exception as error:  # noqa: BLE001 - raised by `flush`
                 pending = PendingFuture.failed(error)
             if not pending.done():
                 pending.add_done_callback(partial(self._on_appended, batch))
                 return
             self._finish(batch, pending.error())
+
+    def _append(self, batch: list[Event]) -> PendingFuture[int]:
+        consumed = (
+            [number for event in batch for number in self._consumed.get(event.id, ())]
+            if self._consumed
+            else []
+        )
+        if self._merges_deltas and len(batch) > 1:
+            batch = sorted(coalesce(batch), key=_id)
+        if not consumed:
+            return self._store.append(batch, durability=_durability(batch))
+        return cast("StoredLog", self._store).append(
+            batch, durability=_durability(batch), consumed=consumed
+        )
 
     def flush(self) -> PendingFuture[None]:
         """Return a future that is done when the events queued now are stored."""
@@ -103,14 +149,12 @@ class LogWriter:
 
     def _next_batch(self) -> list[Event]:
         with self._lock:
-            count = len(self._unsaved)
+            count = self._group_start if self._groups else len(self._unsaved)
             if self._is_writing or not count or count < self._retry_at:
                 return []
             self._is_writing = True
             # By index, because other threads append meanwhile and an iterator would fail.
-            return [
-                self._unsaved[n] for n in range(1 if self._single_writes else min(count, _BATCH))
-            ]
+            return [self._unsaved[n] for n in range(1 if self._single_writes else count)]
 
     def _on_appended(self, batch: list[Event], pending: PendingFuture[int]) -> None:
         self._finish(batch, pending.error())
@@ -147,8 +191,10 @@ class LogWriter:
 
     def _remove(self, batch: list[Event]) -> list[PendingFuture[None]]:
         """Remove written events from the queue and return the flushes that are done."""
-        for _ in batch:
+        for event in batch:
             self._unsaved.popleft()
+            self._consumed.pop(event.id, None)
+        self._group_start = max(0, self._group_start - len(batch))
         self._single_writes = max(0, self._single_writes - len(batch))
         self._retry_at = 0
         last = batch[-1].id

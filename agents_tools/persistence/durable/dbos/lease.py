@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import psycopg
 
-from agents_tools.persistence.durable.store import DurableStoreError
 from agents_tools.persistence.durable.lock import LogLocks
+from agents_tools.persistence.durable.store import DurableStoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

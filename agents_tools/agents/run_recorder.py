@@ -1,0 +1,683 @@
+"""Recording a run in the run log, and repeating it from the log after its process has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import math
+import uuid
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol, cast, get_type_hints
+
+from agents_tools.agents.config import KEPT
+from agents_tools.agents.model import ModelResponse
+from agents_tools.agents.state import PendingCall, RunState, pin_of
+from agents_tools.concurrency.supervisor import finish
+from agents_tools.content.items import ToolCallOutputItem, input_items, item_from_dict
+from agents_tools.content.json_value import to_json
+from agents_tools.content.usage import Usage
+from agents_tools.errors import (
+    AgentsToolsError,
+    EventStoreError,
+    ModelBehaviorError,
+    ToolCancelledError,
+    ToolDeniedError,
+    ToolError,
+    ToolLostError,
+    ToolOverloadedError,
+    ToolStreamError,
+    ToolTimeoutError,
+    UserError,
+    UserKeyError,
+    UserValueError,
+)
+from agents_tools.events.kinds import NotifyStreamEvent
+from agents_tools.persistence.run_log import RunLog, RunReplay
+from agents_tools.tool.records import CallOutcome, Decision
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from agents_tools.agents.config import RunConfig
+    from agents_tools.agents.run import Run
+    from agents_tools.agents.tool_calls import TurnCalls
+    from agents_tools.agents.toolbox import RunnableAgent, Toolbox
+    from agents_tools.content.items import Item, ToolCallItem
+    from agents_tools.events.base import Event
+    from agents_tools.persistence.storage import RunMessage
+    from agents_tools.tool.call import Call, RunScope
+    from agents_tools.tool.tool import FunctionTool
+
+__all__ = ["RunRecorder", "recorder_of"]
+
+_log = logging.getLogger("agents_tools")
+
+_MOST_BITS = 8_192
+"""The size of the largest integer that is recorded; other programs read smaller ones."""
+_MOST_ATTEMPTS = 2
+"""How often a repeatable call is begun. One that ends its process each time must not continue."""
+
+
+class _RecordedRun(Protocol):
+    """The parts of a run that its recorder uses."""
+
+    agent: RunnableAgent
+    config: RunConfig
+    history: list[Item]
+    input_count: int
+    max_turns: int | None
+    turns: int
+    new_input: int
+    given_state: RunState | None
+
+    @property
+    def calls(self) -> TurnCalls: ...
+    @property
+    def scope(self) -> RunScope: ...
+    def restore(self, state: RunState) -> None: ...
+
+
+class RunRecorder:
+    """Records one run in a log, and finds what an earlier process has recorded of it.
+
+    Args:
+        run: The run.
+        log: The log of the outermost run.
+        place: The place of the run among those of the log; empty for the outermost one.
+        resume: Whether the run has to exist in the log.
+        usage: The usage of the call that the run is part of.
+
+    Attributes:
+        log: The log.
+        is_replayed: Whether the current response of the model comes from the log.
+    """
+
+    def __init__(
+        self,
+        run: _RecordedRun,
+        log: RunLog,
+        *,
+        place: str = "",
+        resume: bool = False,
+        usage: Usage | None = None,
+    ) -> None:
+        self.log = log
+        self.is_replayed = False
+        self.usages: list[Usage] = [] if usage is None else [usage]
+        self._run = run
+        self._place = place
+        self._resume = resume
+        self._replay = RunReplay()
+        self._is_new = True
+        self._inner: dict[tuple[str, ...], _InnerRuns] = {}
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run; a run inside a call has the same id each time it is repeated."""
+        if not self._place:
+            return self.log.run_id
+        return f"run_{_digest(self.log.run_id, self._place)[:32]}"
+
+    @property
+    def is_outermost(self) -> bool:
+        """Whether the run has the lease of the log."""
+        return not self._place
+
+    def below(self, run: _RecordedRun, path: tuple[str, ...]) -> RunRecorder | None:
+        """Return the recorder of a run inside a call; `None` if the call is recorded as a whole."""
+        inner = self._inner.get(path)
+        if inner is None:
+            return None
+        inner.count += 1
+        return RunRecorder(run, self.log, place=f"{inner.place}{inner.count}/", usage=inner.usage)
+
+    # --- begin and end
+
+    async def open(self) -> None:
+        """Read what an earlier process has recorded, and set the run to its beginning.
+
+        Raises:
+            UserError: The run does not exist, belongs to another agent, or began with other input.
+            RunInUseError: Another process drives the run, or a run of the session.
+        """
+        run = self._run
+        if not self.is_outermost:
+            self._replay = self.log.replay.of(self._place)
+            self._is_new = not self._replay.is_known
+            self._restore_approvals()
+            return
+        replay = await self.log.open()
+        self._is_new = replay.created is None
+        if replay.created is None and self.log.session is not None:
+            await self.log.end_interrupted_runs()
+        if replay.created is None:
+            if self._resume:
+                raise UserKeyError(
+                    f"There is no run {self.run_id!r} in {self.log.store.place}. "
+                    "Runner.run(..., run_id=...) begins one."
+                )
+            if run.given_state is not None:
+                run.restore(run.given_state)
+            return
+        with _readable(self.run_id, self.log.store.place):
+            self._replay = replay.of("")
+            self._adopt(replay.created)
+        if run.given_state is not None:
+            self._record_decisions(run.given_state)
+        for message in await self.log.pending_messages():
+            if message.body.get("type") == "decision":
+                self.record_decision(message)
+        self._restore_approvals()
+
+    def _adopt(self, created: Mapping[str, Any]) -> None:
+        """Set the run to its recorded beginning."""
+        run = self._run
+        if created["agent"] != run.agent.name:
+            raise UserValueError(
+                f"Run {self.run_id!r} belongs to another agent: expected {created['agent']!r}, "
+                f"got {run.agent.name!r}."
+            )
+        given = run.given_state is None and not self._resume
+        if given and created["fingerprint"] != _fingerprint(run.history):
+            raise UserValueError(
+                f"Run {self.run_id!r} began with another input. Use another run_id for a new run, "
+                "or continue this one with Runner.resume(agent, run_id, store=...)."
+            )
+        if run.max_turns is KEPT:
+            run.max_turns = created["max_turns"]
+        if "state" in created:
+            run.restore(RunState.from_dict(created["state"]))
+        else:
+            run.history[:] = input_items(created["input"])
+            run.input_count = len(run.history)
+
+    def _restore_approvals(self) -> None:
+        """Restore the requests for approval that have no output, and their decisions."""
+        approvals = self._run.calls.approvals
+        for call_id, request in self._replay.requests.items():
+            decision = self._replay.decisions.get(call_id)
+            if decision is not None and decision["approved"] and decision["always"]:
+                approvals.always_approved[str(request["tool"])] = str(request["definition"])
+            item = self._replay.requested.get(call_id)
+            if item is None or call_id in self._replay.outputs:
+                continue
+            approvals.pending[call_id] = PendingCall(
+                item=item,
+                pin=str(request["pin"]),
+                decision=None if decision is None else _decision(decision),
+            )
+
+    def begin(self, toolbox: Toolbox, emit_input: Callable[[], None]) -> None:
+        """Record where the run begins.
+
+        Args:
+            toolbox: The tools of the first turn.
+            emit_input: Emits the input of the run.
+        """
+        run = self._run
+        pins = {name: pin_of(tool) for name, tool in toolbox.by_name.items()}
+        if not self._is_new:
+            if self.is_outermost:
+                created = cast("Mapping[str, Any]", self.log.replay.created)
+                self._warn_of_changes(created["tools"], pins)
+            return
+        data: dict[str, Any] = {
+            "run": self._place,
+            "input_events": len(run.history) - run.new_input,
+        }
+        if self.is_outermost:
+            data |= {
+                "agent": run.agent.name,
+                "session": self.log.session,
+                "fingerprint": _fingerprint(run.history[run.new_input :]),
+                "max_turns": run.max_turns,
+                "tools": pins,
+                **self.log.facts,
+            }
+            if run.given_state is None:
+                data["input"] = [item.to_dict() for item in run.history[run.new_input :]]
+            else:
+                data["state"] = run.given_state.to_dict()
+        with self.log.group():
+            self.log.record("run_created", data, self._path)
+            emit_input()
+
+    async def close(self, status: str) -> None:
+        """Write what is pending, and release the lease of the outermost run."""
+        if not self.is_outermost:
+            return
+        closing = asyncio.ensure_future(self.log.close())
+        name = f"log of run {self.run_id}"
+        try:
+            await finish(closing, name=name)
+        except asyncio.CancelledError:  # once more, so that the run can be resumed at once
+            await finish(closing, name=name)
+            raise
+        if closing.done() and not closing.cancelled() and closing.exception() is not None:
+            error = closing.exception()
+            _log.error("The end of run %r (%s) was not stored: %s", self.run_id, status, error)
+
+    @property
+    def _path(self) -> tuple[str, ...]:
+        path = self._run.scope.path
+        return path[self.log.depth :]
+
+    def _warn_of_changes(self, before: Mapping[str, str], now: Mapping[str, str]) -> None:
+        changed = [name for name, pin in now.items() if before.get(name, pin) != pin]
+        gone = [name for name in before if name not in now]
+        parts = [
+            f"{kind}: {', '.join(names)}"
+            for kind, names in (("changed", changed), ("gone", gone))
+            if names
+        ]
+        if parts:
+            text = (
+                f"The tools of agent {self._run.agent.name!r} differ from those at the start of "
+                f"run {self.run_id!r} ({'; '.join(parts)}). Recorded results stay; new calls use "
+                "the current tools."
+            )
+            _log.warning(text)
+            self._run.scope.emit(NotifyStreamEvent(text, level="warning"))
+
+    # --- events
+
+    def publish(self, event: Event) -> None:
+        """Write an event of the outermost run, or of a run inside it."""
+        self.log.publish(event)
+
+    def group(self) -> AbstractContextManager[None]:
+        """Store the events of the block all or none."""
+        return self.log.group()
+
+    # --- the model
+
+    def has_response(self, turn: int) -> bool:
+        """Return whether the response of a turn is recorded."""
+        return turn in self._replay.responses
+
+    async def response(
+        self, turn: int, request: Callable[[], Awaitable[ModelResponse]]
+    ) -> ModelResponse:
+        """Return the recorded response of a turn; otherwise request it from the model."""
+        record = self._replay.responses.get(turn)
+        self.is_replayed = record is not None
+        if record is None:
+            await self.log.flush()  # what the model reads now survives the end of the process
+            return await request()
+        with _readable(self.run_id, self.log.store.place):
+            self._run.calls.reserve_ids(record["reserved"])
+            self._run.calls.restore_copies(record["copies"])
+            return ModelResponse.from_dict({**record["response"], "items": record["items"]})
+
+    def responded(self, turn: int, response: ModelResponse) -> None:
+        """Record a response whose items were emitted in the same group."""
+        calls = self._run.calls
+        data = response.to_dict()
+        del data["items"]
+        record = {
+            "turn": turn,
+            "response": data,
+            "reserved": calls.reserved_ids,
+            "copies": calls.copies,
+        }
+        self.log.record("model_response", record, self._path)
+
+    def sent_before(self, turn: int) -> Sequence[Item]:
+        """Return the recorded messages that were sent to the run before a turn."""
+        return self._replay.sent.get(turn, ())
+
+    # --- calls
+
+    def outcome(self, call: ToolCallItem, tool: FunctionTool[..., Any] | None) -> Any:
+        """Return the `RecordedCall` of a call that has ended; `None` if it has not."""
+        output = self._replay.outputs.get(call.call_id)
+        if output is None:
+            return None
+        with _readable(self.run_id, self.log.store.place):
+            return RecordedCall(output, self._replay.results.get(call.call_id, {}), tool)
+
+    def is_lost(
+        self, call: ToolCallItem, tool: FunctionTool[..., Any], *, is_repeatable: bool
+    ) -> bool:
+        """Return whether a call may have taken effect and must not run again.
+
+        Args:
+            call: The call.
+            tool: Its tool; an agent is continued where it stopped.
+            is_repeatable: Whether trusted code declares that a repeated call does no harm.
+        """
+        attempts = self._replay.begun.get(call.call_id, 0)
+        return attempts >= (_MOST_ATTEMPTS if is_repeatable else 1) and not _can_resume(tool)
+
+    async def call(
+        self,
+        call: ToolCallItem,
+        tool: FunctionTool[..., Any],
+        path: tuple[str, ...],
+        perform: Callable[[], Awaitable[CallOutcome]],
+        *,
+        is_read_only: bool,
+    ) -> CallOutcome:
+        """Run a call between its records.
+
+        Args:
+            call: The call.
+            tool: Its tool.
+            path: The ids of the calls around it, and its own.
+            perform: Runs the call.
+            is_read_only: Whether the beginning need not be stored before the body runs.
+        """
+        self.log.record("call_begun", {"call_id": call.call_id}, self._path)
+        if not is_read_only:
+            await self.log.flush()
+        inner = _InnerRuns(f"{self._place}{call.call_id}/")
+        if _can_resume(tool):
+            self._inner[path] = inner
+        try:
+            outcome = await perform()
+        finally:
+            self._inner.pop(path, None)
+        result = _result_data(tool, outcome, inner.usage)
+        if result:
+            self.log.record("call_result", {"call_id": call.call_id, **result}, self._path)
+        return outcome
+
+    def approval_requested(self, call_id: str, pin: str, tool: str, definition: str) -> None:
+        """Record that a call waits for the decision of a person."""
+        data = {"call_id": call_id, "pin": pin, "tool": tool, "definition": definition}
+        self.log.record("approval_requested", data, self._path)
+
+    # --- messages to the run
+
+    @property
+    def receives_messages(self) -> bool:
+        """Whether the run has an inbox: it is the outermost one and has not ended before."""
+        return self.is_outermost and not self.log.is_complete
+
+    def consume(self, number: int | None) -> None:
+        """Delete a message of the inbox together with the next event of the run."""
+        if number is not None:
+            self.log.consume(number)
+
+    async def handle_messages(self, run: Run) -> None:
+        """Execute the messages to the run until this is cancelled."""
+        after = 0
+        while True:
+            try:
+                messages = await self.log.next_messages(after)
+            except EventStoreError as error:
+                _log.warning("Messages to run %s cannot be received: %s", self.run_id, error)
+                return
+            for message in messages:
+                after = message.number
+                self._handle(run, message)
+
+    def _handle(self, run: Run, message: RunMessage) -> None:
+        body = message.body
+        match body.get("type"):
+            case "decision":
+                path, call_id, decision = self.record_decision(message)
+                run.set_decision((*run.scope.path, *path), call_id, decision)
+            case "cancel":
+                self.log.consume(message.number)
+                call_id = body.get("call_id")
+                if call_id is None:
+                    run.cancel(str(body.get("reason") or "") or None)
+                else:
+                    run.cancel_call(str(call_id))
+            case "message":
+                run.post(str(body.get("text")), message.number)
+            case kind:
+                _log.warning("Run %s ignores a message of type %r.", self.run_id, kind)
+                self.log.consume(message.number)
+
+    # --- decisions
+
+    def record_decision(self, message: RunMessage) -> tuple[tuple[str, ...], str, Decision]:
+        """Move a decision from the inbox to the log.
+
+        Returns:
+            The path of the run that made the call, the id of the call, and the decision.
+        """
+        body = message.body
+        path, call_id = tuple(map(str, body["path"])), str(body["call_id"])
+        data = {
+            name: body[name] for name in ("call_id", "approved", "message", "arguments", "always")
+        }
+        self.log.consume(message.number)
+        self.log.record("approval_decided", data, path)
+        self.log.replay.at(path).read_record("approval_decided", data)
+        return path, call_id, _decision(data)
+
+    def _record_decisions(self, state: RunState, path: tuple[str, ...] = ()) -> None:
+        """Record the decisions in a state that the log does not have."""
+        known = self.log.replay.at(path)
+        for call_id, pending in state.pending.items():
+            decision = pending.decision
+            if decision is None or call_id in known.decisions:
+                continue
+            data: dict[str, Any] = {
+                "call_id": call_id,
+                "approved": decision.approved,
+                "message": decision.message,
+                "arguments": decision.arguments,
+                "always": decision.always,
+            }
+            self.log.record("approval_decided", data, path)
+            known.read_record("approval_decided", data)
+        for call_id, inner in state.nested.items():
+            self._record_decisions(inner, (*path, call_id))
+
+
+class _InnerRuns:
+    """The runs inside one call."""
+
+    __slots__ = ("count", "place", "usage")
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self.count = 0
+        self.usage = Usage()
+
+
+def recorder_of(
+    run: _RecordedRun,
+    *,
+    run_id: str | None,
+    session: str | None,
+    parent: Call | None,
+    outer: RunRecorder | None,
+    resume: bool,
+    facts: Mapping[str, Any] | None = None,
+) -> RunRecorder | None:
+    """Return the recorder of a run; `None` for a run that is recorded as a part of a call.
+
+    Args:
+        run: The run.
+        run_id: The id of the run, if it was given one.
+        session: The session of the run.
+        parent: The call that the run is part of.
+        outer: The recorder of the run around it.
+        resume: Whether the run has to exist in the log.
+        facts: More data for the record of the start of the run.
+    """
+    store = run.config.store
+    if store is None:
+        return None
+    scope = None if parent is None else parent.scope
+    has_own_log = run_id is not None or session is not None
+    is_inside = scope is not None and not has_own_log and scope.run.config.store is store
+    if parent is not None and is_inside:
+        return None if outer is None else outer.below(run, parent.path)
+    if run_id is None and run.given_state is not None:
+        run_id = run.given_state.run_id
+    path = () if parent is None else parent.path
+    run_id = run_id or f"run_{uuid.uuid4().hex}"
+    log = RunLog(store, run_id, session=session, facts=facts, path=path)
+    return RunRecorder(run, log, resume=resume)
+
+
+class RecordedCall:
+    """The outcome of a call that an earlier process has recorded.
+
+    Args:
+        output: The output item, as JSON.
+        result: The data of the `call_result` record; empty if there is none.
+        tool: The tool; `None` if it does not exist any more.
+
+    Attributes:
+        output: The output for the model.
+        outcome: The outcome; its value is `None` if it has no JSON form.
+        usage: The usage of the runs inside the call.
+    """
+
+    __slots__ = ("outcome", "output", "usage")
+
+    def __init__(
+        self,
+        output: Mapping[str, Any],
+        result: Mapping[str, Any],
+        tool: FunctionTool[..., Any] | None,
+    ) -> None:
+        self.output = cast("ToolCallOutputItem", item_from_dict(output))
+        error = result.get("raises")
+        self.outcome = CallOutcome(
+            status=self.output.status,
+            value=_restored_value(result, tool),
+            output=self.output.output,
+            error=None if error is None else _restored_error(error),
+            public_message=result.get("public"),
+            metadata=result.get("metadata"),
+        )
+        self.usage = Usage.from_dict(result.get("usage", {}))
+
+
+@contextmanager
+def _readable(run_id: str, place: str) -> Generator[None]:
+    """Raise an error that names the run if a record cannot be read.
+
+    Raises:
+        EventStoreError: A record has another form.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise EventStoreError(
+            f"The log of run {run_id!r} in {place} cannot be read ({error!r:.200}): it is damaged, "
+            "or another release has written it. Start a new run.",
+            store=place,
+        ) from error
+
+
+def _can_resume(tool: FunctionTool[..., Any]) -> bool:
+    """Return whether a call continues where it stopped, because its tool is an agent."""
+    own: Any = tool.metadata.get("agents_tools")
+    return bool(own and own.get("resumes"))
+
+
+def _decision(data: Mapping[str, Any]) -> Decision:
+    return Decision(
+        approved=bool(data["approved"]),
+        message=data.get("message"),
+        arguments=data.get("arguments"),
+        always=bool(data["always"]),
+    )
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _fingerprint(items: Sequence[Item]) -> str:
+    text = json.dumps([item.to_dict() for item in items], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+# --- outcomes as JSON
+
+
+def _result_data(
+    tool: FunctionTool[..., Any], outcome: CallOutcome, usage: Usage
+) -> dict[str, Any]:
+    """Return the parts of an outcome that the output item does not have."""
+    data: dict[str, Any] = {}
+    if usage.requests:
+        data["usage"] = usage.to_dict()
+    if outcome.error is not None and tool.failure_error_function is None:
+        error = outcome.error
+        data["raises"] = {"type": type(error).__name__, "message": str(error)}
+    if outcome.public_message is not None:
+        data["public"] = outcome.public_message
+    if outcome.metadata and _is_plain(outcome.metadata):
+        data["metadata"] = outcome.metadata
+    value = outcome.value
+    if value is None or value is outcome.output:
+        return data
+    if _is_plain(value):
+        data["value"] = value
+    else:
+        try:
+            data["typed"] = json.loads(to_json(value))
+        except (UserError, ValueError):
+            return data
+    return data
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether a value is equal after a round trip through JSON."""
+    if type(value) is dict:
+        members = cast("dict[Any, Any]", value).items()
+        return all(type(key) is str and _is_plain(member) for key, member in members)
+    if type(value) is list:
+        return all(map(_is_plain, cast("list[Any]", value)))
+    if type(value) is float:
+        return math.isfinite(value)
+    if type(value) is int:
+        return value.bit_length() <= _MOST_BITS
+    return type(value) in {str, bool, type(None)}
+
+
+def _restored_value(result: Mapping[str, Any], tool: FunctionTool[..., Any] | None) -> Any:
+    """Return the value of a call; `None` if it cannot be created from its JSON form."""
+    if "typed" not in result:
+        return result.get("value")
+    function = getattr(tool, "__wrapped__", None)
+    if function is None:
+        return None
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(get_type_hints(function)["return"])
+        return adapter.validate_json(json.dumps(result["typed"]))
+    except (KeyError, NameError, TypeError, ValidationError, UserError):
+        return None
+    except Exception as error:  # pydantic raises errors of many kinds for types it cannot describe
+        if type(error).__module__.partition(".")[0] != "pydantic":
+            raise
+        return None
+
+
+def _restored_error(raised: Mapping[str, Any]) -> Exception:
+    """Return the error that ended the run of a call; a `ToolError` for other classes."""
+    kind = _ERRORS.get(raised["type"])
+    if kind is None:
+        return ToolError(f"{raised['type']}: {raised['message']}")
+    return kind(raised["message"])
+
+
+_KINDS: tuple[type[AgentsToolsError], ...] = (
+    ToolError,
+    ToolTimeoutError,
+    ToolCancelledError,
+    ToolDeniedError,
+    ToolOverloadedError,
+    ToolLostError,
+    ToolStreamError,
+    ModelBehaviorError,
+)
+_ERRORS = {kind.__name__: kind for kind in _KINDS}

@@ -1,0 +1,357 @@
+"""The log of one run, as the process that drives the run writes it and reads it again.
+
+`RunLog` publishes the events of a run to a stream over its log. `Replay` finds in the events of an
+earlier process what does not have to be done again. The page about the run log lists the records.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from agents_tools.content.items import ToolApprovalItem, input_items, item_from_dict
+from agents_tools.errors import UserError
+from agents_tools.events.envelope import EventSource, Origin
+from agents_tools.events.kinds import (
+    MessageEvent,
+    RunFinishedEvent,
+    RunItemStreamEvent,
+    RunRecordEvent,
+)
+from agents_tools.persistence.records import shown_event
+from agents_tools.persistence.stream import EventStream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from contextlib import AbstractContextManager
+
+    from agents_tools.content.items import Item
+    from agents_tools.events.base import Event
+    from agents_tools.events.kinds import RecordName
+    from agents_tools.persistence.run_store import RunStore, StoredLog
+    from agents_tools.persistence.storage import RunMessage
+
+__all__ = ["Replay", "RunLog", "RunReplay"]
+
+_log = logging.getLogger("agents_tools")
+
+_ANSWER_ITEMS: Final = frozenset(
+    {"message_output_created", "reasoning_item_created", "tool_called"}
+)
+
+
+class RunLog:
+    """The log of one run, with the lease that lets this process write it.
+
+    Args:
+        store: The store.
+        run_id: The run.
+        session: The session that the run is part of.
+        facts: More data of the `run_created` record, such as the `owner`.
+        path: The ids of the calls around the run, if it has a log of its own although it runs
+            inside a call. They are removed from the paths of its events.
+        secrets: Values that are masked in the log, by name, in addition to the registered ones.
+
+    Attributes:
+        run_id: The id of the run.
+        replay: The records of an earlier process; empty for a new run.
+        stream: The events of the run; `None` until `open`.
+        is_complete: Whether the run has ended with a result, so that nothing is written any more.
+        depth: The number of calls around the run.
+    """
+
+    def __init__(
+        self,
+        store: RunStore,
+        run_id: str,
+        *,
+        session: str | None = None,
+        facts: Mapping[str, Any] | None = None,
+        path: tuple[str, ...] = (),
+        secrets: Mapping[str, str] | None = None,
+    ) -> None:
+        self.run_id = run_id
+        self.session = session
+        self.facts: Mapping[str, Any] = facts or {}
+        self.replay = Replay(())
+        self.stream: EventStream | None = None
+        self.is_complete = False
+        self.store = store
+        self.depth = len(path)
+        self._secrets = secrets
+        self._early: list[Event] = []
+        self._stored: StoredLog | None = None
+
+    # --- the lease
+
+    async def open(self) -> Replay:
+        """Take the lease of the run, and return the records of an earlier process.
+
+        A run that has ended with a result is only read.
+
+        Raises:
+            RunInUseError: Another process drives the run, or another run of the session.
+        """
+        stored = self._stored = self.store.log(self.run_id)
+        info = await self.store.run(self.run_id)
+        self.is_complete = info is not None and info.status == "ok"
+        if not self.is_complete:
+            await stored.take(session=self.session)
+        self.replay = Replay(await stored.read_all())
+        if self.is_complete:
+            self._early.clear()
+            return self.replay
+        self.stream = EventStream(stored, sid=self.run_id, keep="run", secrets=self._secrets)
+        early, self._early = self._early, []
+        for event in early:
+            self.publish(event)
+        return self.replay
+
+    def abandon(self) -> None:
+        """Write nothing more, so that another process can continue the run."""
+        self.is_complete = True
+
+    async def close(self) -> None:
+        """Write what is pending, and release the lease.
+
+        Raises:
+            EventStoreError: An event could not be stored.
+        """
+        stored, self._stored = self._stored, None
+        stream, self.stream = self.stream, None
+        self.is_complete = True
+        try:
+            if stream is not None:
+                await stream.aclose()
+        finally:
+            if stored is not None:
+                try:
+                    await stored.release()
+                finally:
+                    stored.close()
+
+    # --- writing
+
+    def publish(self, event: Event) -> None:
+        """Write an event of the run; also in threads, and never waiting."""
+        if self.is_complete:
+            return
+        if self.stream is None:
+            self._early.append(event)
+            return
+        if self.depth and event.origin is not None:
+            origin = event.origin
+            event = event.replace(
+                origin=Origin(
+                    origin.tool_name,
+                    origin.tool_call_id,
+                    origin.path[self.depth :],
+                    origin.source,
+                )
+            )
+        try:
+            self.stream.publish(event)
+        except UserError as error:
+            _log.warning("An event of run %s was not stored: %s", self.run_id, error)
+
+    def publish_hidden(self, event: Event) -> None:
+        """Write an event that readers of the run do not receive, so that it can be resumed."""
+        if event.durable or isinstance(event, RunRecordEvent):
+            self.record("hidden_event", {"event": event.to_dict()}, event.path)
+
+    def record(self, name: RecordName, data: Mapping[str, Any], path: tuple[str, ...] = ()) -> None:
+        """Write a record.
+
+        Args:
+            name: The name of the record.
+            data: The content, as JSON.
+            path: The ids of the calls around the run that it is about.
+        """
+        event = RunRecordEvent(name, data)
+        self.publish(event.replace(origin=Origin(path=path, source=EventSource.ENVIRONMENT)))
+
+    def group(self) -> AbstractContextManager[None]:
+        """Store the events of the block all or none."""
+        from contextlib import nullcontext
+
+        return nullcontext() if self.stream is None else self.stream.group()
+
+    async def flush(self) -> None:
+        """Wait until all events so far would survive the end of this process.
+
+        Raises:
+            EventStoreError: An event could not be stored.
+        """
+        if self.stream is not None:
+            await self.stream.flush()
+
+    # --- the session
+
+    async def conversation(self) -> list[Event]:
+        """Return the conversation of the earlier runs of the session."""
+        if self.session is None:
+            return []
+        return await self.store.conversation(self.session, before=self.run_id)
+
+    async def end_interrupted_runs(self) -> None:
+        """End the runs of the session that wait for a person: this run has their open calls now."""
+        for info in await self.store.runs(session=self.session, status="interrupted"):
+            other = self.store.log(info.run_id)
+            try:
+                await other.take()
+                end = RunFinishedEvent("cancelled", error=f"Continued by run {self.run_id}.")
+                await other.append([end.stamped(Origin(), -1)])
+            finally:
+                other.close()
+
+    # --- messages
+
+    async def next_messages(self, after: int) -> list[RunMessage]:
+        """Wait for messages to the run with larger numbers, and return them."""
+        if self._stored is None:
+            return []
+        messages = await self._stored.messages(after)
+        if not messages:
+            await self._stored.wait_message(after)
+            messages = await self._stored.messages(after)
+        return messages
+
+    async def pending_messages(self) -> list[RunMessage]:
+        """Return the messages to the run that were not handled yet."""
+        return [] if self._stored is None else await self._stored.messages()
+
+    def consume(self, number: int) -> None:
+        """Delete a message together with the next event that is stored."""
+        if self.stream is not None:
+            self.stream.consume(number)
+
+
+@dataclass(slots=True)
+class RunReplay:
+    """The records of one run: of the outermost one, or of one inside a call.
+
+    Attributes:
+        responses: The data of the `model_response` records with the items, by turn.
+        outputs: The output items, by call id.
+        results: The data of the `call_result` records, by call id.
+        begun: How often a call was begun, by call id.
+        sent: The messages that were sent before a turn, by turn.
+        requested: The items of the requests for approval, by call id.
+        requests: The data of the `approval_requested` records, by call id.
+        decisions: The data of the `approval_decided` records, by call id.
+        is_known: Whether the run has a record.
+    """
+
+    responses: dict[int, dict[str, Any]] = field(default_factory=dict[int, "dict[str, Any]"])
+    outputs: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, "Mapping[str, Any]"])
+    results: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, "Mapping[str, Any]"])
+    begun: defaultdict[str, int] = field(default_factory=lambda: defaultdict[str, int](int))
+    sent: defaultdict[int, list[Item]] = field(
+        default_factory=lambda: defaultdict[int, "list[Item]"](list)
+    )
+    requested: dict[str, ToolApprovalItem] = field(default_factory=dict[str, ToolApprovalItem])
+    requests: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, "Mapping[str, Any]"])
+    decisions: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, "Mapping[str, Any]"])
+    is_known: bool = False
+    _items: list[Mapping[str, Any]] = field(default_factory=list["Mapping[str, Any]"])
+    _inputs: int = 0
+
+    def read_item(self, event: RunItemStreamEvent[Any]) -> None:
+        """Read the event of an item."""
+        item = event.item
+        call_id = str(item.get("call_id"))
+        if event.name in _ANSWER_ITEMS:
+            self._items.append(item)
+        elif event.name == "tool_output":
+            self.outputs.setdefault(call_id, item)
+        elif event.name == "tool_approval_requested":
+            self.requested[call_id] = cast("ToolApprovalItem", item_from_dict(item))
+        elif event.name == "input":
+            self.read_input(cast("Any", item_from_dict(item)))
+
+    def read_input(self, item: Item) -> None:
+        """Read a message: a part of the input, or one that was sent later."""
+        if self._inputs > 0:
+            self._inputs -= 1
+        else:
+            self.sent[len(self.responses) + 1].append(item)
+
+    def read_record(self, name: RecordName, data: Mapping[str, Any]) -> None:
+        """Read a record."""
+        self.is_known = True
+        call_id = str(data.get("call_id"))
+        match name:
+            case "run_created":
+                self._inputs = int(data["input_events"])
+            case "model_response":
+                self.responses[int(data["turn"])] = {**data, "items": self._items}
+                self._items = []
+            case "call_begun":
+                self.begun[call_id] += 1
+            case "call_result":
+                self.results[call_id] = data
+            case "approval_requested":
+                self.requests[call_id] = data
+            case "approval_decided":
+                self.decisions.setdefault(call_id, data)
+            case _:
+                pass
+
+
+class Replay:
+    """The records in the events of a log.
+
+    Args:
+        events: All events of the log, with the secrets restored.
+
+    Attributes:
+        created: The data of the first record; `None` for a new run.
+        status: The status with which the run has ended or stopped; `None` while it runs.
+    """
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self.created: Mapping[str, Any] | None = None
+        self.status: str | None = None
+        self._runs: dict[str, RunReplay] = {}
+        self._current: dict[tuple[str, ...], RunReplay] = {}
+        for event in events:
+            self._read(shown_event(event))
+
+    def of(self, run: str) -> RunReplay:
+        """Return the records of a run.
+
+        Args:
+            run: The place of the run: empty for the outermost one.
+        """
+        return self._runs.get(run) or RunReplay()
+
+    def at(self, path: tuple[str, ...]) -> RunReplay:
+        """Return the records of the last run with a path."""
+        return self._current.setdefault(path, RunReplay())
+
+    def _read(self, event: Event) -> None:
+        if isinstance(event, RunRecordEvent):
+            self._read_record(event)
+            return
+        run = self._current.get(event.path)
+        if run is None:
+            return
+        if isinstance(event, RunItemStreamEvent):
+            run.read_item(cast("RunItemStreamEvent[Any]", event))
+        elif isinstance(event, MessageEvent):
+            run.read_input(input_items([{"role": event.role, "content": event.content}])[0])
+        elif isinstance(event, RunFinishedEvent) and not event.path:
+            self.status = event.status
+
+    def _read_record(self, event: RunRecordEvent) -> None:
+        data = event.data
+        if event.name == "run_created":
+            if not event.path:
+                self.created = data
+            run = self._runs.setdefault(str(data["run"]), RunReplay())
+            self._current[event.path] = run
+        known = self._current.get(event.path)
+        if known is not None:
+            known.read_record(event.name, data)
