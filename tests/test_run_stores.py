@@ -89,10 +89,10 @@ class TestPostgresRunStore(RunStoreContract):
             for log in logs.values():
                 log.append([MessageEvent("first")]).result(20)
             pending: list[PendingFuture[int]] = []
-            for _ in range(100):
+            for _ in range(1_000):
                 pending += [logs["a"].append([MessageEvent("x")]), one.post("b", {})]
                 pending += [logs["b"].append([MessageEvent("x")]), two.post("a", {})]
             for done in pending:
                 done.result(20)
-            assert [len(log.read().result(20)) for log in logs.values()] == [101, 101]
-            assert [len(log.messages().result(20)) for log in logs.values()] == [100, 100]
+            assert [len(log.read().result(20)) for log in logs.values()] == [1_001, 1_001]
+            assert [len(log.messages().result(20)) for log in logs.values()] == [1_000, 1_000]

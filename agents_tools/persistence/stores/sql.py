@@ -252,6 +252,7 @@ class SQLStorage(ABC):
             connection = self._writer
             try:
                 self.begin(connection, sync=sync)
+                self._lock_logs(connection, requests)
                 for request in requests:
                     try:
                         results.append(self._apply(connection, request))
@@ -265,6 +266,17 @@ class SQLStorage(ABC):
                 self.discard(connection)
                 raise
         return results
+
+    def _lock_logs(self, connection: Any, requests: Sequence[WriteRequest]) -> None:
+        """Lock several logs in one order, so that processes do not block each other."""
+        names = {one.name for one in requests if not isinstance(one, RenewLeases | RetainLogs)}
+        if self.for_update and len(names) > 1:
+            self.execute(
+                connection,
+                f"SELECT log FROM log WHERE name IN ({_placeholders([*names])}) ORDER BY name"
+                f"{self.for_update}",
+                [*names],
+            )
 
     def _apply(self, connection: Any, request: WriteRequest) -> Any:
         match request:
