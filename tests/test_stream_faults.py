@@ -14,8 +14,6 @@ import random
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -47,9 +45,8 @@ from agents_tools.events import (
     ToolStreamStartEvent,
     register_event,
 )
-from agents_tools.persistence import MemoryEventStore, PendingFuture, SQLiteEventStore
+from agents_tools.persistence import MemoryEventStore, PendingFuture
 from agents_tools.persistence.stream import EventStream
-from agents_tools.persistence.stream.log_tail import LogTail
 from agents_tools.persistence.stream.size_limit import LARGEST
 from agents_tools.testing import ScriptedModel, check_events, tool_call
 from agents_tools.text import forget_secret
@@ -1076,33 +1073,6 @@ async def test_an_async_callback_does_not_begin_after_unsubscribe_in_another_thr
     await asyncio.to_thread(resubscribe)
     await stream.aclose()
     assert late == []
-
-
-async def test_a_reader_continues_when_the_event_it_waits_for_was_deleted(tmp_path: Path):
-    """It neither polls in a loop nor waits forever; a gap reports the missing events."""
-    path = tmp_path / "events.db"
-    with closing(SQLiteEventStore(path)) as writer:
-        await writer.append([message(str(n)) for n in range(10)])
-        with closing(_Counting(path, read_only=True)) as store:
-            await writer.append([message(str(n)) for n in range(10)])
-            await writer.retain(max_events=0)
-            got: list[Event] = []
-            feed = LogTail(store, 9, lambda: got.extend, lambda: None)
-            feed.start()
-            await comes(lambda: store.reads == 1)
-            await writer.append([message("new")])
-            await comes(lambda: bool(got))
-            feed.stop()
-            assert [content_of(event) for event in got] == ["new"]
-            assert store.reads <= 2  # more reads would mean a busy loop
-
-
-class _Counting(SQLiteEventStore):
-    reads = 0
-
-    def read(self, *args: Any, **options: Any) -> PendingFuture[list[Event]]:
-        self.reads += 1
-        return super().read(*args, **options)
 
 
 def close_in_a_thread(stream: EventStream) -> threading.Thread:

@@ -1,18 +1,18 @@
-"""`events`: list, show, replay and export the events in the file of an event store."""
+"""`events`: list, show, follow, replay and export the events of a run store."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from agents_tools.cli.errors import FOUND, CommandError
-from agents_tools.cli.events_runs import BOUNDS, events_of, run_called, runs_of, when
-from agents_tools.cli.events_store import chosen, opened, salvaged
+from agents_tools.cli.errors import CommandError
+from agents_tools.cli.events_runs import run_called, when
+from agents_tools.cli.events_store import chosen, opened
 from agents_tools.cli.events_text import UNREADABLE, markdown, timeline, tree
 from agents_tools.cli.options import json_option
 from agents_tools.cli.output import can_show, paint, print_json, say
@@ -21,21 +21,22 @@ from agents_tools.text.output import release_json, release_text
 from agents_tools.ui._format import seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
     from typing import TextIO
 
     from agents_tools.cli.events_runs import RecordedRun
-    from agents_tools.cli.events_store import StoredEvents
+    from agents_tools.cli.events_store import StoredEvents, StoredSession
     from agents_tools.events.base import Event
-    from agents_tools.persistence import SessionInfo
 
 __all__ = ["command"]
 
 _EPILOG = (
     "\b\n"
-    "PATH is the file of a SQLiteEventStore. SESSION can be omitted if there is only one.\n"
+    "PLACE is the file of a SQLiteRunStore, or a postgresql:// or redis:// address.\n"
+    "SESSION is a session or a run without one. It can be omitted if there is only one.\n"
     "  agents-tools events list runs.db\n"
     "  agents-tools events show runs.db chat --timeline\n"
+    "  agents-tools events follow runs.db chat\n"
     "  agents-tools events replay runs.db chat --speed 4\n"
     "  agents-tools events export runs.db chat --as markdown"
 )
@@ -47,11 +48,11 @@ _STEP = 1000
 
 @click.group("events", epilog=_EPILOG)
 def command() -> None:
-    """List, show, replay and export the events of an event store."""
+    """List, show, follow, replay and export the events of a run store."""
 
 
 @command.command("list", epilog=_EPILOG)
-@click.argument("path")
+@click.argument("place")
 @click.option(
     "--all",
     "everything",
@@ -59,10 +60,10 @@ def command() -> None:
     help=f"Show all runs, not only the last {_MANY} of each session.",
 )
 @json_option
-def list_command(path: str, *, everything: bool, as_json: bool, debug: bool) -> None:
-    """List the sessions of PATH and their runs."""
+def list_command(place: str, *, everything: bool, as_json: bool, debug: bool) -> None:
+    """List the sessions of PLACE and their runs."""
     del debug
-    with opened(path) as source:
+    with opened(place) as source:
         records = [_described(source, one) for one in source.sessions()]
     if as_json:
         print_json(records, compact=True)
@@ -70,17 +71,17 @@ def list_command(path: str, *, everything: bool, as_json: bool, debug: bool) -> 
     for record in records:
         _print_session(record, most=None if everything else _MANY)
     if not records:
-        say(f"There are no events in {path}.")
+        say(f"There are no events in {place}.")
 
 
 @command.command("show", epilog=_EPILOG)
-@click.argument("path")
+@click.argument("place")
 @click.argument("session", required=False)
 @click.option("--run", "run", metavar="ID", help="Only this run; the start of its id is enough.")
 @click.option("--timeline", "as_timeline", is_flag=True, help="A line for each event, not a tree.")
 @json_option
 def show_command(
-    path: str,
+    place: str,
     session: str | None,
     *,
     run: str | None,
@@ -90,21 +91,49 @@ def show_command(
 ) -> None:
     """Show the events of a session, or of one of its runs, as a tree."""
     del debug
-    with opened(path) as source:
-        known = chosen(source, path, session)
-        events = source.events(known.sid)
-    events = events_of(events, None if run is None else run_called(runs_of(events), run))
+    with opened(place) as source:
+        known = chosen(source, place, session)
+        events = source.events_of(known, _run_named(source, known, run))
     if as_json:
         wires = [event.to_dict() for event in events]
-        print_json({"session": known.sid, "events": wires}, compact=True)
+        print_json({"session": known.name, "events": wires}, compact=True)
         return
     plain = not can_show("├─└│", sys.stdout)
     for line in timeline(events) if as_timeline else tree(events, plain=plain):
         click.echo(release_text(line))
 
 
+@command.command("follow", epilog=_EPILOG)
+@click.argument("place")
+@click.argument("session", required=False)
+@click.option("--run", "run", metavar="ID", help="This run instead of the last one.")
+@click.option(
+    "--events",
+    "view",
+    type=click.Choice(["auto", "live", "plain", "ndjson", "none"]),
+    default="auto",
+    metavar="VIEW",
+    help="How to show events: auto (live on a terminal, else plain), live, plain, ndjson, none.",
+)
+@json_option
+def follow_command(
+    place: str, session: str | None, *, run: str | None, view: str, as_json: bool, debug: bool
+) -> None:
+    """Show the events of the last run of a session while they are stored, until the run ends.
+
+    Output goes to standard error, or with --json and the view `ndjson` to standard output.
+    """
+    del debug
+    with opened(place) as source:
+        known = chosen(source, place, session)
+        selected = _run_named(source, known, run)
+        log = known.logs[-1] if selected is None else selected.log
+        events = ((event, 0.0) for event in source.follow(log))
+        _present(events, "ndjson" if as_json else view, status="ok")
+
+
 @command.command("replay", epilog=_EPILOG)
-@click.argument("path")
+@click.argument("place")
 @click.argument("session", required=False)
 @click.option("--run", "run", metavar="ID", help="Only this run; the start of its id is enough.")
 @click.option(
@@ -133,7 +162,7 @@ def show_command(
 )
 @json_option
 def replay_command(
-    path: str,
+    place: str,
     session: str | None,
     *,
     run: str | None,
@@ -148,32 +177,17 @@ def replay_command(
     Output goes to standard error, or with --json and the view `ndjson` to standard output.
     """
     del debug
-    from agents_tools.ui.console import Console
-
-    with opened(path) as source:
-        known = chosen(source, path, session)
-        events = source.events(known.sid)
-    events = events_of(events, None if run is None else run_called(runs_of(events), run))
-    view = "ndjson" if as_json else view
-    file = sys.stdout if view == "ndjson" else None
-    status = "ok" if _is_finished(events) else "unfinished"
-    console = Console(view=cast("Any", view), file=file)
-    try:
-        for event, pause in _paced(events, speed, longest):
-            if pause:
-                time.sleep(pause)
-            try:
-                console.publish(event)
-            except UNREADABLE as error:
-                say(f"event {event.id} cannot be shown: {error}")
-    except KeyboardInterrupt:
-        console.close("cancelled")
-        raise
-    console.close(status)
+    with opened(place) as source:
+        known = chosen(source, place, session)
+        selected = _run_named(source, known, run)
+        events = source.events_of(known, selected)
+        runs = source.runs(known) if selected is None else [selected]
+    status = "unfinished" if runs and runs[-1].ended is None else "ok"
+    _present(_paced(events, speed, longest), "ndjson" if as_json else view, status=status)
 
 
 @command.command("export", epilog=_EPILOG)
-@click.argument("path")
+@click.argument("place")
 @click.argument("session", required=False)
 @click.option("--run", "run", metavar="ID", help="Only this run; the start of its id is enough.")
 @click.option(
@@ -189,53 +203,47 @@ def replay_command(
     "--all", "everything", is_flag=True, help="Export all sessions, and the session of each event."
 )
 @click.option("-o", "--output", metavar="FILE", help="The output file; standard output by default.")
-@click.option("--salvage", is_flag=True, help="Export all readable events of a damaged file.")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def export_command(
-    path: str,
+    place: str,
     session: str | None,
     *,
     run: str | None,
     form: str,
     everything: bool,
     output: str | None,
-    salvage: bool,
     debug: bool,
-) -> int:
-    """Export the events of one session, or of all.
-
-    With --salvage, the file is not changed, and the exit code is 1 if a part was unreadable.
-    """
+) -> None:
+    """Export the events of one session, or of all."""
     del debug
     if everything and (session is not None or run is not None):
         raise CommandError("--all cannot be combined with SESSION or --run.")
-    recovered, problems = salvaged(path) if salvage else (None, list[str]())
-    with nullcontext(recovered) if recovered is not None else opened(path) as source:
-        selected = source.sessions() if everything else [chosen(source, path, session)]
-        parts = [(one.sid, source.events(one.sid)) for one in selected]
-    if run is not None:
-        sid, events = parts[0]
-        parts = [(sid, events_of(events, run_called(runs_of(events), run)))]
+    with opened(place) as source:
+        selected = source.sessions() if everything else [chosen(source, place, session)]
+        only = _run_named(source, selected[0], run) if selected else None
+        parts = [(one.name, source.events_of(one, only)) for one in selected]
     with _writing(output) as file:
         for line in _exported(parts, form, everything=everything):
             file.write(f"{line}\n")
-    for problem in problems:
-        say(f"not read: {problem}")
-    return FOUND if problems else 0
+
+
+def _run_named(
+    source: StoredEvents, session: StoredSession, name: str | None
+) -> RecordedRun | None:
+    return None if name is None else run_called(source.runs(session), name)
 
 
 # --- list
 
 
-def _described(source: StoredEvents, session: SessionInfo) -> dict[str, Any]:
-    runs = runs_of(source.events(session.sid, *BOUNDS))
+def _described(source: StoredEvents, session: StoredSession) -> dict[str, Any]:
     return {
-        "session": session.sid,
-        "events": session.events,
+        "session": session.name,
+        "events": sum(log.events for log in session.logs),
         "first": when(session.first),
         "last": when(session.last),
-        "size": session.size,
-        "runs": [run.to_json(source.count(session.sid, run.first, run.last)) for run in runs],
+        "size": sum(log.size for log in session.logs),
+        "runs": [run.to_json() for run in source.runs(session)],
     }
 
 
@@ -275,7 +283,27 @@ def _minute(moment: str) -> str:
     return moment.replace("T", " ").partition(".")[0]
 
 
-# --- replay
+# --- follow and replay
+
+
+def _present(events: Iterable[tuple[Event, float]], view: str, *, status: str) -> None:
+    """Show events, each after a pause."""
+    from agents_tools.ui.console import Console
+
+    file = sys.stdout if view == "ndjson" else None
+    console = Console(view=cast("Any", view), file=file)
+    try:
+        for event, pause in events:
+            if pause:
+                time.sleep(pause)
+            try:
+                console.publish(event)
+            except UNREADABLE as error:
+                say(f"event {event.id} cannot be shown: {error}")
+    except KeyboardInterrupt:
+        console.close("cancelled")
+        raise
+    console.close(status)
 
 
 def _paced(events: Sequence[Event], speed: float, longest: float) -> Iterator[tuple[Event, float]]:
@@ -285,11 +313,6 @@ def _paced(events: Sequence[Event], speed: float, longest: float) -> Iterator[tu
         pause = event.timestamp - before if before and event.timestamp else 0.0
         before = event.timestamp or before
         yield event, min(max(0.0, pause / speed), longest) if speed else 0.0
-
-
-def _is_finished(events: Sequence[Event]) -> bool:
-    runs: list[RecordedRun] = runs_of(events)
-    return not runs or runs[-1].status != "unfinished"
 
 
 # --- export

@@ -1,4 +1,4 @@
-"""Find the runs of a session from their start and end events."""
+"""Find the runs of a log from their start and end events."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from agents_tools.events.base import Event
+    from agents_tools.persistence import RunInfo
 
-__all__ = ["BOUNDS", "RecordedRun", "events_of", "run_called", "runs_of", "when"]
+__all__ = ["BOUNDS", "RecordedRun", "run_called", "runs_of", "when"]
 
 BOUNDS = (RunStartedEvent.type, RunFinishedEvent.type)
 """The types of the events that mark the start and the end of runs."""
@@ -26,11 +27,14 @@ class RecordedRun:
     Attributes:
         id: The id of the run.
         agent: The name of the agent.
-        status: The final status; `unfinished` without an end event.
+        status: The final status; `unfinished` without an end event, `orphaned` if the process of a
+            run has ended.
         started: The time of the start, in seconds since 1970.
         ended: The time of the end, in seconds since 1970.
+        log: The log with its events.
         first: The id of the first event.
         last: The id of the last event; `None` if the end is unknown.
+        events: The number of events.
         error: The error that ended the run.
     """
 
@@ -39,8 +43,10 @@ class RecordedRun:
     status: str
     started: float
     ended: float | None
-    first: int
-    last: int | None
+    log: RunInfo
+    first: int = 0
+    last: int | None = None
+    events: int = 0
     error: str | None = None
 
     @property
@@ -48,7 +54,11 @@ class RecordedRun:
         """The duration in seconds; 0 if the clock was set back."""
         return None if self.ended is None else max(0.0, self.ended - self.started)
 
-    def to_json(self, events: int) -> dict[str, Any]:
+    def has(self, event: Event) -> bool:
+        """Return whether an event of the log is part of the run."""
+        return event.id >= self.first and (self.last is None or event.id <= self.last)
+
+    def to_json(self) -> dict[str, Any]:
         """Return the run as JSON."""
         return {
             "id": self.id,
@@ -56,26 +66,28 @@ class RecordedRun:
             "status": self.status,
             "started": when(self.started),
             "duration": self.duration,
-            "events": events,
+            "events": self.events,
             "error": self.error,
         }
 
 
-def runs_of(events: Iterable[Event]) -> list[RecordedRun]:
-    """Find the runs among events; runs inside of calls are part of the outer run."""
+def runs_of(events: Iterable[Event], log: RunInfo) -> list[RecordedRun]:
+    """Find the runs in a log; runs inside of calls are part of the outer run."""
     runs: list[RecordedRun] = []
     for event in events:
+        if isinstance(event, RunStartedEvent) and not event.path:
+            _begin(runs, event, log)
+        if runs and runs[-1].has(event):
+            runs[-1].events += 1
         if event.path:
             continue
-        if isinstance(event, RunStartedEvent):
-            _begin(runs, event)
-        elif isinstance(event, RunFinishedEvent) and runs:
+        if isinstance(event, RunFinishedEvent) and runs:
             runs[-1].status, runs[-1].error = event.status, event.error
             runs[-1].ended, runs[-1].last = event.timestamp, event.id
     return runs
 
 
-def _begin(runs: list[RecordedRun], event: RunStartedEvent) -> None:
+def _begin(runs: list[RecordedRun], event: RunStartedEvent, log: RunInfo) -> None:
     if runs and runs[-1].id == event.run_id and runs[-1].status == "interrupted":
         runs[-1].status, runs[-1].ended, runs[-1].last = "unfinished", None, None
         return
@@ -88,8 +100,8 @@ def _begin(runs: list[RecordedRun], event: RunStartedEvent) -> None:
             status="unfinished",
             started=event.timestamp,
             ended=None,
+            log=log,
             first=event.id,
-            last=None,
         )
     )
 
@@ -103,17 +115,6 @@ def run_called(runs: Sequence[RecordedRun], name: str) -> RecordedRun:
     why = "there is no run" if not found else f"{len(found)} runs have an id that begins with"
     hint = f"Runs: {', '.join(run.id for run in runs[:10])}." if runs else None
     raise CommandError(f"{why} {name!r} in this session.", hint=hint)
-
-
-def events_of(events: Iterable[Event], run: RecordedRun | None) -> list[Event]:
-    """Return the events of a run; all events if the run is `None`."""
-    if run is None:
-        return list(events)
-    return [
-        event
-        for event in events
-        if event.id >= run.first and (run.last is None or event.id <= run.last)
-    ]
 
 
 def when(timestamp: float | None) -> str | None:

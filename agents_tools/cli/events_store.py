@@ -1,127 +1,149 @@
-"""Read events from the file of a store, or recover them from a damaged file."""
+"""Read the sessions of a run store, their runs and their events."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from agents_tools.cli.errors import CommandError
+from agents_tools.cli.events_runs import BOUNDS, RecordedRun, runs_of
 from agents_tools.errors import EventStoreError
-from agents_tools.persistence import EventFilter, SQLiteEventStore
-from agents_tools.persistence.protocol import SessionInfo
+from agents_tools.events.kinds import RunRecordEvent
+from agents_tools.persistence import EventFilter, open_run_store
 from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator
 
     from agents_tools.events.base import Event
-    from agents_tools.persistence.sqlite.recovery import RecoveredEvents
+    from agents_tools.persistence import RunInfo, RunStore
 
-__all__ = ["StoredEvents", "chosen", "opened", "salvaged"]
+__all__ = ["StoredEvents", "StoredSession", "chosen", "opened"]
 
 _MOST_NAMED = 10
+_PAUSE = 1.0
+"""How long one wait for new events lasts, in seconds; the end of a run is checked after it."""
 
 
-class StoredEvents(Protocol):
-    """A source of sessions with events."""
+@dataclass(slots=True)
+class StoredSession:
+    """A session with its logs, oldest first. A log without a session is a session of its own."""
 
-    def sessions(self) -> list[SessionInfo]:
+    name: str
+    logs: list[RunInfo] = field(default_factory=list["RunInfo"])
+
+    @property
+    def first(self) -> float | None:
+        """The time of the first event."""
+        return min((log.started for log in self.logs if log.started), default=None)
+
+    @property
+    def last(self) -> float | None:
+        """The time of the last event."""
+        return max((log.updated for log in self.logs if log.updated), default=None)
+
+
+class StoredEvents:
+    """The sessions of an open store.
+
+    Args:
+        store: The store.
+    """
+
+    def __init__(self, store: RunStore) -> None:
+        self._store = store
+
+    def sessions(self) -> list[StoredSession]:
         """Return the sessions in order of their names."""
-        ...
+        found: dict[str, StoredSession] = {}
+        for info in self._store.logs().result():
+            name = info.run_id if info.session is None else info.session
+            found.setdefault(name, StoredSession(name)).logs.append(info)
+        return [found[name] for name in sorted(found)]
 
-    def events(self, sid: str, *types: str) -> list[Event]:
-        """Return the events of a session; with types, only the events of these types."""
-        ...
+    def events(self, log: RunInfo) -> list[Event]:
+        """Return the events of a log, without the internal records."""
+        events = self._store.log(log.run_id).read().result()
+        return [event for event in events if not isinstance(event, RunRecordEvent)]
 
-    def count(self, sid: str, first: int, last: int | None) -> int:
-        """Return the number of events from one id to another, or to the end."""
-        ...
+    def runs(self, session: StoredSession) -> list[RecordedRun]:
+        """Return the runs of a session, oldest first."""
+        return [run for log in session.logs for run in self._runs_of(log)]
+
+    def _runs_of(self, log: RunInfo) -> list[RecordedRun]:
+        if log.status is None:
+            return runs_of(self.events(log), log)
+        where = EventFilter(types=BOUNDS)
+        bounds = self._store.log(log.run_id).read(where=where).result()
+        error = next((run.error for run in reversed(runs_of(bounds, log)) if run.error), None)
+        has_ended = log.status not in {"running", "interrupted"}
+        return [
+            RecordedRun(
+                id=log.run_id,
+                agent=log.agent or "?",
+                status="orphaned" if log.is_orphaned else log.status,
+                started=log.started or 0.0,
+                ended=log.updated if has_ended else None,
+                log=log,
+                events=log.events,
+                error=error,
+            )
+        ]
+
+    def events_of(self, session: StoredSession, run: RecordedRun | None) -> list[Event]:
+        """Return the events of a run; of all runs of the session if the run is `None`."""
+        if run is None:
+            return [event for log in session.logs for event in self.events(log)]
+        return [event for event in self.events(run.log) if run.has(event)]
+
+    def follow(self, log: RunInfo) -> Generator[Event]:
+        """Yield the events of a log, and wait for new ones until its run ends."""
+        handle, last = self._store.log(log.run_id), -1
+        while True:
+            info = self._store.run(log.run_id).result()
+            has_ended = info is not None and info.status != "running"
+            events = handle.read(last).result()
+            for event in events:
+                last = event.id
+                if not isinstance(event, RunRecordEvent):
+                    yield event
+            if has_ended:
+                return
+            waiting = handle.wait(last)
+            try:
+                waiting.result(_PAUSE)
+            except TimeoutError:
+                waiting.cancel()
 
 
 @contextmanager
-def opened(path: str) -> Generator[StoredEvents]:
-    """Open the file of a store for reading.
+def opened(place: str) -> Generator[StoredEvents]:
+    """Open the store at a path or address for reading.
 
     Raises:
-        CommandError: The file cannot be read.
+        CommandError: The store cannot be read.
     """
     try:
-        store = SQLiteEventStore(path, read_only=True)
-        try:
-            yield _StoreFile(store)
-        finally:
-            store.close()
+        with open_run_store(place, read_only=True) as store:
+            yield StoredEvents(store)
     except EventStoreError as error:
-        raise CommandError(str(error).replace(" PATH ", f" {path} ")) from error
+        raise CommandError(str(error).replace(" PATH ", f" {place} ")) from error
 
 
-def salvaged(path: str) -> tuple[StoredEvents, list[str]]:
-    """Return the readable events of a damaged file, and the problems found."""
-    from agents_tools.persistence.sqlite.recovery import salvage
-
-    try:
-        found = salvage(path)
-    except EventStoreError as error:
-        raise CommandError(str(error)) from error
-    return _RecoveredStore(found), found.problems
-
-
-def chosen(source: StoredEvents, path: str, session: str | None) -> SessionInfo:
+def chosen(source: StoredEvents, place: str, session: str | None) -> StoredSession:
     """Return the session with this name, or the only session."""
     known = source.sessions()
-    names = ", ".join(release_text(one.sid, limit=60) for one in known[:_MOST_NAMED])
+    names = ", ".join(release_text(one.name, limit=60) for one in known[:_MOST_NAMED])
     names += ", …" if len(known) > _MOST_NAMED else ""
     if session is not None:
         for one in known:
-            if session in {one.sid, release_text(one.sid)}:
+            if session in {one.name, release_text(one.name)}:
                 return one
         hint = f"Sessions: {names}." if known else "It is empty."
-        raise CommandError(f"no session {session!r} in {path}.", hint=hint)
+        raise CommandError(f"no session {session!r} in {place}.", hint=hint)
     if not known:
-        raise CommandError(f"no events in {path}.")
+        raise CommandError(f"no events in {place}.")
     if len(known) > 1:
-        raise CommandError(f"{path} has {len(known):,} sessions; name one.", hint=names)
+        raise CommandError(f"{place} has {len(known):,} sessions; name one.", hint=names)
     return known[0]
-
-
-class _StoreFile:
-    def __init__(self, store: SQLiteEventStore) -> None:
-        self._store = store
-
-    def sessions(self) -> list[SessionInfo]:
-        return self._store.sessions().result()
-
-    def events(self, sid: str, *types: str) -> list[Event]:
-        where = EventFilter(types=types) if types else None
-        return self._store.session(sid).read(where=where).result()
-
-    def count(self, sid: str, first: int, last: int | None) -> int:
-        before = None if last is None else last + 1
-        return self._store.session(sid).count(first - 1, before=before).result()
-
-
-class _RecoveredStore:
-    def __init__(self, found: RecoveredEvents) -> None:
-        self._events = found.events
-
-    def sessions(self) -> list[SessionInfo]:
-        return [_described(sid, self._events[sid]) for sid in sorted(self._events)]
-
-    def events(self, sid: str, *types: str) -> list[Event]:
-        return [event for event in self._events[sid] if not types or event.type in types]
-
-    def count(self, sid: str, first: int, last: int | None) -> int:
-        return sum(
-            event.id >= first and (last is None or event.id <= last) for event in self._events[sid]
-        )
-
-
-def _described(sid: str, events: Sequence[Event]) -> SessionInfo:
-    return SessionInfo(
-        sid=sid,
-        events=len(events),
-        first=events[0].timestamp,
-        last=events[-1].timestamp,
-        last_id=events[-1].id,
-        size=0,
-    )

@@ -151,8 +151,7 @@ def _end_status(event: Event) -> RunStatus | None:
     """Return the status with which an event ends its run."""
     if not isinstance(event, RunFinishedEvent) or event.path:
         return None
-    known = event.status in get_args(RunStatus)
-    return cast("RunStatus", event.status) if known else "error"
+    return cast("RunStatus", event.status) if event.status in get_args(RunStatus) else "error"
 
 
 def event_of_row(
@@ -169,15 +168,15 @@ def event_of_row(
     Raises:
         ValueError: The body is not a JSON object.
     """
-    wire = from_json(body)
-    if not isinstance(wire, dict):
+    value = from_json(body)
+    if not isinstance(value, dict):
         raise ValueError("it is not a JSON object")  # noqa: TRY004 - as for other bad JSON
+    wire = cast("dict[str, Any]", value)
     if large is not None:
-        _restore(cast("dict[str, Any]", wire), large, fetch)
-    stored = cast("dict[str, Any]", wire)
+        _restore(wire, large, fetch)
     if MARK in body or large is not None:
-        stored = show_secrets(stored, restore=restore)
-    return event_of(stored)
+        wire = show_secrets(wire, restore=restore)
+    return event_of(wire)
 
 
 # --- large texts ----------------------------------------------------------------------------------

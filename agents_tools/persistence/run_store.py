@@ -101,6 +101,11 @@ class RunStore:
         """The path or address of the store, without secrets."""
         return self._engine.storage.place
 
+    @property
+    def storage(self) -> LogStorage:
+        """The storage of the logs."""
+        return self._engine.storage
+
     def log(self, run_id: str, /) -> StoredLog:
         """Return a handle on the log of a run, to append to it or to read it."""
         return StoredLog(self, run_id)
@@ -120,6 +125,10 @@ class RunStore:
             return [info for info in logs if info.status is not None]
 
         return self._engine.submit_read(read)
+
+    def logs(self) -> PendingFuture[list[RunInfo]]:
+        """List all logs that hold events, oldest first, including those that are not of a run."""
+        return self._engine.submit_read(self._engine.storage.logs)
 
     def run(self, run_id: str, /) -> PendingFuture[RunInfo | None]:
         """Return the summary of a run; `None` if there is no such run."""
@@ -388,13 +397,23 @@ class StoredLog:
     @property
     def next_id(self) -> int:
         """The id of the next event. Reading it takes the lease, if it is free."""
-        if not self._state.epoch and not self._is_closed() and not self._engine.is_writer_thread:
+        if self._can_take():
             with contextlib.suppress(EventStoreError, TimeoutError):
                 self.take().result(self._engine.storage.lease_ttl)
         if self._state.epoch or self._is_closed():
             return self._state.next_id
         position = self._engine.read_here(lambda: self._engine.storage.position(self.sid))
         return max(position.last_id, position.reserved) + 1
+
+    def _can_take(self) -> bool:
+        """Return whether to take the lease without an explicit request.
+
+        A lease that was lost is not taken again: the log has events that this store has not seen.
+        """
+        state = self._state
+        if state.epoch or self._is_closed() or isinstance(state.failure, LeaseLostError):
+            return False
+        return not self._engine.is_writer_thread
 
     @property
     def epoch(self) -> int:
@@ -550,7 +569,7 @@ class _LogState:
         name: The name.
         handles: The number of open handles.
         epoch: The epoch of the lease that this process holds; 0 if it holds none.
-        last_id: The id of the last event; valid with a lease, as the next two.
+        last_id: The id of the last event; up to date with a lease, as the next two.
         reserved: The largest id that an event that is not stored uses.
         block: The largest id that is reserved in the storage.
         unsettled: The largest ids of pending appends.
@@ -558,7 +577,8 @@ class _LogState:
         waiting: The futures that wait for an event, with the id that has to be exceeded.
         message_waits: The futures that wait for a message, with the number.
         last_message: The number of the last message that is known.
-        failure: The error of an append without a lease, until the lease is taken again.
+        failure: The error of the last attempt to take the lease, or of its loss, until the lease
+            is taken again.
         is_run: Whether the log is the log of a run, with a lease.
     """
 
@@ -571,13 +591,19 @@ class _LogState:
         self.last_message = 0
         self.failure: EventStoreError | None = None
         self.unsettled: dict[object, int] = {}
+        self.taking: PendingFuture[LogPosition] | None = None
         self.reset()
 
     def reset(self) -> None:
-        """Forget the lease."""
+        """Forget the log, which was deleted."""
+        self.end_lease()
+        self.last_id = self.reserved = INVALID_ID
+
+    def end_lease(self) -> None:
+        """Forget the lease. A closed log still reports its end."""
         self.epoch = 0
-        self.last_id = self.reserved = self.block = INVALID_ID
-        self.taking: PendingFuture[LogPosition] | None = None
+        self.block = INVALID_ID
+        self.taking = None
         self.is_reserving = self.is_run = False
 
     def begin(self, position: LogPosition) -> None:
@@ -591,7 +617,7 @@ class _LogState:
 
     def lose(self, error: EventStoreError) -> None:
         """Forget a lease that another process has taken; appends raise this error."""
-        self.reset()
+        self.end_lease()
         self.failure = error
 
     @property
@@ -756,7 +782,7 @@ class _Engine:
     ) -> PendingFuture[int]:
         """Append rows, and take the lease before if needed."""
         if not state.epoch:
-            if state.failure is not None:
+            if isinstance(state.failure, LeaseLostError):
                 return PendingFuture.failed(state.failure)
             self.take(state)
         pending: PendingFuture[int] = PendingFuture()
@@ -892,6 +918,7 @@ class _Engine:
             request,
             epoch=state.epoch,
             known_id=state.last_id,
+            used=state.reserved,
             reserved=self._block_for(state, request.rows),
             created=created,
             status=status,
@@ -909,7 +936,7 @@ class _Engine:
         if not state.epoch:
             return None
         request = ReleaseLease(name=state.name, epoch=state.epoch, reserved=state.reserved)
-        state.reset()
+        state.end_lease()
         return request
 
     def _no_lease(self, state: _LogState) -> LeaseLostError:
@@ -949,7 +976,7 @@ class _Engine:
             self._resolve_waits(state.waiting, state.last_id)
             status = next((row.status for row in reversed(request.rows) if row.status), None)
             if status is not None and state.is_run:
-                state.reset()
+                state.end_lease()
         elif isinstance(request, PostMessage):
             receiver = self._logs.get(request.name)
             if receiver is not None:

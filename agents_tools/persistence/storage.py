@@ -130,7 +130,7 @@ class ReleaseLease:
     Attributes:
         name: The log.
         epoch: The epoch of the lease; a lease with another epoch stays.
-        reserved: The largest id that is used.
+        reserved: The largest id that is used. It replaces the reserved id.
     """
 
     name: str
@@ -165,6 +165,7 @@ class AppendRows:
         rows: The events.
         known_id: The id of the last event that the holder knows to be stored.
         expected: The number of events that were ever appended before; any by default.
+        used: The largest id that events that are not stored use.
         reserved: The largest id to reserve for events that are not stored.
         sync: Whether the events have to survive a power failure.
         consumed: The numbers of messages to delete with the append.
@@ -178,6 +179,7 @@ class AppendRows:
     rows: Sequence[EventRow] = ()
     known_id: int = INVALID_ID
     expected: int | None = None
+    used: int = INVALID_ID
     reserved: int = INVALID_ID
     sync: bool = False
     consumed: Sequence[int] = ()
@@ -259,8 +261,9 @@ class ReadSpan:
 
 
 class LogStorage(Protocol):
-    """Where the logs of a `RunStore` are stored. Its methods block; they are called in threads.
+    """Where the logs of a `RunStore` are stored.
 
+    Its methods block, so the store calls them in threads.
     `write` is called in one thread at a time, the other methods in any thread, at the same time.
     Failures are `EventStoreError`s, which name `place`.
 

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
         RecordedCall as RecordedCall,
         ToolRecorder as ToolRecorder,
     )
+    from agents_tools.testing.run_stores import (
+        RunStoreContract as RunStoreContract,
+    )
     from agents_tools.testing.scripted import (
         ScriptedModel as ScriptedModel,
         tool_call as tool_call,
@@ -98,6 +101,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "RecordedCall",
             "ToolRecorder",
         ),
+        "run_stores": ("RunStoreContract",),
         "scripted": (
             "ScriptedModel",
             "tool_call",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,16 @@ import pytest
 
 from agents_tools import Agent, RunConfig, Runner, ToolError, function_tool, streaming_tool
 from agents_tools.cli.events import command
-from agents_tools.events import Event, MessageEvent, NullEvent, event_from_dict
-from agents_tools.persistence import SQLiteEventStore
+from agents_tools.events import (
+    Event,
+    MessageEvent,
+    NullEvent,
+    RunFinishedEvent,
+    RunStartedEvent,
+    event_from_dict,
+)
+from agents_tools.events.kinds import RunRecordEvent
+from agents_tools.persistence import SQLiteEventStore, SQLiteRunStore
 from agents_tools.persistence.stream import EventStream
 from agents_tools.testing import ScriptedModel, tool_call
 
@@ -192,8 +201,10 @@ def test_export_writes_an_html_page(run: Run, path: str) -> None:
 
 
 @pytest.mark.requirement("F35")
-def test_unreadable_events_are_reported_and_the_rest_is_exported(run: Run, tmp_path: Path) -> None:
-    """This needs --salvage; exit code 1 means that something is missing."""
+def test_a_damaged_file_is_reported_with_the_command_that_recovers_it(
+    run: Run, tmp_path: Path
+) -> None:
+    """The file is not changed, and nothing is exported in part."""
     file = tmp_path / "runs.db"
     with closing(SQLiteEventStore(file)) as store:
         texts = [MessageEvent(f"{n} " + "x" * 500) for n in range(100)]
@@ -204,19 +215,79 @@ def test_unreadable_events_are_reported_and_the_rest_is_exported(run: Run, tmp_p
     file.write_bytes(content)
     refused = run("events", "export", str(file))
     assert (refused.code, refused.out) == (2, "")
-    assert f"agents-tools events export {file} --salvage" in refused.err
-    done = run("events", "export", str(file), "--salvage")
-    assert done.code == 1
-    assert "not read: " in done.err
-    assert 80 < len(done.out.splitlines()) < 100
-    whole = run("events", "export", str(file.with_name("none.db")), "--salvage")
-    assert (whole.code, whole.out) == (2, "")
+    assert f"sqlite3 {file} .recover" in refused.err
+    assert file.read_bytes() == content
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> str:
+    """Return a store with the logs of two runs of a session and of another run."""
+    file = str(tmp_path / "runs.db")
+    with SQLiteRunStore(file) as store:
+        for run_id, session in (("run_a1", "chat"), ("run_b", None), ("run_a2", "chat")):
+            log = store.log(run_id)
+            created = {"agent": "Clerk", "session": session}
+            log.append(
+                [
+                    RunRecordEvent("run_created", created).replace(timestamp=1.7e9),
+                    RunStartedEvent(run_id, "Clerk").replace(timestamp=1.7e9),
+                    MessageEvent(f"hello of {run_id}", role="user").replace(timestamp=1.7e9 + 1),
+                    RunFinishedEvent(status="ok").replace(timestamp=1.7e9 + 2),
+                ]
+            ).result(PATIENCE)
+            log.close()
+    return file
+
+
+def test_list_groups_the_runs_of_a_store_by_session(run: Run, runs: str) -> None:
+    """A run without a session is listed under its own id."""
+    listed = run("events", "list", runs, "--json").json
+    assert [(one["session"], [r["id"] for r in one["runs"]]) for one in listed] == [
+        ("chat", ["run_a1", "run_a2"]),
+        ("run_b", ["run_b"]),
+    ]
+    first = listed[0]["runs"][0]
+    assert (first["agent"], first["status"], first["duration"]) == ("Clerk", "ok", 2.0)
+
+
+def test_internal_records_of_a_run_are_not_shown(run: Run, runs: str) -> None:
+    """Only the library reads them."""
+    shown = run("events", "show", runs, "chat", "--json").json["events"]
+    texts = [one["content"] for one in shown if one["type"] == "message_event"]
+    assert texts == ["hello of run_a1", "hello of run_a2"]
+    assert RunRecordEvent.type not in {one["type"] for one in shown}
+    only = run("events", "export", runs, "chat", "--run", "run_a2").out
+    assert "run_a2" in only
+    assert "run_a1" not in only
+
+
+def test_follow_shows_the_events_of_a_run_until_it_ends(run: Run, tmp_path: Path) -> None:
+    """The process of the run and the command are independent of each other."""
+    file = str(tmp_path / "runs.db")
+    with SQLiteRunStore(file) as store:
+        log = store.log("run_1")
+        log.append(
+            [RunRecordEvent("run_created", {"agent": "Clerk"}), MessageEvent("first")]
+        ).result(PATIENCE)
+
+        def finish() -> None:
+            for event in (MessageEvent("second"), RunFinishedEvent(status="ok")):
+                log.append([event]).result(PATIENCE)
+
+        later = threading.Timer(0.3, finish)
+        later.start()
+        done = run("events", "follow", file, "--json")
+        later.join()
+    wires = [json.loads(line) for line in done.out.splitlines()]
+    assert [wire.get("content", wire["type"]) for wire in wires] == [
+        *("first", "second", "run_finished_event"),
+    ]
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["list", "nothing.db"], "The event store nothing.db does not exist"),
+        (["list", "nothing.db"], "The store nothing.db does not exist"),
         (["show", "PATH"], "has 2 sessions; name one"),
         (["show", "PATH", "chaos"], "no session 'chaos'"),
         (["show", "PATH", "chat", "--run", "x"], "there is no run 'x'"),

@@ -171,7 +171,7 @@ class MemoryStorage:
             return
         log = self._logs[request.name]
         log.holder = None
-        log.reserved = max(log.reserved, request.reserved)
+        log.reserved = request.reserved
         if not log.appended and log.reserved == INVALID_ID and not log.messages:
             del self._logs[request.name]
 
@@ -184,9 +184,10 @@ class MemoryStorage:
         ids: list[int] = []
         last = log.last_id
         for row in request.rows:
-            number = row.id if row.id != INVALID_ID else max(last, log.reserved) + 1
+            next_id = max(last, request.used) + 1
+            number = row.id if row.id != INVALID_ID else next_id
             if number <= last:
-                raise id_conflict_error(request.name, _PLACE, number, max(last, log.reserved) + 1)
+                raise id_conflict_error(request.name, _PLACE, number, next_id)
             ids.append(number)
             last = number
         log.rows += request.rows

@@ -68,6 +68,8 @@ class PostgresStorage(SQLStorage):
         lease_ttl: The time after which a lease expires, in seconds.
     """
 
+    collision_errors = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
+    value_errors = (psycopg.DataError, ValueError, OverflowError)
     for_update = " FOR UPDATE"
 
     def __init__(self, url: str, timeout: float, lease_ttl: float) -> None:
@@ -117,7 +119,7 @@ class PostgresStorage(SQLStorage):
                     )
                 return
             connection.execute("CREATE TABLE version (version INTEGER NOT NULL)")
-            connection.execute(f"INSERT INTO version VALUES ({_VERSION})")
+            connection.execute("INSERT INTO version VALUES (%s)", (_VERSION,))
             key = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
             for statement in TABLES:
                 connection.execute(statement.format(key=key, bytes="BYTEA"))

@@ -1,5 +1,6 @@
 """The storage of run logs in an SQL database: one implementation for SQLite and PostgreSQL."""
 
+# ruff: noqa: S608 - statements are built of the constants of this package only
 from __future__ import annotations
 
 import threading
@@ -47,10 +48,9 @@ __all__ = ["SQLStorage"]
 
 _LAST: Final = (1 << 63) - 1
 _PAGE: Final = 1_000
+_ATTEMPTS: Final = 10
 _MICRO: Final = 2e-6
 """The tolerance for times in a query, in seconds: stored times have whole microseconds."""
-_PART: Final = 500
-"""The number of events that are deleted in one statement."""
 
 TABLES: Final = (
     """
@@ -145,6 +145,10 @@ class SQLStorage(ABC):
     """
 
     is_immediate = False
+    value_errors: tuple[type[Exception], ...] = (ValueError, OverflowError)
+    """The errors of the database for a value that it cannot store."""
+    collision_errors: tuple[type[Exception], ...] = ()
+    """The errors of the database for a transaction that has to be tried again."""
     for_update = ""
     """The clause that locks the rows of a query until the end of the transaction."""
 
@@ -190,7 +194,10 @@ class SQLStorage(ABC):
     def now(self, connection: Any) -> float:
         """Return the time that leases are compared with, the same for all processes."""
 
-    def lock_text(self, connection: Any, text: str) -> None:  # noqa: B027 - not needed everywhere
+    def free_space(self, connection: Any) -> None:  # noqa: B027 - optional
+        """Return the space of deleted logs, if the database does not do so by itself."""
+
+    def lock_text(self, connection: Any, text: str) -> None:  # noqa: B027 - optional
         """Let no other transaction continue that locks the same text.
 
         A database with one writer at a time needs no such lock.
@@ -211,21 +218,31 @@ class SQLStorage(ABC):
     def write(self, requests: Sequence[WriteRequest], /) -> Sequence[Any]:
         """Apply requests in one transaction; see `LogStorage.write`.
 
-        If one of them fails in the database, each is applied in a transaction of its own, because
-        the other ones can succeed.
+        If the database cannot store a value, each request is applied in a transaction of its own,
+        because the other ones can succeed.
         """
         try:
-            return self._write(requests)
+            return self._write_again(requests)
         except EventStoreError as error:
-            if len(requests) == 1 or not isinstance(error.__cause__, (ValueError, OverflowError)):
+            if len(requests) == 1 or not isinstance(error.__cause__, self.value_errors):
                 return [error] * len(requests)
         results: list[Any] = []
         for request in requests:
             try:
-                results += self._write([request])
+                results += self._write_again([request])
             except EventStoreError as error:
                 results.append(error)
         return results
+
+    def _write_again(self, requests: Sequence[WriteRequest]) -> list[Any]:
+        """Write requests, and try again after a collision with another process."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return self._write(requests)
+            except EventStoreError as error:
+                if not isinstance(error.__cause__, self.collision_errors):
+                    raise
+        return self._write(requests)
 
     def _write(self, requests: Sequence[WriteRequest]) -> list[Any]:
         results: list[Any] = []
@@ -236,17 +253,31 @@ class SQLStorage(ABC):
             connection = self._writer
             try:
                 self.begin(connection, sync=sync)
+                self._lock_logs(connection, requests)
                 for request in requests:
                     try:
                         results.append(self._apply(connection, request))
                     except EventStoreError as error:
                         results.append(error)  # refused before it has written anything
                 self.commit(connection)
+                if any(isinstance(one, DeleteLog | RetainLogs) for one in requests):
+                    self.free_space(connection)
             except BaseException:
                 self._writer = None
                 self.discard(connection)
                 raise
         return results
+
+    def _lock_logs(self, connection: Any, requests: Sequence[WriteRequest]) -> None:
+        """Lock several logs in one order, so that processes do not block each other."""
+        names = {one.name for one in requests if not isinstance(one, RenewLeases | RetainLogs)}
+        if self.for_update and len(names) > 1:
+            self.execute(
+                connection,
+                f"SELECT log FROM log WHERE name IN ({_placeholders([*names])}) ORDER BY name"
+                f"{self.for_update}",
+                [*names],
+            )
 
     def _apply(self, connection: Any, request: WriteRequest) -> Any:
         match request:
@@ -300,14 +331,7 @@ class SQLStorage(ABC):
             "WHERE log = ?",
             (request.holder.to_json(), now + request.ttl, session, key),
         )
-        epoch, last_id, reserved, message, agent = position
-        return LogPosition(
-            epoch=epoch + 1,
-            last_id=last_id,
-            reserved=reserved,
-            message=message,
-            is_run=agent is not None,
-        )
+        return _position(position[0] + 1, *position[1:])
 
     def _active_holder(
         self, holder: str | None, expires: float | None, now: float
@@ -322,7 +346,7 @@ class SQLStorage(ABC):
         self.execute(
             connection,
             "UPDATE log SET holder = NULL, expires = NULL, "
-            f"reserved = {self.greatest}(reserved, ?) WHERE name = ? AND epoch = ?",
+            "reserved = ? WHERE name = ? AND epoch = ?",
             (request.reserved, request.name, request.epoch),
         )
         self.execute(
@@ -350,21 +374,22 @@ class SQLStorage(ABC):
     def _append(self, connection: Any, request: AppendRows) -> int:
         found = self.execute(
             connection,
-            "SELECT log, last_id, reserved, appended FROM log "
+            "SELECT log, last_id, appended FROM log "
             f"WHERE name = ? AND epoch = ? AND holder IS NOT NULL{self.for_update}",
             (request.name, request.epoch),
         ).fetchone()
         if found is None:
             raise stale_lease_error(request.name, self.place)
-        key, last, reserved, appended = found
+        key, last, appended = found
         if request.expected not in {None, appended}:
             raise append_conflict_error(request.name, self.place, request.expected, appended)
         values: list[tuple[Any, ...]] = []
         rows = [row for row in request.rows if not request.known_id < row.id <= last]
         for row in rows:
-            number = row.id if row.id != INVALID_ID else max(last, reserved) + 1
+            next_id = max(last, request.used) + 1
+            number = row.id if row.id != INVALID_ID else next_id
             if not last < number < _LAST:
-                raise id_conflict_error(request.name, self.place, number, max(last, reserved) + 1)
+                raise id_conflict_error(request.name, self.place, number, next_id)
             values.append(row.to_values(key, number))
             last = number
         if values:
@@ -403,13 +428,13 @@ class SQLStorage(ABC):
             *((times[0], times[-1]) if times else (None, None)),
         ]
         if created is not None:
-            changes.append(
-                "session = coalesce(?, session), agent = ?, kind = ?, owner = ?, status = 'running'"
-            )
+            changes.append("session = coalesce(?, session), agent = ?, kind = ?, owner = ?")
             values += created
+        if created is not None or request.status is not None:
+            changes.append("status = ?")
+            values.append(request.status or "running")
         if request.status is not None:
-            changes.append("status = ?, holder = NULL, expires = NULL")
-            values.append(request.status)
+            changes.append("holder = NULL, expires = NULL")
         self.execute(
             connection,
             f"UPDATE log SET {', '.join(changes)} WHERE log = ?",
@@ -601,6 +626,7 @@ class SQLStorage(ABC):
         number: int,
         body: str,
         large: str | None,
+        *,
         restore: bool,
     ) -> Event:
         def fetch(digest: bytes) -> bytes:
@@ -654,16 +680,7 @@ class SQLStorage(ABC):
                 f"WHERE name IN ({_placeholders(wanted)})",
                 wanted,
             ).fetchall()
-        return {
-            name: LogPosition(
-                epoch=epoch,
-                last_id=last_id,
-                reserved=reserved,
-                message=message,
-                is_run=agent is not None,
-            )
-            for name, epoch, last_id, reserved, message, agent in rows
-        }
+            return {name: _position(*position) for name, *position in rows}
 
     def messages(self, name: str, after: int, /) -> list[RunMessage]:
         """Return the messages to a run."""
@@ -698,7 +715,7 @@ class SQLStorage(ABC):
         with self.reading() as connection:
             now = self.now(connection)
             rows = self.execute(connection, statement, values).fetchall()
-        return [self._info(row, now) for row in rows]
+            return [self._info(row, now) for row in rows]
 
     def _info(self, row: Sequence[Any], now: float) -> RunInfo:
         name, session, agent, kind, owner, status, holder, expires, started, updated, *rest = row
@@ -735,6 +752,21 @@ class SQLStorage(ABC):
         self._writer = None
         self._pool = deque()
         self._pool_lock = threading.Lock()
+
+
+def _position(epoch: Any, last_id: Any, reserved: Any, message: Any, agent: Any) -> LogPosition:
+    """Return the end of a log.
+
+    Raises:
+        ValueError: A column has a value of another type, because the file is damaged.
+    """
+    return LogPosition(
+        epoch=int(epoch),
+        last_id=int(last_id),
+        reserved=int(reserved),
+        message=int(message),
+        is_run=agent is not None,
+    )
 
 
 _parent_connections: Final[list[Any]] = []

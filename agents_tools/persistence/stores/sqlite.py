@@ -39,7 +39,7 @@ _MAX_PAUSE: Final = 0.1
 """The pause between two polls for changes of other processes, in seconds."""
 _PAUSE_FACTOR: Final = 1.3
 
-_BAD_VALUES: Final = (TypeError, UnicodeDecodeError)
+_BAD_VALUES: Final = (TypeError, ValueError)
 """The errors that values of an unexpected type in a damaged file raise."""
 _NO_PERMISSION: Final = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
 _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -174,6 +174,8 @@ class SQLiteStorage(SQLStorage):
         if create and not read_only:
             _create(path)
         with self._translated():
+            if not read_only:
+                _check_tables(self._open("read"), path)  # before anything is written
             connection = self._open("read" if read_only else "write")
             try:
                 _migrate(connection, path, read_only=read_only)
@@ -203,8 +205,8 @@ class SQLiteStorage(SQLStorage):
     def _open(self, use: Literal["write", "read"]) -> sqlite3.Connection:
         path = Path(self.place).absolute()
         mode = "rw" if use == "write" else "ro"
-        is_writable = os.access(path.parent, os.W_OK) or Path(f"{self.place}-wal").exists()
-        if self._read_only and not is_writable:
+        is_frozen = self._read_only and not os.access(path.parent, os.W_OK)
+        if is_frozen and not Path(f"{self.place}-wal").exists():
             mode = "ro&immutable=1"  # otherwise SQLite would create files next to it
         connection = sqlite3.connect(
             f"file:{quote(str(path))}?mode={mode}",
@@ -250,6 +252,12 @@ class SQLiteStorage(SQLStorage):
         connection.execute("COMMIT")
         if self._journal is None:
             self._journal = _file_identity(f"{self.place}-wal")
+
+    def free_space(self, connection: Any) -> None:
+        """Make the file smaller. A full disk is not an error, because the pages are used again."""
+        with contextlib.suppress(sqlite3.Error):
+            # `execute` would end after the first page.
+            connection.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(PASSIVE)")
 
     def discard(self, connection: Any) -> None:
         """Close a connection."""
@@ -405,7 +413,6 @@ def _migrate(connection: sqlite3.Connection, path: str, *, read_only: bool) -> N
         return
     if read_only:
         raise EventStoreError(f"{path} is empty: it has no events yet.", store=path)
-    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     connection.execute("BEGIN IMMEDIATE")
     try:
         if not _has_tables(connection, path):  # another process can have created them meanwhile
@@ -418,6 +425,14 @@ def _migrate(connection: sqlite3.Connection, path: str, *, read_only: bool) -> N
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _check_tables(connection: sqlite3.Connection, path: str) -> None:
+    """Refuse files of other programs and releases, and close the connection."""
+    try:
+        _has_tables(connection, path)
+    finally:
+        connection.close()
 
 
 def _has_tables(connection: sqlite3.Connection, path: str) -> bool:
@@ -448,6 +463,7 @@ def _has_tables(connection: sqlite3.Connection, path: str) -> bool:
 
 
 def _prepare_for_writing(connection: sqlite3.Connection, path: str) -> None:
+    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only before the first write
     mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
     if mode != "wal":
         raise EventStoreError(

@@ -1,0 +1,98 @@
+"""All run stores keep the contract of run stores."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import psycopg
+import pytest
+
+from agents_tools.events import MessageEvent
+from agents_tools.persistence import (
+    MemoryRunStore,
+    PendingFuture,
+    PostgresRunStore,
+    RunStore,
+    SQLiteRunStore,
+)
+from agents_tools.testing import RunStoreContract
+from tests.durable.postgres import postgres, why_not
+
+pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.mark.requirement("D9", "D11", "D52", "D53", "F23", "F38", "S31")
+class TestMemoryRunStore(RunStoreContract):
+    """The contract, in memory."""
+
+    is_shared: ClassVar[bool] = False
+
+    def make_run_store(self, **options: Any) -> RunStore:
+        """Return an empty store."""
+        options.pop("lease_ttl", None)
+        return MemoryRunStore(**options)
+
+
+@pytest.mark.requirement("D9", "D11", "D52", "D53", "F23", "F38", "S31")
+class TestSQLiteRunStore(RunStoreContract):
+    """The contract, with a file."""
+
+    @pytest.fixture(autouse=True)
+    def _in(self, tmp_path: Path) -> None:
+        self._folder = tmp_path
+
+    def make_run_store(self, **options: Any) -> RunStore:
+        """Return an empty store."""
+        return SQLiteRunStore(self._folder / f"{uuid.uuid4().hex}.db", **options)
+
+    def open_again(self, store: RunStore, **options: Any) -> RunStore:
+        """Open the file once more."""
+        return SQLiteRunStore(store.place, **options)
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[str]:
+    """Start a PostgreSQL server, and return the address of its database."""
+    if reason := why_not():
+        pytest.skip(reason)
+    with postgres() as url:
+        yield url
+
+
+@pytest.mark.external("postgres")
+@pytest.mark.requirement("D9", "D11", "D52", "D53", "F23", "F38", "S31")
+class TestPostgresRunStore(RunStoreContract):
+    """The contract, with a server."""
+
+    @pytest.fixture(autouse=True)
+    def _with(self, database: str) -> None:
+        self._url = database
+
+    def make_run_store(self, **options: Any) -> RunStore:
+        """Return an empty store."""
+        with psycopg.connect(self._url, autocommit=True) as connection:
+            connection.execute("DROP SCHEMA IF EXISTS agents_tools_runs CASCADE")
+        return PostgresRunStore(self._url, **options)
+
+    def open_again(self, store: RunStore, **options: Any) -> RunStore:
+        """Connect once more."""
+        del store
+        return PostgresRunStore(self._url, **options)
+
+    def test_processes_that_send_messages_to_each_other_do_not_block_each_other(self) -> None:
+        """Each transaction locks the rows of several logs, in the order of the requests."""
+        with self.make_run_store() as one, self.open_again(one) as two:
+            logs = {"a": one.log("a"), "b": two.log("b")}
+            for log in logs.values():
+                log.append([MessageEvent("first")]).result(20)
+            pending: list[PendingFuture[int]] = []
+            for _ in range(1_000):
+                pending += [logs["a"].append([MessageEvent("x")]), one.post("b", {})]
+                pending += [logs["b"].append([MessageEvent("x")]), two.post("a", {})]
+            for done in pending:
+                done.result(20)
+            assert [len(log.read().result(20)) for log in logs.values()] == [1_001, 1_001]
+            assert [len(log.messages().result(20)) for log in logs.values()] == [1_000, 1_000]
