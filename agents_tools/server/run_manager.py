@@ -26,7 +26,6 @@ from agents_tools.errors import (
 )
 from agents_tools.persistence.stream import EventStream
 from agents_tools.server.active_run import ActiveRun, RunFactory, Status
-from agents_tools.server.approvals import Verdict
 from agents_tools.server.http_errors import HttpError, shown
 from agents_tools.server.http_security import current_principal, owner_of
 from agents_tools.server.public_errors import ErrorMasker
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
     from agents_tools.server.run_records import RunRecord
     from agents_tools.tool.tool import FunctionTool
 
-__all__ = ["ActiveRun", "OnDisconnect", "RunManager", "Status", "Target", "Verdict", "runs_for"]
+__all__ = ["ActiveRun", "OnDisconnect", "RunManager", "Status", "Target", "runs_for"]
 
 logger = logging.getLogger("agents_tools.ui")
 

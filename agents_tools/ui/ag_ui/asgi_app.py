@@ -13,15 +13,23 @@ from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.events.kinds import RunFinishedEvent
 from agents_tools.policies import needs_approval
 from agents_tools.server.application import Application, JsonResponse
+from agents_tools.server.approvals import CallReference
 from agents_tools.server.http_errors import HttpError, shown
 from agents_tools.server.http_security import inner_path
 from agents_tools.server.response_stream import FrameResponse
-from agents_tools.server.run_manager import ActiveRun, RunManager, Verdict, runs_for
+from agents_tools.server.run_manager import ActiveRun, RunManager, runs_for
 from agents_tools.server.safe_json import written
+from agents_tools.tool.records import Decision
 from agents_tools.tool.tool import FunctionTool
 from agents_tools.ui.ag_ui.encoder import AgUiEncoder
 from agents_tools.ui.ag_ui.frames import wire_id
-from agents_tools.ui.ag_ui.run_input import NO_RESULT, answers_of, items_of, read_input, verdicts_of
+from agents_tools.ui.ag_ui.run_input import (
+    NO_RESULT,
+    answers_of,
+    decisions_of,
+    items_of,
+    read_input,
+)
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -193,8 +201,8 @@ class AgUiApp(Application):
                 f"resume: the run of thread {shown(run_input.thread_id)} was started by an earlier "
                 "process, and its client tools are not stored. Send the messages again.",
             )
-        verdicts = verdicts_of(run_input)
-        decided = {verdict.path for verdict in verdicts}
+        decisions = decisions_of(run_input)
+        decided = {reference.path for reference, _ in decisions}
         for item in live.interruptions:
             path = (*item.path, item.call_id)
             if path in decided:
@@ -205,10 +213,10 @@ class AgUiApp(Application):
                     f"resume: the answer to {shown(wire_id(path))} is missing. Answer all "
                     "interrupts.",
                 )
-            verdicts.append(Verdict(call_id=item.call_id, path=path, approve=True))
+            decisions.append((CallReference(item.call_id, path), Decision(approved=True)))
         answers = answers_of(run_input)
         after = live.stream.last_id
-        live.decide(verdicts)
+        live.decide(decisions)
         part.answers.update(answers)
         parts[-1] = replace(part, messages=[])  # the client has sent them again
         parts.append(_part(run_input, after, part.client_tools, part.answers))
