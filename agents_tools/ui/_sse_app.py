@@ -344,6 +344,8 @@ def _last_event_id(request: HttpRequest, run: ActiveRun) -> int:
     value = header or request.query_params.get("after") or "-1"
     name = "Last-Event-ID" if header else "after"
     after = parse_event_id(value, run.id)
+    if after is None:  # the client can use the id of the run that it has chosen
+        after = parse_event_id(value, request.path_params["id"])
     if after is None:
         raise HttpError(
             422, f"{name}: expected the id of an event of this run, got {shown(value)}."

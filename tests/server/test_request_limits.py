@@ -276,6 +276,8 @@ async def test_the_id_of_a_run_of_another_caller_cannot_be_told_from_a_free_one(
                 told = await seen(method, path, body, run_id)
                 assert told == await seen(method, path, body, "x" * len(run_id)), (method, path)
                 assert told[0] in {404, 405}
+        rest = await web.get("/runs/r1/events", headers={**ANNA, "last-event-id": "r1:0"})
+        assert rest.text.startswith(f"id: {run['run_id']}:1\n")
         own = await started("r1", BERT)
         assert own["run_id"] != run["run_id"]
         assert (await web.post("/runs/r1/cancel", json={}, headers=BERT)).json()["cancelled"]
