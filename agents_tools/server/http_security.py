@@ -17,6 +17,7 @@ from datetime import datetime
 from typing import Any, Protocol, TypeAlias, TypedDict
 
 from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.server.file_limits import max_process_connections
 from agents_tools.server.host_rules import (
     DEFAULT_PORTS,
     check_list,
@@ -92,7 +93,9 @@ class ListenerLimits:
         max_body: The largest body of a request, in bytes.
         max_concurrency: The largest number of requests of one caller at the same time, without open
             streams. All callers together can have ten times as many.
-        max_streams: The same for open streams.
+        max_streams: The same for open streams. They also leave a part of the connections that the
+            process can have for other requests: a caller can use half of them, all callers three
+            quarters.
         body_timeout: How long to wait for the whole body of a request, in seconds.
     """
 
@@ -275,9 +278,10 @@ class SecuredApp:
         self._resource = resource
         self._is_stream = is_stream
         most, described = self._limits.max_concurrency, "requests are being handled"
-        self._requests = RequestSlots(most, described, "max_concurrency")
-        self._verifying = RequestSlots(most * ALL_CALLERS, described, "max_concurrency")
-        self._streams = RequestSlots(self._limits.max_streams, "streams are open", "max_streams")
+        total = most * ALL_CALLERS
+        self._requests = RequestSlots(most, total, described, "max_concurrency")
+        self._verifying = RequestSlots(total, total, described, "max_concurrency")
+        self._streams = _stream_slots(self._limits.max_streams)
         self._throttle = LogThrottle()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -469,6 +473,16 @@ class SecuredApp:
         if self._metadata_url is not None:
             params = (*params, f'resource_metadata="{self._metadata_url}"')
         return {"WWW-Authenticate": f"Bearer {', '.join(params)}".strip()}
+
+
+def _stream_slots(max_streams: int) -> RequestSlots:
+    """Return the slots for open streams, which must leave connections for other requests."""
+    connections = max_process_connections()
+    most, total = max_streams, max_streams * ALL_CALLERS
+    if connections is not None:
+        most = min(most, max(1, connections // 2))
+        total = min(total, max(1, connections * 3 // 4))
+    return RequestSlots(most, total, "streams are open", "max_streams")
 
 
 class _Response:

@@ -23,14 +23,15 @@ class RequestSlots:
     """The slots for one kind of request. A caller that fills its own leaves those of others free.
 
     Args:
-        limit: The number of requests of one caller at the same time. All callers together can have
-            ten times as many.
+        limit: The number of requests of one caller at the same time.
+        total: The number of requests of all callers.
         described: The requests in the error message, such as `requests are being handled`.
         setting: The name of the setting for the limit.
     """
 
-    def __init__(self, limit: int, described: str, setting: str) -> None:
+    def __init__(self, limit: int, total: int, described: str, setting: str) -> None:
         self._limit = limit
+        self._total = total
         self._described = described
         self._setting = setting
         self._used: Counter[str | None] = Counter()
@@ -47,8 +48,8 @@ class RequestSlots:
         """
         if self._used[owner] >= self._limit:
             raise self._full(self._limit, "" if owner is None else "of your ")
-        if self._used.total() >= self._limit * ALL_CALLERS:
-            raise self._full(self._limit * ALL_CALLERS, "")
+        if self._used.total() >= self._total:
+            raise self._full(self._total, "")
         self._used[owner] += 1
         try:
             yield

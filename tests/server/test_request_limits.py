@@ -162,7 +162,7 @@ async def test_a_busy_server_answers_health_checks() -> None:
 
 def test_a_caller_has_its_own_slots_and_all_callers_have_ten_times_as_many() -> None:
     """One caller cannot take all slots, and many callers cannot exceed the capacity."""
-    slots = RequestSlots(1, "requests are being handled", "max_concurrency")
+    slots = RequestSlots(1, ALL_CALLERS, "requests are being handled", "max_concurrency")
     with ExitStack() as stack:
         for number in range(ALL_CALLERS):
             stack.enter_context(slots.taken(str(number)))
