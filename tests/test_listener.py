@@ -180,6 +180,7 @@ HOSTS = {
     "private": ("192.168.0.1", False),
     "v6 without brackets": ("::1", False),
     "empty": ("", False),
+    "no such port": ("localhost:65536", False),
     "two in one": ("127.0.0.1, evil.com", False),
     "missing": (None, False),
 }

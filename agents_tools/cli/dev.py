@@ -21,11 +21,11 @@ from agents_tools.agents.config import RunConfig
 from agents_tools.cli.agents import agents_in
 from agents_tools.cli.errors import OK, CommandError
 from agents_tools.cli.execution import attend, cancelled_by_sigterm
+from agents_tools.cli.listening import check_host, token_in
 from agents_tools.cli.mcp_target import is_mcp, is_there
 from agents_tools.cli.output import is_terminal, say
 from agents_tools.cli.target import BUILTIN, is_agent, load_target, parted, tools_in
 from agents_tools.errors import EventStoreError, UserError
-from agents_tools.server.http_security import check_binding
 from agents_tools.server.listener import bound_socket
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ _SIGNALS = (
     "Changed files are imported in a thread, so set signal handlers below "
     '`if __name__ == "__main__":`.'
 )
+_EXAMPLE = "export TOKEN=...; agents-tools dev TARGET --auth-token-env TOKEN"
 _WILDCARDS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - compared with, not listened on
 
 
@@ -106,7 +107,8 @@ def command(
     if history is not None and no_history:
         raise click.UsageError("--history and --no-history exclude each other.", ctx)
     token = _token(auth_token_env)
-    _check_host(host, explicit=auth_token_env is not None)
+    own = None if auth_token_env is None else token
+    check_host(host, own, risk="every machine that can connect could request the page")
     opens = wants_page
     if opens is None:
         opens = is_terminal(sys.stdout) and not as_json and _can_open()
@@ -368,16 +370,9 @@ def _require_server() -> None:
 
 
 def _token(variable: str | None) -> str:
-    if variable is None:
+    token = token_in(variable, example=_EXAMPLE)
+    if token is None:
         return secrets.token_urlsafe(24)
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
-        raise CommandError(
-            "--auth-token-env expects the name of a variable, not the token itself.",
-            hint="export TOKEN=...; agents-tools dev TARGET --auth-token-env TOKEN",
-        )
-    token = os.environ.get(variable)
-    if not token:
-        raise CommandError(f"the variable {variable} is not set.")
     if not re.fullmatch(r"[A-Za-z0-9._~-]{16,}", token):
         raise CommandError(
             f"the token in {variable} does not fit into a URL: expected 16 or more letters, digits "
@@ -385,17 +380,6 @@ def _token(variable: str | None) -> str:
             hint='Create one: python -c "import secrets; print(secrets.token_urlsafe())"',
         )
     return token
-
-
-def _check_host(host: str, *, explicit: bool) -> None:
-    try:
-        check_binding(host, auth="explicit" if explicit else None, setting="auth")
-    except UserError as error:
-        raise CommandError(
-            f"with {host!r}, every machine that can connect could request the page.",
-            hint="Put a token of at least 16 characters into a variable, and name the variable: "
-            "--auth-token-env NAME. Or listen on 127.0.0.1.",
-        ) from error
 
 
 def _host_name(host: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import secrets
 import sys
 from fnmatch import fnmatchcase
@@ -16,11 +15,10 @@ from click.core import ParameterSource
 from agents_tools.cli.agents import agents_in
 from agents_tools.cli.errors import OK, CommandError
 from agents_tools.cli.execution import attend, cancelled_by_sigterm
+from agents_tools.cli.listening import check_host, token_in
 from agents_tools.cli.mcp_target import is_mcp, require_mcp
 from agents_tools.cli.output import print_json, say
 from agents_tools.cli.target import is_agent, load_target, tools_in
-from agents_tools.errors import UserError
-from agents_tools.server.http_security import check_binding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator
@@ -29,6 +27,8 @@ if TYPE_CHECKING:
     from agents_tools.mcp import MCPToolManager
 
 __all__ = ["command"]
+
+_EXAMPLE = "export MCP_TOKEN=...; agents-tools serve TARGET --auth-token-env MCP_TOKEN"
 
 
 @click.command("serve")
@@ -120,10 +120,10 @@ def command(
     require_mcp()
     if no_auth and auth_token_env is not None:
         raise click.UsageError("--no-auth and --auth-token-env exclude each other.", ctx)
-    token = _token(auth_token_env)
+    token = token_in(auth_token_env, example=_EXAMPLE)
     made = None
     if transport == "http":
-        _check_host(host, token)
+        check_host(host, token, risk="every machine that can connect could call the tools")
         if token is None and not no_auth:
             token = made = secrets.token_urlsafe(32)
         tools = _tools(target, only)
@@ -195,17 +195,6 @@ def _refuse_http_options(ctx: click.Context) -> None:
             raise click.UsageError(f"{param.opts[0]} requires --transport http.", ctx)
 
 
-def _check_host(host: str, token: str | None) -> None:
-    try:
-        check_binding(host, auth=token, setting="auth")
-    except UserError as error:
-        raise CommandError(
-            f"with {host!r} and no token, every machine that can connect could call the tools.",
-            hint="Put a token of at least 16 characters into a variable, and name the variable: "
-            "--auth-token-env NAME. Or listen on 127.0.0.1.",
-        ) from error
-
-
 @contextlib.contextmanager
 def _redirect_stdio() -> Generator[None]:
     """Keep input and output of a module's import, and of its child processes, off the protocol."""
@@ -274,20 +263,6 @@ def _tools_and_agents(value: Any, target: str) -> list[Tool]:
     known = {tool.origin.agent for tool in tools} | {tool.name for tool in tools}
     made = [agent.as_tool() for agent in agents.values() if agent.name not in known]
     return [*tools, *(tool for tool in made if tool.name not in known)]
-
-
-def _token(variable: str | None) -> str | None:
-    if variable is None:
-        return None
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
-        raise CommandError(
-            "--auth-token-env expects the name of a variable, not the token itself.",
-            hint="export MCP_TOKEN=...; agents-tools serve TARGET --auth-token-env MCP_TOKEN",
-        )
-    token = os.environ.get(variable)
-    if not token:
-        raise CommandError(f"the variable {variable} is not set.")
-    return token
 
 
 def _counted(tools: Any) -> str:

@@ -21,6 +21,7 @@ from agents_tools.playground.static_files import handlers_of, pages, secured
 from agents_tools.playground.validation import refusal_of
 from agents_tools.server.application import Application, JsonResponse, empty_response
 from agents_tools.server.http_errors import HttpError
+from agents_tools.server.http_security import inner_path
 from agents_tools.server.response_stream import FrameResponse
 from agents_tools.text.escape import shorten
 from agents_tools.text.output import release_text
@@ -105,6 +106,7 @@ class PlaygroundApp(Application):
             allowed_hosts=allowed_hosts,
             allowed_origins=allowed_origins,
             protect=lambda path: path not in table and not path.startswith(_LINK),
+            is_stream=lambda scope: inner_path(scope).endswith(("/events", "/changes")),
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -59,7 +59,7 @@ class RunFactory:
         open: Opens its stream.
         follow: Opens it for a run that another process runs.
         teller: Decides what is told of errors.
-        claim: Takes one of the places for running runs, or refuses.
+        claim: Refuses a run where its owner has as many as are allowed.
         cancel_unwatched: Whether the run is cancelled when the last one who watches has gone.
         mark: Makes what tells other processes that a run of theirs continues here.
         keeps_state: Whether what a waiting run continues from is kept in its stream.
@@ -69,7 +69,7 @@ class RunFactory:
     open: Callable[[], EventStream]
     follow: Callable[[], EventStream]
     teller: ErrorMasker
-    claim: Callable[[], None]
+    claim: Callable[[str | None], None]
     cancel_unwatched: bool
     mark: Callable[[], Event]
     keeps_state: bool = False
@@ -127,6 +127,7 @@ class ActiveRun:
     remote: bool = False
     _stream: EventStream | None = field(default=None, init=False, repr=False)
     _task: asyncio.Task[None] | None = field(default=None, init=False, repr=False)
+    _run: Run | None = field(default=None, init=False, repr=False)
     _settled: asyncio.Event = field(default_factory=asyncio.Event, init=False, repr=False)
     _state: RunState | None = field(default=None, init=False, repr=False)
     _last: RunFinishedEvent | None = field(default=None, init=False, repr=False)
@@ -277,6 +278,14 @@ class ActiveRun:
             self._task.cancel()
         return True
 
+    def cancel_call(self, call_id: str) -> bool:
+        """Cancel one call of the run, also inside a sub-agent; the run continues.
+
+        Returns:
+            Whether the call was running. A run of another process is not cancelled from here.
+        """
+        return self.running and self._run is not None and self._run.cancel_call(call_id)
+
     def decide(
         self, decisions: Sequence[Mapping[str, Any] | tuple[CallReference, Decision]]
     ) -> None:
@@ -302,7 +311,7 @@ class ActiveRun:
         if state.interruptions:
             self._state, self.interruptions = state, state.interruptions
             return
-        self.plan.claim()
+        self.plan.claim(self.owner)
         self._state, self.interruptions = None, []
         self.begin(state)
 
@@ -336,7 +345,11 @@ class ActiveRun:
             if self.restored:
                 await self._take_over(before)
             make = cast("Callable[[ActiveRun, list[Item] | RunState], Run]", self.plan.make)
-            self.result = await make(self, given).execute()
+            self._run = make(self, given)
+            try:
+                self.result = await self._run.execute()
+            finally:
+                self._run = None
         except asyncio.CancelledError:
             self._finish("cancelled")
         except _ContinuesElsewhereError:

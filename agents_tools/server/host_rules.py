@@ -27,6 +27,7 @@ __all__ = [
 
 DEFAULT_PORTS = {"http": "80", "https": "443"}
 _MAX_SHOWN = 100
+_MAX_PORT = 65_535
 
 
 def show_header(value: str) -> str:
@@ -38,7 +39,9 @@ def show_header(value: str) -> str:
 def parse_authority(text: str) -> tuple[str, str] | None:
     """Return the name and the port of a Host header; `None` if it is malformed."""
     found = re.fullmatch(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?", text.lower())
-    return None if found is None else (found[1].removesuffix("."), found[2] or "")
+    if found is None or int(found[2] or 0) > _MAX_PORT:
+        return None
+    return found[1].removesuffix("."), found[2] or ""
 
 
 def parse_origin(text: str) -> tuple[str, str, str] | None:

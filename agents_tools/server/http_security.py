@@ -9,13 +9,15 @@ import os
 import re
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, TypeAlias, TypedDict
 
 from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.server.file_limits import max_process_connections
 from agents_tools.server.host_rules import (
     DEFAULT_PORTS,
     check_list,
@@ -29,6 +31,7 @@ from agents_tools.server.host_rules import (
     show_header,
 )
 from agents_tools.server.log_throttle import LogThrottle
+from agents_tools.server.request_slots import ALL_CALLERS, RequestSlots, SlotsFullError
 from agents_tools.text.escape import type_name
 from agents_tools.text.forms import MASK
 from agents_tools.text.output import release_text
@@ -43,7 +46,9 @@ __all__ = [
     "TokenVerifier",
     "check_binding",
     "current_principal",
+    "header_values",
     "inner_path",
+    "owner_of",
 ]
 
 logger = logging.getLogger("agents_tools")
@@ -86,16 +91,21 @@ class ListenerLimits:
 
     Attributes:
         max_body: The largest body of a request, in bytes.
-        max_concurrency: The largest number of requests at the same time.
+        max_concurrency: The largest number of requests of one caller at the same time, without open
+            streams. All callers together can have ten times as many.
+        max_streams: The same for open streams. They also leave a part of the connections that the
+            process can have for other requests: a caller can use half of them, all callers three
+            quarters.
         body_timeout: How long to wait for the whole body of a request, in seconds.
     """
 
     max_body: int = 4 << 20
     max_concurrency: int = 100
+    max_streams: int = 1_000
     body_timeout: float = 30.0
 
     def __post_init__(self) -> None:
-        for name in ("max_body", "max_concurrency", "body_timeout"):
+        for name in ("max_body", "max_concurrency", "max_streams", "body_timeout"):
             value = getattr(self, name)
             if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
                 raise UserValueError(
@@ -129,6 +139,26 @@ _principal: ContextVar[Principal | None] = ContextVar("agents_tools_principal", 
 def current_principal() -> Principal | None:
     """Return the caller of the current request; `None` if the server requires no token."""
     return _principal.get()
+
+
+@contextmanager
+def _acting_for(principal: Principal | None) -> Generator[None]:
+    """Set the caller of the current request, if it is known."""
+    if principal is None:
+        yield
+        return
+    before = _principal.set(principal)
+    try:
+        yield
+    finally:
+        _principal.reset(before)
+
+
+def owner_of(principal: Principal | None) -> str | None:
+    """Return the key of a caller; `None` where callers are not told apart."""
+    if principal is None:
+        return None
+    return json.dumps([principal.client_id, principal.subject])
 
 
 def check_binding(host: str, *, auth: Any, setting: str) -> None:
@@ -166,6 +196,7 @@ class SecurityOptions(TypedDict, total=False):
     required_scopes: Sequence[str]
     limits: ListenerLimits | None
     protect: Callable[[str], bool] | None
+    is_stream: Callable[[Scope], bool] | None
     metadata_url: str | None
     resource: str | None
 
@@ -197,7 +228,10 @@ class SecuredApp:
         auth: A bearer token, or a token verifier; `None` to require no token.
         required_scopes: Scopes that a token must have. They need a verifier.
         limits: The limits of the listener.
-        protect: Returns whether a path needs the token. By default all paths do.
+        protect: Returns whether a path needs the token, and a slot of `max_concurrency`. By default
+            all paths do.
+        is_stream: Returns whether a request, given as its ASGI scope, opens a stream that its
+            client watches. By default none does.
         metadata_url: The URL of the protected resource metadata (RFC 9728), sent with a 401.
         resource: The resource that tokens must be issued for. Tokens for another resource are
             refused. If the verifier does not return `resource`, it must check this itself.
@@ -221,6 +255,7 @@ class SecuredApp:
         required_scopes: Sequence[str] = (),
         limits: ListenerLimits | None = None,
         protect: Callable[[str], bool] | None = None,
+        is_stream: Callable[[Scope], bool] | None = None,
         metadata_url: str | None = None,
         resource: str | None = None,
         local_only: bool = False,
@@ -241,7 +276,12 @@ class SecuredApp:
         self._protect = protect
         self._metadata_url = metadata_url
         self._resource = resource
-        self._inside = 0
+        self._is_stream = is_stream
+        most, described = self._limits.max_concurrency, "requests are being handled"
+        total = most * ALL_CALLERS
+        self._requests = RequestSlots(most, total, described, "max_concurrency")
+        self._verifying = RequestSlots(total, total, described, "max_concurrency")
+        self._streams = _stream_slots(self._limits.max_streams)
         self._throttle = LogThrottle()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -267,22 +307,12 @@ class SecuredApp:
                 await self._fail(scope, response, error)
 
     async def _enter(self, scope: Scope, receive: Receive, response: _Response) -> None:
-        """Count the request against `max_concurrency` while the app handles it."""
-        if self._inside >= self._limits.max_concurrency:
-            raise RequestRefused(
-                503,
-                f"The server is busy: {self._limits.max_concurrency} requests are being handled, "
-                "which is the limit (max_concurrency=). Try again in a second.",
-                {"Retry-After": "1"},
-            )
-        self._inside += 1
-        try:
-            _check_body(scope, self._limits)
-            await self._run(scope, receive, response)
-        finally:
-            self._inside -= 1
+        """Pass the request to the app while it has a slot.
 
-    async def _run(self, scope: Scope, receive: Receive, response: _Response) -> None:
+        Paths that need no token, such as a health check, are answered also by a busy server.
+        """
+        _check_body(scope, self._limits)
+
         async def refuse(refused: RequestRefused) -> None:
             if refused.status == _TOO_SLOW and str(scope.get("http_version", "1.1")) < "2":
                 # Without it, the client could continue to send the rest of the body for ever.
@@ -290,16 +320,22 @@ class SecuredApp:
             await self._refuse(response, refused)
 
         body = _Body(receive, self._limits, refuse)
-        if self._auth is None or not self._is_protected(scope):
+        if not self._is_protected(scope):
             await self._app(scope, body.receive, response.send)
             return
-        principal = await self._authenticated(scope)
-        state: dict[str, Any] = {**(scope.get("state") or {}), PRINCIPAL_KEY: principal}
-        before = _principal.set(principal)
+        is_stream = self._is_stream is not None and self._is_stream(scope)
+        slots = self._streams if is_stream else self._requests
         try:
-            await self._app({**scope, "state": state}, body.receive, response.send)
-        finally:
-            _principal.reset(before)
+            principal = None
+            if self._auth is not None:
+                with self._verifying.taken(None):
+                    principal = await self._authenticated(scope)
+                state: dict[str, Any] = {**(scope.get("state") or {}), PRINCIPAL_KEY: principal}
+                scope = {**scope, "state": state}
+            with slots.taken(owner_of(principal)), _acting_for(principal):
+                await self._app(scope, body.receive, response.send)
+        except SlotsFullError as error:
+            raise RequestRefused(503, str(error), {"Retry-After": "1"}) from None
 
     async def _refuse(self, response: _Response, refused: RequestRefused) -> None:
         if response.settled:
@@ -325,7 +361,7 @@ class SecuredApp:
 
     def _without_tokens(self, text: str, scope: Scope) -> str:
         """Mask the token of the request and the token of the server in a text."""
-        known = [value.rpartition(" ")[2] for value in _values(scope, b"authorization")]
+        known = [value.rpartition(" ")[2] for value in header_values(scope, b"authorization")]
         if isinstance(self._auth, str):
             known.append(self._auth)
         for token in known:
@@ -345,8 +381,8 @@ class SecuredApp:
                 f"{show_header(client[0])}, because it requires no token. Set auth=, or add the "
                 "name of the server to allowed_hosts=.",
             )
-        host = self._checked_host(_values(scope, b"host"))
-        origins = _values(scope, b"origin")
+        host = self._checked_host(header_values(scope, b"host"))
+        origins = header_values(scope, b"origin")
         if not origins:
             return None
         origin = parse_origin(origins[0])
@@ -379,7 +415,7 @@ class SecuredApp:
         return self._protect is None or self._protect(inner_path(scope))
 
     async def _authenticated(self, scope: Scope) -> Principal:
-        token = _bearer(_values(scope, b"authorization"))
+        token = _bearer(header_values(scope, b"authorization"))
         if token is None:
             raise RequestRefused(
                 401,
@@ -437,6 +473,16 @@ class SecuredApp:
         if self._metadata_url is not None:
             params = (*params, f'resource_metadata="{self._metadata_url}"')
         return {"WWW-Authenticate": f"Bearer {', '.join(params)}".strip()}
+
+
+def _stream_slots(max_streams: int) -> RequestSlots:
+    """Return the slots for open streams, which must leave connections for other requests."""
+    connections = max_process_connections()
+    most, total = max_streams, max_streams * ALL_CALLERS
+    if connections is not None:
+        most = min(most, max(1, connections // 2))
+        total = min(total, max(1, connections * 3 // 4))
+    return RequestSlots(most, total, "streams are open", "max_streams")
 
 
 class _Response:
@@ -559,7 +605,7 @@ class _Body:
 
 def _check_body(scope: Scope, limits: ListenerLimits) -> None:
     """Check the Content-Length and Content-Type of a request."""
-    lengths = _values(scope, b"content-length")
+    lengths = header_values(scope, b"content-length")
     if lengths and (len(lengths) > 1 or re.fullmatch("[0-9]+", lengths[0]) is None):
         raise RequestRefused(
             400,
@@ -571,7 +617,7 @@ def _check_body(scope: Scope, limits: ListenerLimits) -> None:
         raise _too_large(limits)
     if scope["method"].upper() != "POST":
         return
-    kinds = _values(scope, b"content-type")
+    kinds = header_values(scope, b"content-type")
     if len(kinds) != 1 or kinds[0].partition(";")[0].strip().lower() != "application/json":
         shown = show_header(", ".join(kinds)) if kinds else "none"
         raise RequestRefused(
@@ -602,7 +648,8 @@ def _with_cors_headers(message: Mapping[str, Any], origin: str) -> list[tuple[by
     ]
 
 
-def _values(scope: Scope, name: bytes) -> list[str]:
+def header_values(scope: Mapping[str, Any], name: bytes) -> list[str]:
+    """Return all values of a header, whose name is in lower case."""
     return [value.decode("latin-1") for key, value in scope["headers"] if key.lower() == name]
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agents_tools._package import missing_extra
 from agents_tools.errors import UserError, UserValueError
+from agents_tools.server.file_limits import accept_burst, max_process_connections
 from agents_tools.server.log_throttle import LogThrottle, throttled_server_logs
 from agents_tools.server.signals import shared_signals
 
@@ -28,10 +29,6 @@ _KEEP_ALIVE = 75
 """Seconds for which an idle connection is kept open: more than on most proxies."""
 _BACKLOG = 2_048
 """Connections that wait in the kernel until they are accepted."""
-_ACCEPT_BURST = 64
-"""Connections that the event loop accepts at once, before the first of them is counted."""
-_OTHER_FILES = 64
-"""Descriptors for tools, stores and logs."""
 _BUSY = (
     b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\n"
     b"content-length: 0\r\n\r\n"
@@ -121,13 +118,12 @@ async def serve_app(
     except ImportError as error:
         raise missing_extra("Serving over HTTP", "ui", error) from error
 
-    burst, _ = _accept_limits()
     config = uvicorn.Config(
         app,
         http=_guarded_protocol(_Gate(max_connections), head_timeout),
         ws="none",
         lifespan=lifespan,
-        backlog=burst,
+        backlog=accept_burst(),
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=shutdown_timeout,
@@ -159,31 +155,15 @@ async def serve_app(
             try:
                 if on_stop is not None:
                     await on_stop()
-            finally:
                 await asyncio.wait({serving}, timeout=shutdown_timeout + 2)
+            finally:
+                serving.cancel()  # where the app does not stop
                 sock.close()
 
 
 def _check(name: str, value: object) -> None:
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
         raise UserValueError(f"{name}= is invalid: expected a number above 0, got {value!r:.60}.")
-
-
-def _accept_limits() -> tuple[int, int | None]:
-    """Return how many connections to accept at once, and how many the process can have open.
-
-    Connections that were accepted at once are counted in later turns of the loop, so that up to
-    three bursts can exist beyond the limit.
-    """
-    try:
-        import resource
-    except ImportError:  # Windows, which has no such limit
-        return _ACCEPT_BURST, None
-    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    if files == resource.RLIM_INFINITY:
-        return _ACCEPT_BURST, None
-    burst = max(1, min(_ACCEPT_BURST, files // 16))
-    return burst, max(files - 3 * burst - _OTHER_FILES, files // 4, 1)
 
 
 class _OpenConnections:
@@ -204,32 +184,33 @@ _all = _OpenConnections()
 class _Gate:
     """Admits connections up to a limit.
 
-    At the limit, the oldest connection that has not sent the head of a request makes room for the
-    new one. So clients that only connect cannot lock out those that send requests.
+    At the limit, the connection that has been idle for longest makes room for the new one: it has
+    sent no request yet, or none since its last response. So clients that only connect cannot lock
+    out those that send requests.
 
     Args:
         max_connections: The largest number of connections of this listener.
 
     Attributes:
-        waiting: The connections that are waiting for a head, the oldest first.
+        idle: The connections without a request that is being answered, the oldest first.
     """
 
     def __init__(self, max_connections: int | None) -> None:
         self._max = max_connections
-        self._process_max = _accept_limits()[1]
+        self._process_max = max_process_connections()
         self._open = 0
         self._throttle = LogThrottle()
-        self.waiting: dict[Any, None] = {}
+        self.idle: dict[Any, None] = {}
 
     def enter(self) -> bool:
         """Return whether one more connection is admitted, and count it."""
         limit = self._reached_limit()
         if limit is not None:
-            oldest = next(iter(self.waiting), None)
+            oldest = next(iter(self.idle), None)
             if oldest is None:
                 self.warn(f"{limit}, and all of them are in use")
                 return False
-            self.warn(f"{limit}, and this one had not sent a request")
+            self.warn(f"{limit}, and this one was idle")
             oldest.transport.abort()
             oldest.release()  # before the loop reports the loss: the next one is another's turn
         self._open += 1
@@ -309,19 +290,28 @@ def _guarded_protocol(gate: _Gate, head_timeout: float) -> type[asyncio.Protocol
             if self._is_admitted:
                 super().eof_received()
 
-        def _watch_head(self) -> None:
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if self._is_idle() and not self._is_released:
+                gate.idle[self] = None
+
+        def _is_idle(self) -> bool:
             cycle: Any = self.cycle
-            if cycle is not None and not cycle.response_complete:
+            return cycle is None or cycle.response_complete
+
+        def _watch_head(self) -> None:
+            """Start the timer at the first byte of a head, and stop it when the head is there."""
+            if not self._is_idle():
                 self._stop_timer()
             elif self._timer is None:
                 self._timer = self.loop.call_later(head_timeout, self._give_up)
-                gate.waiting[self] = None
+                gate.idle[self] = None
 
         def _stop_timer(self) -> None:
+            gate.idle.pop(self, None)
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
-                gate.waiting.pop(self, None)
 
         def _give_up(self) -> None:
             self._stop_timer()

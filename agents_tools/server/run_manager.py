@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import inspect
-import json
 import logging
 import re
 import time
@@ -27,8 +27,9 @@ from agents_tools.errors import (
 from agents_tools.persistence.stream import EventStream
 from agents_tools.server.active_run import ActiveRun, RunFactory, Status
 from agents_tools.server.http_errors import HttpError, shown
-from agents_tools.server.http_security import Principal, current_principal
+from agents_tools.server.http_security import current_principal, owner_of
 from agents_tools.server.public_errors import ErrorMasker
+from agents_tools.server.request_slots import ALL_CALLERS
 from agents_tools.server.run_records import (
     ProcessIdentity,
     claim_record,
@@ -61,7 +62,9 @@ OnDisconnect: TypeAlias = Literal["cancel", "detach"]
 Given: TypeAlias = "list[Item] | RunState"
 LiveRuns: TypeAlias = "list[ActiveRun]"
 
-_RUN_ID = re.compile(r"[A-Za-z0-9_.:@~+-]{1,200}")
+_RUN_ID = re.compile(r"[A-Za-z0-9_.:@~+-]{1,220}")
+_LONGEST_RUN_ID = 200
+"""Of a client. With the tag of the caller, it is longer."""
 _LONGEST_THREAD = 256
 _WINDOW = 10_000
 _KEPT_EVENTS = 1_000_000
@@ -76,7 +79,8 @@ class RunManager:
     """The runs of a server. Use it in one event loop.
 
     If `auth` is a verifier, a run belongs to the caller that started it. Other callers cannot
-    find it.
+    find it, and the id that a client chooses gets the tag of the caller in front, so that callers
+    cannot probe the ids of others. Requests can use the id with or without the tag.
 
     Args:
         store: Stores the events of all runs, each in a log named after its run. Without a store
@@ -88,7 +92,8 @@ class RunManager:
             sync or async. By default there is none.
         keep_runs: The number of ended runs that are kept in memory.
         keep_for: How long ended runs are kept, in seconds.
-        max_running: The largest number of runs at the same time.
+        max_running: The largest number of runs of one caller at the same time. All callers together
+            can have ten times as many.
         errors: How clients see exceptions that are not the library's: `hide` sends the type and an
             id to search for in the log, `show` also sends the message.
         secrets: Values that are masked in events, by name.
@@ -259,14 +264,15 @@ class RunManager:
         self._tidy(now=len(self._runs) > self._keep_runs)
         run_id = self._checked_id(run_id)
         _check_thread(thread_id)
-        self._claim()
+        owner = owner_of(current_principal())
+        self._claim(owner)
         live = ActiveRun(
             id=run_id,
             agent_name=agent,
             plan=self._plan(run_id, make),
             thread_id=thread_id,
             kind=kind,
-            owner=owner_of(current_principal()),
+            owner=owner,
             meta=dict(meta or {}),
             context=context,
             weight=weight,
@@ -320,35 +326,45 @@ class RunManager:
     def _checked_id(self, run_id: object) -> str:
         if run_id is None:
             return f"run_{uuid.uuid4().hex}"
-        if not isinstance(run_id, str) or _RUN_ID.fullmatch(run_id) is None:
+        if (
+            not isinstance(run_id, str)
+            or len(run_id) > _LONGEST_RUN_ID
+            or _RUN_ID.fullmatch(run_id) is None
+        ):
             raise HttpError(
                 422,
                 f"run_id is a text of 1 to 200 letters, digits and ._:@~+-, not {shown(run_id)}.",
             )
+        run_id = _qualified(run_id)
         if run_id in self._runs:
             raise _taken(run_id)
         return run_id
 
-    def _claim(self) -> None:
-        """Refuse one run more than there may be at once."""
+    def _claim(self, owner: str | None) -> None:
+        """Refuse one run more than the owner, or all owners together, can have at once."""
         if self._closing:
             raise HttpError(503, "The server is stopping.", {"Retry-After": "5"})
-        running = sum(1 for run in self._runs.values() if run.running and not run.remote)
-        if running >= self._max_running:
+        running = [run for run in self._runs.values() if run.running and not run.remote]
+        own = sum(1 for run in running if run.owner == owner)
+        if own >= self._max_running or len(running) >= self._max_running * ALL_CALLERS:
+            count = own if own >= self._max_running else len(running)
             raise HttpError(
                 503,
-                f"{running} runs are going on, which is the most at once (max_running=). Try again "
-                "in a second.",
+                f"{count} runs are active, which is the limit (max_running=). Try again in a "
+                "second.",
                 {"Retry-After": "1"},
             )
 
     # --- runs are found
 
     def get(self, run_id: str) -> ActiveRun | None:
-        """Return a run; `None` where there is none of that id, or it is somebody else's."""
+        """Return a run; `None` if no run of the caller has this id."""
         self._tidy()
-        run = self._runs.get(run_id)
-        return run if run is not None and _may_see(run) else None
+        for known in (_qualified(run_id), run_id):
+            run = self._runs.get(known)
+            if run is not None and _may_see(run):
+                return run
+        return None
 
     def newest(self, thread_id: str) -> ActiveRun | None:
         """Return the run of a conversation that was started last."""
@@ -366,9 +382,10 @@ class RunManager:
     async def find(self, run_id: str) -> ActiveRun | None:
         """Return a run as `get` does; one of another process from the store."""
         await self.restore()
-        run = self._runs.get(run_id)
-        if self.store is not None and _RUN_ID.fullmatch(run_id) and (run is None or run.remote):
-            await self._look(self.store, run_id)
+        for known in dict.fromkeys((_qualified(run_id), run_id)):
+            run = self._runs.get(known)
+            if self.store is not None and _RUN_ID.fullmatch(known) and (run is None or run.remote):
+                await self._look(self.store, known)
         return self.get(run_id)
 
     async def find_newest(self, thread_id: str) -> ActiveRun | None:
@@ -554,11 +571,18 @@ async def _end_it(log: EventStore) -> None:
         await log.append(await the_end(log), expect_seq=count)
 
 
-def owner_of(principal: Principal | None) -> str | None:
-    """Return what tells principals apart; `None` where callers are not told apart."""
-    if principal is None:
-        return None
-    return json.dumps([principal.client_id, principal.subject])
+def _qualified(run_id: str) -> str:
+    """Return the id of the current caller's run with an id that a client has chosen.
+
+    Where callers are told apart, it begins with a tag of the caller. So two callers can choose the
+    same id, and neither learns whether the other has used it.
+    """
+    principal = current_principal()
+    if principal is None or principal.claims is None:  # one token, which all callers share
+        return run_id
+    owner = owner_of(principal) or ""
+    tag = f"{hashlib.sha256(owner.encode()).hexdigest()[:12]}~"
+    return run_id if run_id.startswith(tag) else tag + run_id
 
 
 def _may_see(run: ActiveRun) -> bool:

@@ -20,7 +20,9 @@ class AppLimits(TypedDict, total=False):
         host: The address that the server listens on. Addresses other than loopback need `auth`.
         max_body: The largest body of a request in bytes; by default 4 MiB, and 16 MiB for
             `vercel.app`, whose requests contain the chat with its images.
-        max_concurrency: The largest number of requests at the same time; 2,000 by default.
+        max_concurrency: The largest number of requests of one caller at the same time, without open
+            streams; 2,000 by default. All callers together can have ten times as many.
+        max_streams: The same for open streams.
         body_timeout: The seconds in which the body of a request must arrive; 30 by default.
         required_scopes: The scopes that a bearer token must have.
         keep_runs: See `RunManager`.
@@ -32,6 +34,7 @@ class AppLimits(TypedDict, total=False):
     host: str
     max_body: int
     max_concurrency: int
+    max_streams: int
     body_timeout: float
     required_scopes: Sequence[str]
     keep_runs: int
@@ -41,7 +44,7 @@ class AppLimits(TypedDict, total=False):
 
 
 _LISTENER = ("host", "required_scopes")
-_REQUESTS = ("max_body", "max_concurrency", "body_timeout")
+_REQUESTS = ("max_body", "max_concurrency", "max_streams", "body_timeout")
 
 
 def split_limits(
@@ -62,6 +65,7 @@ def split_limits(
     check_option_names(f"{name}(...)", limits, known)
     given = dict(limits)
     listener = {key: given.pop(key) for key in _LISTENER if key in given}
-    requests: dict[str, Any] = {"max_body": max_body, "max_concurrency": 2_000}
+    requests: dict[str, Any] = {"max_body": max_body}
+    requests |= {"max_concurrency": 2_000, "max_streams": 2_000}
     requests |= {key: given.pop(key) for key in _REQUESTS if key in given}
     return {**listener, "limits": ListenerLimits(**requests)}, given

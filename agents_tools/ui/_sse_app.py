@@ -16,6 +16,7 @@ from agents_tools.content.items import MessageInputItem, input_items
 from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.server.application import Application, JsonResponse, empty_response
 from agents_tools.server.http_errors import HttpError, json_kind, shown
+from agents_tools.server.http_security import header_values, inner_path
 from agents_tools.server.response_stream import FrameResponse
 from agents_tools.server.run_manager import ActiveRun, RunManager, runs_for
 from agents_tools.tool.flatten import function_tools
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
     from starlette.responses import Response
+    from starlette.types import Scope
 
     from agents_tools.events.base import Event
     from agents_tools.server.application import HttpRequest
@@ -79,6 +81,7 @@ class SseApp(Application):
                 ("GET", "/runs/{id}"): self._show,
                 ("GET", "/runs/{id}/events"): self._watch,
                 ("POST", "/runs/{id}/cancel"): self._cancel,
+                ("POST", "/runs/{id}/calls/{call_id}/cancel"): self._cancel_call,
                 ("POST", "/runs/{id}/approvals"): self._decide,
             },
             on_start=self.runs.restore if runs is None else None,
@@ -86,6 +89,7 @@ class SseApp(Application):
             auth=auth,
             allowed_hosts=allowed_hosts,
             allowed_origins=allowed_origins,
+            is_stream=_is_stream,
             **listener,
         )
 
@@ -133,7 +137,7 @@ class SseApp(Application):
         else:
             tool, arguments = self._call(body)
             run = self.runs.start_tool(tool, arguments, context=context, **ids)
-        if _prefers_async(request):
+        if _prefers_async(request.scope):
             run.detached = True
             where = f"{str(request.scope.get('root_path', '')).rstrip('/')}/runs/{run.id}"
             headers = {
@@ -176,6 +180,12 @@ class SseApp(Application):
         if not isinstance(reason, str):
             raise HttpError(422, f"reason: expected a text, got {json_kind(reason)}.")
         cancelled = run.cancel(reason[:1_000])
+        return JsonResponse({"cancelled": cancelled, "status": run.status})
+
+    async def _cancel_call(self, request: HttpRequest) -> Response:
+        run = await self._run(request)
+        _check_fields(await request.json_object(), ())
+        cancelled = run.cancel_call(request.path_params["call_id"])
         return JsonResponse({"cancelled": cancelled, "status": run.status})
 
     async def _decide(self, request: HttpRequest) -> Response:
@@ -280,7 +290,9 @@ def _check_fields(body: Mapping[str, Any], known: Sequence[str]) -> None:
     for name in body:
         if name not in known:
             near = difflib.get_close_matches(name[:100], known, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else f" Known fields: {', '.join(known)}."
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            if known and not near:
+                hint = f" Known fields: {', '.join(known)}."
             raise HttpError(422, f"The body has no field {shown(name)}.{hint}")
 
 
@@ -313,8 +325,16 @@ def _checked_input(body: Mapping[str, Any]) -> list[Any]:
     return items
 
 
-def _prefers_async(request: HttpRequest) -> bool:
-    preferences = request.headers.get("prefer", "").split(",")
+def _is_stream(scope: Scope) -> bool:
+    """Return whether a request is answered with the events of a run."""
+    path = inner_path(scope)
+    if scope["method"] == "GET":
+        return path.endswith("/events")
+    return path == "/runs" and not _prefers_async(scope)
+
+
+def _prefers_async(scope: Scope) -> bool:
+    preferences = ",".join(header_values(scope, b"prefer")).split(",")
     return any(item.partition(";")[0].strip().lower() == "respond-async" for item in preferences)
 
 
@@ -324,6 +344,8 @@ def _last_event_id(request: HttpRequest, run: ActiveRun) -> int:
     value = header or request.query_params.get("after") or "-1"
     name = "Last-Event-ID" if header else "after"
     after = parse_event_id(value, run.id)
+    if after is None:  # the client can use the id of the run that it has chosen
+        after = parse_event_id(value, request.path_params["id"])
     if after is None:
         raise HttpError(
             422, f"{name}: expected the id of an event of this run, got {shown(value)}."

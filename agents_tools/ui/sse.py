@@ -46,8 +46,9 @@ def app(
     """Create an ASGI app that serves an agent or tools, for uvicorn, Starlette or FastAPI.
 
     `POST /runs` starts a run and streams its events. `GET /runs/{id}/events` streams the events of
-    a run from any event on. `POST /runs/{id}/cancel` cancels a run, and
-    `POST /runs/{id}/approvals` sends decisions about its calls.
+    a run from any event on. `POST /runs/{id}/cancel` cancels a run,
+    `POST /runs/{id}/calls/{call_id}/cancel` one of its calls, and `POST /runs/{id}/approvals` sends
+    decisions about its calls.
 
     Args:
         target: An agent, or tools. With tools, each call is a run.

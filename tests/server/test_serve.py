@@ -167,6 +167,22 @@ async def test_clients_without_a_request_do_not_lock_out_others() -> None:
             one.close()
 
 
+async def test_clients_that_are_idle_after_a_response_do_not_lock_out_others() -> None:
+    """HTTP lets a server close them; a busy one stays."""
+    async with served(max_connections=3) as port:
+        busy = await Client.connected(port)
+        await busy.answer("/open", ends=b"hello")
+        idle: list[Client] = []
+        for _ in range(10):
+            idle.append(await Client.connected(port))
+            assert b"hello" in await idle[-1].answer()
+        assert await idle[0].rest() == b""
+        assert b"hello" in await idle[-1].answer()
+        assert not busy.reader.at_eof()
+        for one in (busy, *idle):
+            one.close()
+
+
 @pytest.mark.parametrize("name", ["head_timeout", "max_connections"])
 async def test_a_limit_of_connections_is_a_number_above_zero(name: str) -> None:
     """The error names the option."""
@@ -233,6 +249,44 @@ async def test_more_half_open_connections_than_files_do_not_stop_a_server(tmp_pa
     assert "the limit for the open files of the process" in text
     assert "Traceback" not in text
     assert len(text) < 20_000
+
+
+STREAMS = """
+import asyncio, resource
+from agents_tools.server.http_security import ListenerLimits, SecuredApp
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+
+async def main():
+    async def block(scope, receive, send):
+        await asyncio.Event().wait()
+
+    async def send(message):
+        if message["type"] == "http.response.start":
+            statuses.append(message["status"])
+
+    statuses = []
+    app = SecuredApp(block, is_stream=lambda scope: scope["path"] == "/stream")
+    tasks = []
+    for path in ["/stream"] * 80 + ["/"]:
+        headers = [(b"host", b"localhost")]
+        scope = {"type": "http", "method": "GET", "path": path, "headers": headers}
+        tasks.append(asyncio.create_task(app(scope, None, send)))
+    await asyncio.wait(tasks, timeout=0.1)
+    print([task.done() for task in tasks].count(False), tasks[-1].done(), set(statuses))
+
+asyncio.run(main())
+"""
+
+
+async def test_streams_leave_connections_for_other_requests() -> None:
+    """Of 256 open files, 144 are connections, and a caller watches with half of them."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", STREAMS), stdout=asyncio.subprocess.PIPE
+    )
+    async with asyncio.timeout(PATIENCE):
+        output, _ = await process.communicate()
+    assert output.decode().strip() == "73 False {503}"
 
 
 # --- logs

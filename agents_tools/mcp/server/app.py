@@ -8,10 +8,11 @@ import logging
 from typing import TYPE_CHECKING, Any, Literal
 
 from agents_tools.errors import UserValueError
+from agents_tools.mcp.client.sdk import MODERN
 from agents_tools.mcp.server.handlers import MCPRequest, ToolHandlers
 from agents_tools.mcp.server.sdk import SdkServer
 from agents_tools.server.application import Application, JsonResponse
-from agents_tools.server.http_security import ListenerLimits
+from agents_tools.server.http_security import ListenerLimits, header_values
 from agents_tools.server.listener import HEAD_TIMEOUT, bound_socket, serve_app, url_of
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def mcp_server(
     allowed_origins: Sequence[str] = (),
     max_body: int = 4 << 20,
     max_concurrency: int = 100,
+    max_streams: int = 1_000,
     stateless: bool = True,
     json_response: bool = False,
     errors: Literal["hide", "show"] = "hide",
@@ -73,7 +75,9 @@ def mcp_server(
         allowed_hosts: Accepted Host headers other than loopback: `example.com`, `*.example.com`.
         allowed_origins: Origin headers of the web pages that can call the server.
         max_body: The maximum size of a request, in bytes.
-        max_concurrency: The maximum number of concurrent requests.
+        max_concurrency: The maximum number of concurrent requests of one caller. All callers
+            together can have ten times as many.
+        max_streams: The same for open streams, in which clients wait for notifications.
         stateless: Whether to keep no sessions, so that a load balancer can distribute requests.
             If false, clients of the older versions are notified of changed tools.
         json_response: Whether results are plain JSON instead of a stream, without progress.
@@ -96,7 +100,9 @@ def mcp_server(
         resource_url=resource_url,
         allowed_hosts=allowed_hosts,
         allowed_origins=allowed_origins,
-        limits=ListenerLimits(max_body=max_body, max_concurrency=max_concurrency),
+        limits=ListenerLimits(
+            max_body=max_body, max_concurrency=max_concurrency, max_streams=max_streams
+        ),
         stateless=stateless,
         json_response=json_response,
     )
@@ -261,6 +267,7 @@ class MCPApp(Application):
             required_scopes=required_scopes,
             limits=limits,
             protect=lambda path: path not in {"/healthz", well_known},
+            is_stream=_is_stream,
             metadata_url=metadata_url,
             resource=resource_url,
         )
@@ -313,6 +320,19 @@ class MCPApp(Application):
         manager = await self._ensure_started()
         handle = getattr(manager, "asgi_app", None) or manager.handle_request
         await handle(self._server.with_principal(_without_last_event(scope)), receive, send)
+
+
+def _is_stream(scope: Scope) -> bool:
+    """Return whether a request opens a stream of notifications, in which its client waits.
+
+    Before protocol 2026-07-28 it is a GET. Later it is a method, which the SDK compares with the
+    header.
+    """
+    if scope["method"] == "GET":
+        return True
+    versions = header_values(scope, b"mcp-protocol-version")
+    is_modern = len(versions) == 1 and versions[0] >= MODERN
+    return is_modern and header_values(scope, b"mcp-method") == ["subscriptions/listen"]
 
 
 async def _health(_: HttpRequest) -> Response:

@@ -15,6 +15,7 @@ from agents_tools.policies import needs_approval
 from agents_tools.server.application import Application, JsonResponse
 from agents_tools.server.approvals import CallReference
 from agents_tools.server.http_errors import HttpError, shown
+from agents_tools.server.http_security import inner_path
 from agents_tools.server.response_stream import FrameResponse
 from agents_tools.server.run_manager import ActiveRun, RunManager, runs_for
 from agents_tools.server.safe_json import written
@@ -118,6 +119,7 @@ class AgUiApp(Application):
             auth=auth,
             allowed_hosts=allowed_hosts,
             allowed_origins=allowed_origins,
+            is_stream=lambda scope: scope["method"] == "POST" and inner_path(scope) != "/cancel",
             **listener,
         )
 
@@ -175,7 +177,7 @@ class AgUiApp(Application):
             thread_id=run_input.thread_id,
             context=await self.runs.context_of(request),
             max_turns=self._max_turns,
-            meta={_KEY: {"client_tools": names}},
+            meta={_KEY: {"run_id": run_input.run_id, "client_tools": names}},
             weight=len(await request.body()),
         )
         live.notes[_KEY] = [_part(run_input, -1, names, answers)]
@@ -300,7 +302,7 @@ def _parts(live: ActiveRun, run_input: RunInput) -> list[ResponsePart]:
     if known is None:
         meta: Any = live.meta.get(_KEY) or {}
         first = _part(run_input, -1, meta.get("client_tools", ()), {})
-        known = live.notes[_KEY] = [replace(first, run_id=live.id)]
+        known = live.notes[_KEY] = [replace(first, run_id=meta.get("run_id", live.id))]
     return known
 
 

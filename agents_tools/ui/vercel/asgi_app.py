@@ -13,6 +13,7 @@ from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.server.application import Application, JsonResponse, empty_response
 from agents_tools.server.approvals import CallReference
 from agents_tools.server.http_errors import HttpError, shown
+from agents_tools.server.http_security import inner_path
 from agents_tools.server.response_stream import FrameResponse
 from agents_tools.server.run_manager import ActiveRun, OnDisconnect, RunManager, runs_for
 from agents_tools.tool.records import Decision
@@ -118,6 +119,7 @@ def app(
         auth=auth,
         allowed_hosts=allowed_hosts,
         allowed_origins=allowed_origins,
+        is_stream=lambda scope: not inner_path(scope).endswith("/stop"),
         **listener,
     )
 
