@@ -26,7 +26,6 @@ from typing import IO, TYPE_CHECKING, Self, TypeAlias
 from agents_tools.builtin import _bubblewrap, _landlock, _seccomp
 from agents_tools.builtin._bubblewrap import Mount
 from agents_tools.builtin._paths import DEFAULT_PROTECTED, Root
-from agents_tools.builtin._process_tree import MARKER, ProcessTree
 from agents_tools.builtin._protected_paths import Protection
 from agents_tools.builtin._sandbox_levels import LEVELS, SandboxReport, choose, restrict
 from agents_tools.builtin._spawn import (
@@ -34,7 +33,8 @@ from agents_tools.builtin._spawn import (
     run_in_lasting_thread,
     run_in_restricted_thread,
 )
-from agents_tools.concurrency import process_reaper
+from agents_tools.concurrency import processes
+from agents_tools.concurrency.processes import MARKER, ProcessTree, new_marker
 from agents_tools.errors import UserValueError
 
 if TYPE_CHECKING:
@@ -192,9 +192,11 @@ class SandboxedProcess:
         self._undo = launch.undo.pop_all()
         self._lock = threading.RLock()
         self._closed = False
-        self._tree = ProcessTree(process, launch.marker, namespace=launch.report.level == "bwrap")
+        self._tree = ProcessTree(
+            process, launch.marker, is_namespace=launch.report.level == "bwrap"
+        )
         if os.name == "posix":
-            process_reaper.watch(process.pid)
+            processes.watch(process.pid)
 
     def __repr__(self) -> str:
         """Show the process id and the level."""
@@ -257,7 +259,7 @@ class SandboxedProcess:
                         with contextlib.suppress(OSError):
                             pipe.close()
                 if os.name == "posix":
-                    process_reaper.forget(self.pgid)
+                    processes.forget(self.pgid)
                 self._undo.close()
 
 
@@ -303,10 +305,10 @@ class _SandboxCommand:
                     f"The directory {self.cwd} does not exist. Pass an existing directory as cwd."
                 )
             self.undo = undo.pop_all()
-        self.marker = secrets.token_hex(16)
-        holder = Path(tempfile.mkdtemp(prefix=process_reaper.TEMPORARY)).resolve()
+        self.marker = new_marker(secrets.token_hex(16))
+        holder = Path(tempfile.mkdtemp(prefix=processes.TEMPORARY)).resolve()
         self.undo.callback(_remove, holder)
-        process_reaper.clear(holder)
+        processes.clear(holder)
         self.temp_dir = holder / "own"
         self.hidden_temp = holder / "tmp"
         self.environment: dict[str, str] = {}
@@ -502,13 +504,5 @@ def _within_hard(value: int | None, which: int) -> int | None:
 
 
 def _remove(directory: Path) -> None:
-    """Remove a directory, also if a command has removed the permissions of its owner."""
-    shutil.rmtree(directory, ignore_errors=True)
-    if directory.exists():
-        for path, names, _ in os.walk(directory):
-            for one in (Path(path, name) for name in names):
-                if not one.is_symlink():
-                    with contextlib.suppress(OSError):
-                        one.chmod(0o700)
-        shutil.rmtree(directory, ignore_errors=True)
-    process_reaper.cleared(directory)
+    processes.remove_directory(directory)
+    processes.cleared(directory)

@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agents_tools.concurrency.processes import end_now
 from agents_tools.errors import ToolError
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def run_ripgrep(
             written, said = _read(process, running)
         finally:
             running.killed_by(None)
-            _kill(process)
+            end_now(process)
     running.check()
     if said or process.returncode < 0:
         raise RipgrepRefused(said)
@@ -123,8 +124,8 @@ def _way_to(directory: int) -> str:
 def _read(process: subprocess.Popen[bytes], running: SearchContext) -> tuple[bytes, str]:
     """Read its output until it ends, is interrupted, or times out."""
     _limit(process.pid, running.left)
-    running.killed_by(lambda: _kill(process))
-    timer = threading.Timer(max(0.0, running.left), _kill, (process,))
+    running.killed_by(lambda: end_now(process))
+    timer = threading.Timer(max(0.0, running.left), end_now, (process,))
     timer.daemon = True
     timer.start()
     try:
@@ -161,14 +162,3 @@ def _limit(pid: int, seconds: float) -> None:
     for which, most in ((resource.RLIMIT_CPU, cpu), (resource.RLIMIT_AS, _MEMORY)):
         with contextlib.suppress(OSError, ValueError):
             resource.prlimit(pid, which, (most, most))
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the program and its children."""
-    if process.poll() is not None:
-        return
-    with contextlib.suppress(OSError):
-        if sys.platform != "win32":
-            os.killpg(process.pid, 9)
-        else:
-            process.kill()
