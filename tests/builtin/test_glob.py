@@ -305,6 +305,15 @@ def test_a_pathological_pattern_does_not_hang(work: Path, glob: Search, pattern:
         assert str(given_up)  # noqa: PT017 - an answer is as good
 
 
+@pytest.mark.requirement("S28")
+@pytest.mark.parametrize("pattern", EVIL, ids=range(len(EVIL)))
+def test_a_pathological_ignore_rule_does_not_hang(work: Path, glob: Search, pattern: str) -> None:
+    """A repository can have any rule; `*a*a*a*b` takes hours where a matcher backtracks."""
+    plant(work, "a" * 200, "/".join(["a" * 20] * 30), "x.log")
+    (work / ".gitignore").write_text(f"{pattern[:4_096]}\n*.log\n!a*\n")
+    assert "x.log" not in glob("**").files
+
+
 @posix_only
 def test_names_that_are_not_text_are_shown(work: Path, glob: Search) -> None:
     """Results stay valid JSON with single lines, whatever the file names."""
