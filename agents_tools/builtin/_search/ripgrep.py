@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from agents_tools.builtin._paths import Root
     from agents_tools.builtin._search.search_context import SearchContext
 
-__all__ = ["LIST_FILES", "SEARCH", "RipgrepRefused", "find_ripgrep", "run_ripgrep"]
+__all__ = ["SEARCH", "RipgrepRefused", "find_ripgrep", "run_ripgrep"]
 
-LIST_FILES = ("--files",)
 SEARCH = ("--count", "--with-filename", "--no-mmap", "--crlf")
 
 _ALWAYS = (
