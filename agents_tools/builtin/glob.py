@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from pydantic import Field
 
-from agents_tools.builtin._search.executor import Scope, SearchExecutor, as_line, page_note
+from agents_tools.builtin.search.executor import Scope, SearchExecutor, as_line, page_note
 from agents_tools.classes.definition import Action, Observation, ToolDefinition, working_dir_of
 from agents_tools.errors import ToolError
 from agents_tools.tool.records import ToolAnnotations
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Sequence
 
-    from agents_tools.builtin._paths import ConfinedWorkspace
-    from agents_tools.builtin._search.search_context import SearchContext
+    from agents_tools.builtin.paths import ConfinedWorkspace
+    from agents_tools.builtin.search.search_context import SearchContext
 
 __all__ = ["GlobAction", "GlobExecutor", "GlobObservation", "GlobTool"]
 

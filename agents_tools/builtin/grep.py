@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents_tools.builtin._search.executor import Scope, SearchExecutor, as_line, page_note
-from agents_tools.builtin._search.line_reader import Matcher, search_file
-from agents_tools.builtin._search.ripgrep import SEARCH, RipgrepRefused, find_ripgrep
+from agents_tools.builtin.search.executor import Scope, SearchExecutor, as_line, page_note
+from agents_tools.builtin.search.line_reader import Matcher, search_file
+from agents_tools.builtin.search.ripgrep import SEARCH, RipgrepRefused, find_ripgrep
 from agents_tools.classes.definition import Action, Observation, ToolDefinition, working_dir_of
 from agents_tools.errors import ToolError, UserValueError
 from agents_tools.tool.records import ToolAnnotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-    from agents_tools.builtin._paths import ConfinedWorkspace
-    from agents_tools.builtin._search.line_reader import FileLines, Hit
-    from agents_tools.builtin._search.search_context import SearchContext
+    from agents_tools.builtin.paths import ConfinedWorkspace
+    from agents_tools.builtin.search.line_reader import FileLines, Hit
+    from agents_tools.builtin.search.search_context import SearchContext
 
 __all__ = ["GrepAction", "GrepExecutor", "GrepMatch", "GrepObservation", "GrepTool"]
 
@@ -226,7 +226,7 @@ class _ResultPage:
 
     def take(self, path: str) -> FileLines:
         """Search a file, and add its results on this page."""
-        from agents_tools.builtin._search.line_reader import FileLines
+        from agents_tools.builtin.search.line_reader import FileLines
 
         action = self._action
         content = action.output == "content"

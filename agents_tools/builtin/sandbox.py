@@ -23,12 +23,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self, TypeAlias
 
-from agents_tools.builtin import _bubblewrap, _landlock, _seccomp
-from agents_tools.builtin._bubblewrap import Mount
-from agents_tools.builtin._paths import DEFAULT_PROTECTED, Root
-from agents_tools.builtin._protected_paths import Protection
-from agents_tools.builtin._sandbox_levels import LEVELS, SandboxReport, choose, restrict
-from agents_tools.builtin._spawn import (
+from agents_tools.builtin import bubblewrap, landlock, seccomp
+from agents_tools.builtin.bubblewrap import Mount
+from agents_tools.builtin.paths import DEFAULT_PROTECTED, Root
+from agents_tools.builtin.protected_paths import Protection
+from agents_tools.builtin.sandbox_levels import LEVELS, SandboxReport, choose, restrict
+from agents_tools.builtin.spawn import (
     default_signals,
     run_in_lasting_thread,
     run_in_restricted_thread,
@@ -356,13 +356,11 @@ class _SandboxCommand:
         devices = [Path("/dev", name) for name in _DEVICES]
         writable = [*self.writable, self.temp_dir, *devices, *terminals]
         network = self.sandbox.network
-        ruleset = _landlock.make_ruleset([str(one) for one in writable], network=network)
+        ruleset = landlock.make_ruleset([str(one) for one in writable], network=network)
         try:
-            process = run_in_restricted_thread(lambda: restrict(ruleset, network=network), start)
+            return run_in_restricted_thread(lambda: restrict(ruleset, network=network), start)
         finally:
             os.close(ruleset)
-        assert process is not None  # noqa: S101 - `start` returns a process
-        return process
 
     # --- environment and command line
 
@@ -399,25 +397,25 @@ class _SandboxCommand:
     # --- bubblewrap
 
     def _wrap(self, roots: Sequence[Root], protected: Sequence[str]) -> None:
-        program, _ = _bubblewrap.find(os.environ.get("PATH", os.defpath), self.writable)
+        program, _ = bubblewrap.find(os.environ.get("PATH", os.defpath), self.writable)
         if program is None:
             raise UserValueError("The program bwrap was not found. Install bubblewrap again.")
         self.hidden_temp.mkdir(mode=0o700)
         self.hidden_temp.chmod(0o1777)
-        descriptors = _bubblewrap.takes_descriptors(program)
+        descriptors = bubblewrap.takes_descriptors(program)
         self._protection = Protection(roots, protected, descriptors=descriptors)
         self.undo.callback(self._protection.close)
         self._fds = list(self._protection.fds)
         if said := self._protection.says:
             self.report = dataclasses.replace(self.report, says=f"{self.report.says} {said}")
-        seccomp = self._filter()
-        self.argv = _bubblewrap.command(
+        filter_fd = self._filter()
+        self.argv = bubblewrap.command(
             program,
             self.argv,
             [*self._mounts(), *self._protection.mounts],
             cwd=self.cwd,
             network=self.sandbox.network,
-            seccomp=seccomp,
+            seccomp=filter_fd,
         )
 
     def _mounts(self) -> list[Mount]:
@@ -438,12 +436,12 @@ class _SandboxCommand:
 
     def _filter(self) -> int | None:
         """Return a filter for sockets that a network namespace does not confine."""
-        if self.sandbox.network or not _seccomp.supported():
+        if self.sandbox.network or not seccomp.supported():
             return None
         fd = os.memfd_create("seccomp")
         self._fds.append(fd)
         self.undo.callback(self._close_fds)
-        os.write(fd, _seccomp.filter_calls(families=_seccomp.NAMESPACED, own_limits=False))
+        os.write(fd, seccomp.filter_calls(families=seccomp.NAMESPACED, own_limits=False))
         os.lseek(fd, 0, os.SEEK_SET)
         return fd
 

@@ -24,17 +24,17 @@ from typing import Any
 import pytest
 
 from agents_tools import register_secret
-from agents_tools.builtin._paths import ConfinedWorkspace
 from agents_tools.builtin.file_editor import (
     EditorTool,
     FileEditorAction,
     FileEditorExecutor,
     FileEditorObservation,
     FileEditorTool,
-    _atomic_write as _write,
-    _edit,
+    atomic_write as _write,
+    edit as _edit,
 )
-from agents_tools.builtin.file_editor._undo import UndoHistory
+from agents_tools.builtin.file_editor.undo import UndoHistory
+from agents_tools.builtin.paths import ConfinedWorkspace
 from agents_tools.classes import ImageContent
 from agents_tools.errors import UserError
 from agents_tools.text import forget_secret

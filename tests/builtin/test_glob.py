@@ -14,7 +14,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from agents_tools.builtin import GlobAction, GlobExecutor, GlobObservation, GlobTool
-from agents_tools.builtin._paths import ConfinedWorkspace
+from agents_tools.builtin.paths import ConfinedWorkspace
 from agents_tools.errors import ToolError, UserError
 from tests.waiting import BOUND
 

@@ -28,7 +28,7 @@ from agents_tools.builtin import (
     GrepTool,
     Sandbox,
 )
-from agents_tools.builtin._paths import ConfinedWorkspace, WorkspacePath
+from agents_tools.builtin.paths import ConfinedWorkspace, WorkspacePath
 from agents_tools.errors import UserError
 from tests.waiting import BOUND, until
 

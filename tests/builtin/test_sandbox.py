@@ -25,10 +25,10 @@ from agents_tools import UserError
 from agents_tools.builtin import (
     Limits,
     Sandbox,
-    _bubblewrap,
+    bubblewrap as _bubblewrap,
     sandbox_report,
 )
-from agents_tools.builtin._paths import DEFAULT_PROTECTED
+from agents_tools.builtin.paths import DEFAULT_PROTECTED
 from agents_tools.builtin.sandbox import _TEMPORARY, SandboxedProcess
 from agents_tools.concurrency import processes
 from agents_tools.concurrency.processes import MARKER

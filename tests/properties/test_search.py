@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from agents_tools.builtin import GlobAction, GlobExecutor, GrepAction, GrepExecutor
-from agents_tools.builtin._search.patterns import PatternError, path_filter
+from agents_tools.builtin.search.patterns import PatternError, path_filter
 from agents_tools.errors import ToolError
 
 needs_ripgrep = pytest.mark.external("rg")

@@ -12,12 +12,12 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace as changed
 from typing import TYPE_CHECKING, Any
 
-from agents_tools.builtin._paths import ConfinedWorkspace, PathNotAllowed, WorkspacePath, one_line
-from agents_tools.builtin.file_editor import _atomic_write as _write, _edit, _view
-from agents_tools.builtin.file_editor._atomic_write import FileVersion
-from agents_tools.builtin.file_editor._diff import unified_diff
-from agents_tools.builtin.file_editor._masks import check_masks
-from agents_tools.builtin.file_editor._text_file import (
+from agents_tools.builtin.file_editor import atomic_write as _write, edit as _edit, view as _view
+from agents_tools.builtin.file_editor.atomic_write import FileVersion
+from agents_tools.builtin.file_editor.diff import unified_diff
+from agents_tools.builtin.file_editor.masks import check_masks
+from agents_tools.builtin.file_editor.models import FileEditorAction, FileEditorObservation
+from agents_tools.builtin.file_editor.text_file import (
     BytesSource,
     FileChangedError,
     FileSource,
@@ -27,9 +27,9 @@ from agents_tools.builtin.file_editor._text_file import (
     body_of,
     scan,
 )
-from agents_tools.builtin.file_editor._undo import UndoHistory, digest
-from agents_tools.builtin.file_editor._view import NumberedText, size_text
-from agents_tools.builtin.file_editor.models import FileEditorAction, FileEditorObservation
+from agents_tools.builtin.file_editor.undo import UndoHistory, digest
+from agents_tools.builtin.file_editor.view import NumberedText, size_text
+from agents_tools.builtin.paths import ConfinedWorkspace, PathNotAllowed, WorkspacePath, one_line
 from agents_tools.classes.definition import ImageContent, TextContent, ToolExecutor
 from agents_tools.errors import ToolError, UserValueError
 

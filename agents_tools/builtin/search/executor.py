@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from typing_extensions import TypeVar
 
-from agents_tools.builtin._paths import ConfinedWorkspace
-from agents_tools.builtin._search.patterns import as_line, path_filter
-from agents_tools.builtin._search.ripgrep import RipgrepRefused, run_ripgrep
-from agents_tools.builtin._search.search_context import SearchContext
-from agents_tools.builtin._search.walk import WalkFilter, shown_path, walk
+from agents_tools.builtin.paths import ConfinedWorkspace
+from agents_tools.builtin.search.patterns import as_line, path_filter
+from agents_tools.builtin.search.ripgrep import RipgrepRefused, run_ripgrep
+from agents_tools.builtin.search.search_context import SearchContext
+from agents_tools.builtin.search.walk import WalkFilter, shown_path, walk
 from agents_tools.classes.action import Action, ToolExecutor
 from agents_tools.errors import ToolError, UserValueError
 from agents_tools.tool.context import current_context
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
     from pathlib import Path
 
-    from agents_tools.builtin._paths import Root
+    from agents_tools.builtin.paths import Root
 
 __all__ = ["Scope", "SearchExecutor", "as_line", "page_note"]
 

@@ -16,8 +16,8 @@ from agents_tools.errors import ToolError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from agents_tools.builtin._paths import Root
-    from agents_tools.builtin._search.search_context import SearchContext
+    from agents_tools.builtin.paths import Root
+    from agents_tools.builtin.search.search_context import SearchContext
 
 __all__ = ["SEARCH", "RipgrepRefused", "find_ripgrep", "run_ripgrep"]
 

@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents_tools.builtin.terminal._ansi import clean, unfinished
+from agents_tools.builtin.terminal.ansi import clean, unfinished
 from agents_tools.concurrency import processes
 
 __all__ = ["OutputExcerpt", "OutputFiles", "TerminalOutput"]

@@ -15,15 +15,15 @@ import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
-from agents_tools.builtin._bubblewrap import Mount
-from agents_tools.builtin._paths import PathNotAllowed
+from agents_tools.builtin.bubblewrap import Mount
+from agents_tools.builtin.paths import PathNotAllowed
 from agents_tools.concurrency import processes
 from agents_tools.errors import UserValueError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agents_tools.builtin._paths import Root
+    from agents_tools.builtin.paths import Root
 
 __all__ = ["Protection"]
 
