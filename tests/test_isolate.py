@@ -319,7 +319,7 @@ async def test_a_worker_inherits_few_environment_variables(monkeypatch: pytest.M
     async with isolated(tools.look_around, environment={"MODE": "test"}) as tool:
         seen = (await tool.invoke())["environment"]
     allowed = {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "LC_CTYPE"}
-    allowed |= {"TZ", "TMPDIR", "MODE", "AGENTS_TOOLS_WORKER"}
+    allowed |= {"TZ", "TMPDIR", "MODE", "AGENTS_TOOLS_PROCESS"}
     assert set(seen) <= allowed
     assert (seen["MODE"], seen["LANG"]) == ("test", "C.UTF-8")
 

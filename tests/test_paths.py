@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from agents_tools.builtin import _paths
-from agents_tools.builtin._paths import ConfinedWorkspace, PathNotAllowed, Root
+from agents_tools.builtin import paths as _paths
+from agents_tools.builtin.paths import ConfinedWorkspace, PathNotAllowed, Root
 from agents_tools.errors import ToolError, UserError
 
 needs_openat2 = pytest.mark.skipif(_paths._openat2 is None, reason="needs openat2")

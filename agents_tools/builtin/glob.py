@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import posixpath
-import stat
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from pydantic import Field
 
-from agents_tools.builtin._search.executor import (
-    Engine,
-    Scope,
-    SearchExecutor,
-    as_line,
-    page_note,
-)
-from agents_tools.builtin._search.ripgrep import LIST_FILES, RipgrepRefused
+from agents_tools.builtin.search.executor import Scope, SearchExecutor, as_line, page_note
 from agents_tools.classes.definition import Action, Observation, ToolDefinition, working_dir_of
 from agents_tools.errors import ToolError
 from agents_tools.tool.records import ToolAnnotations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    import os
+    from collections.abc import Callable, Iterator, Sequence
 
-    from agents_tools.builtin._paths import ConfinedWorkspace
-    from agents_tools.builtin._search.search_context import SearchContext
+    from agents_tools.builtin.paths import ConfinedWorkspace
+    from agents_tools.builtin.search.search_context import SearchContext
 
 __all__ = ["GlobAction", "GlobExecutor", "GlobObservation", "GlobTool"]
 
@@ -71,8 +62,8 @@ class GlobObservation(Observation):
 class GlobExecutor(SearchExecutor[GlobAction, GlobObservation]):
     """Executor that finds files; the arguments are those of `SearchExecutor`.
 
-    Here `auto` never runs ripgrep: the walk reads the file times anyway, and reading them
-    separately takes longer than the list itself.
+    It does not run ripgrep: the walk reads the file times anyway, and reading them separately takes
+    longer than the list itself.
     """
 
     def __call__(self, action: GlobAction, conversation: object = None) -> GlobObservation:
@@ -92,7 +83,7 @@ class GlobExecutor(SearchExecutor[GlobAction, GlobObservation]):
             if scope.is_file:
                 raise ToolError(f"{scope.shown} is a file. Pass its directory as path.")
             meant = scope.filter(pattern)
-            found = [(-time, scope.name(path)) for path, time in self._found(scope, meant, running)]
+            found = [(-time, scope.name(path)) for path, time in _walk_files(scope, meant, running)]
         found.sort()
         page = found[action.offset : action.offset + action.limit]
         return _observation([name for _, name in page], len(found), action)
@@ -113,19 +104,6 @@ class GlobExecutor(SearchExecutor[GlobAction, GlobObservation]):
         )
         return "/".join(parts[:plain]) or "/", "/" + "/".join(parts[plain:])
 
-    def _found(
-        self, scope: Scope, meant: Callable[[str], bool], running: SearchContext
-    ) -> Iterable[tuple[str, int]]:
-        if self.engine == "ripgrep" and self.program is not None:
-            try:
-                listed = scope.ripgrep(self.program, LIST_FILES, running)
-                return list(
-                    _with_times(scope, (path for path, _ in listed if meant(path)), running)
-                )
-            except RipgrepRefused:
-                pass
-        return _walk_files(scope, meant, running)
-
 
 def _walk_files(
     scope: Scope, meant: Callable[[str], bool], running: SearchContext
@@ -142,38 +120,6 @@ def _walk_files(
         found += 1
         running.tell(found, None, "files found")
         yield path, time
-
-
-def _with_times(
-    scope: Scope, paths: Iterable[str], running: SearchContext
-) -> Iterator[tuple[str, int]]:
-    """Yield the files with their times, directory by directory, beneath the root."""
-    directory, fd = None, -1
-    try:
-        for path in sorted(paths, key=posixpath.split):
-            running.check()
-            head, name = posixpath.split(path)
-            if head != directory:
-                directory, fd = head, _reopen(scope, head, fd)
-            try:
-                status = os.stat(name, dir_fd=fd, follow_symlinks=False)
-            except OSError:
-                continue
-            if stat.S_ISREG(status.st_mode):
-                yield path, status.st_mtime_ns
-    finally:
-        if fd >= 0:
-            os.close(fd)
-
-
-def _reopen(scope: Scope, directory: str, before: int) -> int:
-    """Close a directory and open another; return -1 if it cannot be opened."""
-    if before >= 0:
-        os.close(before)
-    try:
-        return scope.root.open(directory or ".", os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
-    except (OSError, ValueError):
-        return -1
 
 
 def _observation(files: list[str], count: int, action: GlobAction) -> GlobObservation:
@@ -212,7 +158,6 @@ class GlobTool(ToolDefinition[GlobAction, GlobObservation]):
         working_dir: str | os.PathLike[str] | None = None,
         executor: GlobExecutor | None = None,
         workspace: ConfinedWorkspace | None = None,
-        engine: Engine = "auto",
         description: str | None = None,
     ) -> Sequence[Self]:
         """Create the tool.
@@ -222,12 +167,9 @@ class GlobTool(ToolDefinition[GlobAction, GlobObservation]):
             working_dir: The directory to search.
             executor: The executor; a new one by default.
             workspace: The directories to search, instead of `working_dir`.
-            engine: As for `GlobExecutor`.
             description: A description for models that replaces the default.
         """
-        own = executor or GlobExecutor(
-            working_dir_of(conv_state, working_dir), workspace=workspace, engine=engine
-        )
+        own = executor or GlobExecutor(working_dir_of(conv_state, working_dir), workspace=workspace)
         return [
             cls(
                 description=description or DESCRIPTION,

@@ -6,28 +6,24 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents_tools.builtin._search.executor import (
-    Engine,
-    Scope,
-    SearchExecutor,
-    as_line,
-    page_note,
-)
-from agents_tools.builtin._search.line_reader import Matcher, search_file
-from agents_tools.builtin._search.ripgrep import SEARCH, RipgrepRefused
+from agents_tools.builtin.search.executor import Scope, SearchExecutor, as_line, page_note
+from agents_tools.builtin.search.line_reader import Matcher, search_file
+from agents_tools.builtin.search.ripgrep import SEARCH, RipgrepRefused, find_ripgrep
 from agents_tools.classes.definition import Action, Observation, ToolDefinition, working_dir_of
-from agents_tools.errors import ToolError
+from agents_tools.errors import ToolError, UserValueError
 from agents_tools.tool.records import ToolAnnotations
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-    from agents_tools.builtin._paths import ConfinedWorkspace
-    from agents_tools.builtin._search.line_reader import FileLines, Hit
-    from agents_tools.builtin._search.search_context import SearchContext
+    from agents_tools.builtin.paths import ConfinedWorkspace
+    from agents_tools.builtin.search.line_reader import FileLines, Hit
+    from agents_tools.builtin.search.search_context import SearchContext
 
 __all__ = ["GrepAction", "GrepExecutor", "GrepMatch", "GrepObservation", "GrepTool"]
+
+Engine = Literal["auto", "ripgrep", "python"]
 
 DESCRIPTION = """\
 Find lines by a regular expression (Rust syntax: no look-around, no \
@@ -114,7 +110,40 @@ class GrepObservation(Observation):
 
 
 class GrepExecutor(SearchExecutor[GrepAction, GrepObservation]):
-    """Executor that searches files; the arguments are those of `SearchExecutor`."""
+    """Executor that searches files, with or without ripgrep.
+
+    Args:
+        working_dir: Where to search; the current directory by default.
+        workspace: The directories to search, instead of `working_dir`; not closed by the executor.
+        engine: `python` never runs a program, `ripgrep` requires its installation, and `auto`
+            uses it if it is installed. The results are the same.
+        timeout: The maximum number of seconds of a search.
+
+    Raises:
+        UserError: The directory does not exist, the engine is unknown, or ripgrep is not
+            installed.
+    """
+
+    def __init__(
+        self,
+        working_dir: str | os.PathLike[str] | None = None,
+        *,
+        workspace: ConfinedWorkspace | None = None,
+        engine: Engine = "auto",
+        timeout: float = 30.0,
+    ) -> None:
+        if engine not in {"auto", "ripgrep", "python"}:
+            raise UserValueError(
+                f"The engine {engine!r} is unknown: expected 'auto', 'ripgrep' or 'python'."
+            )
+        super().__init__(working_dir, workspace=workspace, timeout=timeout)
+        self.program = None if engine == "python" else find_ripgrep(self.workspace.roots)
+        if engine == "ripgrep" and self.program is None:
+            self.close()
+            raise UserValueError(
+                "ripgrep is not installed outside the workspace. "
+                "Install it so that `rg` is on the PATH, or use engine='auto'."
+            )
 
     def __call__(self, action: GrepAction, conversation: object = None) -> GrepObservation:
         """Search files.
@@ -159,8 +188,7 @@ class GrepExecutor(SearchExecutor[GrepAction, GrepObservation]):
             options += ["--fixed-strings"] * action.literal
             options += ["-e", action.pattern]
             try:
-                found = scope.ripgrep(self.program, options, running)
-                return {path: int(count) for path, count in found}
+                return dict(scope.ripgrep(self.program, options, running))
             except RipgrepRefused:
                 pass  # the pattern is valid: search without a ripgrep that rejects it
         return {path: None for path, _ in scope.walk(running)}
@@ -198,7 +226,7 @@ class _ResultPage:
 
     def take(self, path: str) -> FileLines:
         """Search a file, and add its results on this page."""
-        from agents_tools.builtin._search.line_reader import FileLines
+        from agents_tools.builtin.search.line_reader import FileLines
 
         action = self._action
         content = action.output == "content"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from agents_tools.builtin._paths import DEFAULT_PROTECTED, ConfinedWorkspace
 from agents_tools.builtin.file_editor import FileEditorTool
 from agents_tools.builtin.finish import FinishTool
 from agents_tools.builtin.glob import GlobTool
 from agents_tools.builtin.grep import GrepTool
+from agents_tools.builtin.paths import DEFAULT_PROTECTED, ConfinedWorkspace
 from agents_tools.builtin.skill import SkillTool
 from agents_tools.builtin.task_tracker import TaskTrackerTool
 from agents_tools.builtin.terminal import TerminalTool

@@ -23,18 +23,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self, TypeAlias
 
-from agents_tools.builtin import _bubblewrap, _landlock, _seccomp
-from agents_tools.builtin._bubblewrap import Mount
-from agents_tools.builtin._paths import DEFAULT_PROTECTED, Root
-from agents_tools.builtin._process_tree import MARKER, ProcessTree
-from agents_tools.builtin._protected_paths import Protection
-from agents_tools.builtin._sandbox_levels import LEVELS, SandboxReport, choose, restrict
-from agents_tools.builtin._spawn import (
+from agents_tools.builtin import bubblewrap, landlock, seccomp
+from agents_tools.builtin.bubblewrap import Mount
+from agents_tools.builtin.paths import DEFAULT_PROTECTED, Root
+from agents_tools.builtin.protected_paths import Protection
+from agents_tools.builtin.sandbox_levels import LEVELS, SandboxReport, choose, restrict
+from agents_tools.builtin.spawn import (
     default_signals,
     run_in_lasting_thread,
     run_in_restricted_thread,
 )
-from agents_tools.concurrency import process_reaper
+from agents_tools.concurrency import processes
+from agents_tools.concurrency.processes import MARKER, ProcessTree, new_marker
 from agents_tools.errors import UserValueError
 
 if TYPE_CHECKING:
@@ -192,9 +192,11 @@ class SandboxedProcess:
         self._undo = launch.undo.pop_all()
         self._lock = threading.RLock()
         self._closed = False
-        self._tree = ProcessTree(process, launch.marker, namespace=launch.report.level == "bwrap")
+        self._tree = ProcessTree(
+            process, launch.marker, is_namespace=launch.report.level == "bwrap"
+        )
         if os.name == "posix":
-            process_reaper.watch(process.pid)
+            processes.watch(process.pid)
 
     def __repr__(self) -> str:
         """Show the process id and the level."""
@@ -257,7 +259,7 @@ class SandboxedProcess:
                         with contextlib.suppress(OSError):
                             pipe.close()
                 if os.name == "posix":
-                    process_reaper.forget(self.pgid)
+                    processes.forget(self.pgid)
                 self._undo.close()
 
 
@@ -303,10 +305,10 @@ class _SandboxCommand:
                     f"The directory {self.cwd} does not exist. Pass an existing directory as cwd."
                 )
             self.undo = undo.pop_all()
-        self.marker = secrets.token_hex(16)
-        holder = Path(tempfile.mkdtemp(prefix=process_reaper.TEMPORARY)).resolve()
+        self.marker = new_marker(secrets.token_hex(16))
+        holder = Path(tempfile.mkdtemp(prefix=processes.TEMPORARY)).resolve()
         self.undo.callback(_remove, holder)
-        process_reaper.clear(holder)
+        processes.clear(holder)
         self.temp_dir = holder / "own"
         self.hidden_temp = holder / "tmp"
         self.environment: dict[str, str] = {}
@@ -354,13 +356,11 @@ class _SandboxCommand:
         devices = [Path("/dev", name) for name in _DEVICES]
         writable = [*self.writable, self.temp_dir, *devices, *terminals]
         network = self.sandbox.network
-        ruleset = _landlock.make_ruleset([str(one) for one in writable], network=network)
+        ruleset = landlock.make_ruleset([str(one) for one in writable], network=network)
         try:
-            process = run_in_restricted_thread(lambda: restrict(ruleset, network=network), start)
+            return run_in_restricted_thread(lambda: restrict(ruleset, network=network), start)
         finally:
             os.close(ruleset)
-        assert process is not None  # noqa: S101 - `start` returns a process
-        return process
 
     # --- environment and command line
 
@@ -397,25 +397,25 @@ class _SandboxCommand:
     # --- bubblewrap
 
     def _wrap(self, roots: Sequence[Root], protected: Sequence[str]) -> None:
-        program, _ = _bubblewrap.find(os.environ.get("PATH", os.defpath), self.writable)
+        program, _ = bubblewrap.find(os.environ.get("PATH", os.defpath), self.writable)
         if program is None:
             raise UserValueError("The program bwrap was not found. Install bubblewrap again.")
         self.hidden_temp.mkdir(mode=0o700)
         self.hidden_temp.chmod(0o1777)
-        descriptors = _bubblewrap.takes_descriptors(program)
+        descriptors = bubblewrap.takes_descriptors(program)
         self._protection = Protection(roots, protected, descriptors=descriptors)
         self.undo.callback(self._protection.close)
         self._fds = list(self._protection.fds)
         if said := self._protection.says:
             self.report = dataclasses.replace(self.report, says=f"{self.report.says} {said}")
-        seccomp = self._filter()
-        self.argv = _bubblewrap.command(
+        filter_fd = self._filter()
+        self.argv = bubblewrap.command(
             program,
             self.argv,
             [*self._mounts(), *self._protection.mounts],
             cwd=self.cwd,
             network=self.sandbox.network,
-            seccomp=seccomp,
+            seccomp=filter_fd,
         )
 
     def _mounts(self) -> list[Mount]:
@@ -436,12 +436,12 @@ class _SandboxCommand:
 
     def _filter(self) -> int | None:
         """Return a filter for sockets that a network namespace does not confine."""
-        if self.sandbox.network or not _seccomp.supported():
+        if self.sandbox.network or not seccomp.supported():
             return None
         fd = os.memfd_create("seccomp")
         self._fds.append(fd)
         self.undo.callback(self._close_fds)
-        os.write(fd, _seccomp.filter_calls(families=_seccomp.NAMESPACED, own_limits=False))
+        os.write(fd, seccomp.filter_calls(families=seccomp.NAMESPACED, own_limits=False))
         os.lseek(fd, 0, os.SEEK_SET)
         return fd
 
@@ -502,13 +502,5 @@ def _within_hard(value: int | None, which: int) -> int | None:
 
 
 def _remove(directory: Path) -> None:
-    """Remove a directory, also if a command has removed the permissions of its owner."""
-    shutil.rmtree(directory, ignore_errors=True)
-    if directory.exists():
-        for path, names, _ in os.walk(directory):
-            for one in (Path(path, name) for name in names):
-                if not one.is_symlink():
-                    with contextlib.suppress(OSError):
-                        one.chmod(0o700)
-        shutil.rmtree(directory, ignore_errors=True)
-    process_reaper.cleared(directory)
+    processes.remove_directory(directory)
+    processes.cleared(directory)

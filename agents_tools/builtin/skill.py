@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence  # noqa: TC003 - as in the signature of the base
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from agents_tools.builtin._skill_models import SkillAction, SkillObservation
-from agents_tools.builtin._skills import Skill, SkillError, SkillRegistry
+from agents_tools.builtin.skill_models import SkillAction, SkillObservation
+from agents_tools.builtin.skill_registry import Skill, SkillError, SkillRegistry
 from agents_tools.classes.definition import ToolDefinition, working_dir_of
 from agents_tools.errors import UserValueError
 from agents_tools.text.characters import escape_for_model
@@ -67,7 +67,7 @@ class SkillTool(ToolDefinition[SkillAction, SkillObservation]):
             ValueError: A parameter is invalid, or not exactly one of skill_registry and skills_dir
                 is set.
         """
-        from agents_tools.builtin._skill_impl import SkillExecutor
+        from agents_tools.builtin.skill_executor import SkillExecutor
 
         if params:
             raise UserValueError(

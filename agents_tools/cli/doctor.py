@@ -32,7 +32,15 @@ _LAUNCHERS = {
     "docker": "servers in containers",
 }
 """Programs that `mcpServers` files often start, and what needs them."""
-_REQUIRED = ("pydantic", "pydantic-core", "anyio", "griffelib", "typing-extensions")
+_REQUIRED = (
+    "pydantic",
+    "pydantic-core",
+    "anyio",
+    "griffelib",
+    "pathspec",
+    "psutil",
+    "typing-extensions",
+)
 
 
 @click.command("doctor")

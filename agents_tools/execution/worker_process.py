@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agents_tools.concurrency import process_reaper as _reaper
+from agents_tools.concurrency import processes
+from agents_tools.concurrency.processes import MARKER, ProcessTree, is_alive, new_marker
 from agents_tools.concurrency.supervisor import GRACE
 from agents_tools.execution.framing import FrameReader, encode
-from agents_tools.execution.process_tree import MARKER, alive, child_marker, kill_tree, start_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,6 +36,8 @@ _INHERITED: Final = (
 _ACK_SECONDS: Final = 0.5
 """The time in which a worker must acknowledge that it stops its call."""
 _START_SECONDS: Final = 60.0
+_TERMINATE_SECONDS: Final = 0.2
+"""The time between SIGTERM and SIGKILL."""
 
 
 class StartError(Exception):
@@ -82,7 +84,7 @@ class WorkerProcess:
     """
 
     def __init__(self, recipe: WorkerRecipe) -> None:
-        self._marker = child_marker(uuid.uuid4().hex)
+        marker = new_marker(uuid.uuid4().hex)
         self._frames = FrameReader()
         self._ready = False
         self._waiter: asyncio.Future[None] | None = None
@@ -93,14 +95,14 @@ class WorkerProcess:
         """Whether the process died before it read the last message, as reported by the kernel."""
         owner_end, worker_end = socket.socketpair()
         try:
-            self._process = _start(recipe, worker_end.fileno(), self._marker)
+            self._process = _start(recipe, worker_end.fileno(), marker)
         except BaseException:
             owner_end.close()
             raise
         finally:
             worker_end.close()
-        self._since = start_time(self._process.pid)
-        _reaper.watch(self._process.pid)
+        self._tree = ProcessTree(self._process, marker)
+        processes.watch(self._process.pid)
         self._socket = owner_end
         with contextlib.suppress(OSError):  # the process has died; `receive` reports that
             owner_end.sendall(encode(recipe.start_message()))
@@ -115,7 +117,7 @@ class WorkerProcess:
     @property
     def alive(self) -> bool:
         """Whether the process runs."""
-        return alive(self._process)
+        return is_alive(self._process)
 
     async def ready(self) -> None:
         """Wait until the worker accepts calls.
@@ -258,17 +260,16 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """Kill the process and its descendants, and wait until they have ended."""
-        kill_tree(self._process, self._marker, self._since)
+        self._tree.end(_TERMINATE_SECONDS)
         self._socket.close()
         if self._process.returncode is not None:
-            _reaper.forget(self._process.pid)
+            processes.forget(self._process.pid)
         _children.discard(self)
 
     def send_kill(self) -> None:
         """Send SIGKILL to the process and its group without waiting for their end."""
         if self._process.returncode is None:  # otherwise another process can have the id
-            with contextlib.suppress(OSError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            processes.signal_session(self._process.pid, signal.SIGKILL)
 
     def release_after_fork(self) -> None:
         """Forget the process in a forked process, which is not its parent."""

@@ -24,17 +24,17 @@ from typing import Any
 import pytest
 
 from agents_tools import register_secret
-from agents_tools.builtin._paths import ConfinedWorkspace
 from agents_tools.builtin.file_editor import (
     EditorTool,
     FileEditorAction,
     FileEditorExecutor,
     FileEditorObservation,
     FileEditorTool,
-    _atomic_write as _write,
-    _edit,
+    atomic_write as _write,
+    edit as _edit,
 )
-from agents_tools.builtin.file_editor._undo import UndoHistory
+from agents_tools.builtin.file_editor.undo import UndoHistory
+from agents_tools.builtin.paths import ConfinedWorkspace
 from agents_tools.classes import ImageContent
 from agents_tools.errors import UserError
 from agents_tools.text import forget_secret
@@ -634,18 +634,14 @@ def test_changes_by_others_are_not_undone(editor: Editor) -> None:
 
 @pytest.mark.requirement("S11")
 def test_the_history_is_private_and_ends_with_the_executor(editor: Editor) -> None:
-    """It is an unlinked 0600 file outside the workspace, even with umask 0."""
+    """It is in memory only: no file is left open, and none is in the workspace."""
     descriptors = Path("/proc/self/fd")
-    before = os.umask(0)
-    known = set(descriptors.iterdir())
-    try:
-        for number in range(100):
-            editor.put(f"f{number}", b"secret\n")
-            editor.ok("str_replace", f"f{number}", old_str="secret", new_str="x")
-    finally:
-        os.umask(before)
-    opened = [fd.stat() for fd in set(descriptors.iterdir()) - known if fd.exists()]
-    assert [(stat.S_IMODE(one.st_mode), one.st_nlink) for one in opened] == [(0o600, 0)]
+    known = len(list(descriptors.iterdir()))
+    for number in range(100):
+        editor.put(f"f{number}", b"secret\n")
+        editor.ok("str_replace", f"f{number}", old_str="secret", new_str="x")
+    assert len(list(descriptors.iterdir())) == known
+    assert editor.executor._history.size == 100 * len("secret")
     assert all(name.startswith("f") for name in editor.names())
     editor.executor.close()
     assert editor.executor._history.size == 0
@@ -657,7 +653,7 @@ def test_the_history_is_bounded(tmp_path: Path) -> None:
     for name in "abc":
         editor.put(name, name.encode() * 400 + b"\n")
         editor.ok("str_replace", name, old_str=name * 400, new_str="x")
-    assert editor.executor._history.size <= 1_200  # and never more, as freed space is reused
+    assert editor.executor._history.size <= 1_000
     assert "no change" in editor.fails("undo_edit", "a")
     editor.ok("undo_edit", "c")
     editor.put("big", b"y" * 2_000)
@@ -666,24 +662,25 @@ def test_the_history_is_bounded(tmp_path: Path) -> None:
     editor.executor.close()
 
 
-def test_the_space_of_dropped_edits_is_reused() -> None:
-    """The history file stays as large as what it holds, and returns the same bytes."""
-    with UndoHistory(3, 10_000) as history:
-        for number in range(200):
-            size = 100 + number * 37 % 400
-            old, new = bytes([number]) * size, b""
-            change = history.prepare(old, new)
-            history.add(number % 5, change)
-            assert change is not None
-            assert history.before(change, new) == old
-            kept = history.last((number + 1) % 5)
-            if kept is not None:
-                assert set(history.before(kept, b"")) == {(number - 4) % 256}
-        assert history.size <= 20_000
-        for key in range(5):
-            while history.last(key) is not None:
-                history.taken_back(key)
-        assert history.size == 0
+def test_dropped_edits_are_no_longer_counted() -> None:
+    """The history returns the same bytes, and is as large as its edits."""
+    history = UndoHistory(3, 10_000)
+    for number in range(200):
+        size = 100 + number * 37 % 400
+        old, new = bytes([number]) * size, b""
+        change = history.prepare(old, new)
+        history.add(number % 5, change)
+        assert change is not None
+        assert change.before(new) == old
+        other = history.last((number + 1) % 5)
+        if other is not None:
+            assert set(other.before(b"")) == {(number - 4) % 256}
+    assert 0 < history.size <= 3 * 5 * 500
+    for key in range(4):
+        while history.last(key) is not None:
+            history.drop_last(key)
+    history.add(4, None)
+    assert history.size == 0
 
 
 # --- encodings

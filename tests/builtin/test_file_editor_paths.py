@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents_tools.builtin import _paths
+from agents_tools.builtin import paths as _paths
 from agents_tools.builtin.file_editor import FileEditorAction, FileEditorExecutor
 
 COMMANDS: dict[str, dict[str, Any]] = {

@@ -16,10 +16,10 @@ from inline_snapshot import snapshot
 
 import agents_tools
 from agents_tools.builtin import GrepAction, GrepExecutor, GrepObservation, GrepTool
-from agents_tools.builtin._paths import ConfinedWorkspace
-from agents_tools.builtin._search import search_context as running
-from agents_tools.builtin._search.walk import walk
 from agents_tools.builtin.grep import GrepMatch
+from agents_tools.builtin.paths import ConfinedWorkspace
+from agents_tools.builtin.search import search_context as running
+from agents_tools.builtin.search.walk import walk
 from agents_tools.errors import ToolCancelledError, ToolError, UserError
 from agents_tools.events import ToolProgressEvent
 from agents_tools.tool.context import call_of

@@ -23,14 +23,12 @@ from agents_tools.builtin import (
     FileEditorAction,
     FileEditorExecutor,
     FileEditorObservation,
-    GlobAction,
-    GlobExecutor,
     GrepAction,
     GrepExecutor,
     GrepTool,
     Sandbox,
 )
-from agents_tools.builtin._paths import ConfinedWorkspace, WorkspacePath
+from agents_tools.builtin.paths import ConfinedWorkspace, WorkspacePath
 from agents_tools.errors import UserError
 from tests.waiting import BOUND, until
 
@@ -326,11 +324,13 @@ def test_both_engines_search_a_thousand_nested_directories(work: Path) -> None:
         inner = os.open("d", os.O_RDONLY, dir_fd=fd)
         os.close(fd)
         fd = inner
-    os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=fd))
+    file = os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=fd)
+    os.write(file, b"needle")
+    os.close(file)
     os.close(fd)
     try:
         found = [
-            GlobExecutor(work, engine=engine)(GlobAction(pattern="file")).files
+            GrepExecutor(work, engine=engine)(GrepAction(pattern="needle")).files
             for engine in ("python", "ripgrep")
         ]
         assert found == [["d/" * 1_000 + "file"]] * 2
@@ -344,10 +344,10 @@ def test_both_engines_apply_negated_rules_of_parent_directories(work: Path) -> N
     inner = work / "inner"
     inner.mkdir()
     (inner / ".gitignore").write_text("*\n")
-    (inner / "kept").touch()
+    (inner / "kept").write_text("needle")
 
     found = [
-        GlobExecutor(work, engine=engine)(GlobAction(pattern="*", path="inner")).files
+        GrepExecutor(work, engine=engine)(GrepAction(pattern="needle", path="inner")).files
         for engine in ("python", "ripgrep")
     ]
 

@@ -25,8 +25,8 @@ from inline_snapshot import snapshot
 
 from agents_tools import NotifyStreamEvent, UserError, create_default_registry, listen
 from agents_tools.builtin import Sandbox, SkillAction, SkillObservation, SkillRegistry, SkillTool
-from agents_tools.builtin._front_matter import FrontMatterError, read_front_matter
-from agents_tools.builtin._paths import ConfinedWorkspace, PathNotAllowed
+from agents_tools.builtin.front_matter import FrontMatterError, read_front_matter
+from agents_tools.builtin.paths import ConfinedWorkspace, PathNotAllowed
 from agents_tools.builtin.skill import SkillError
 from agents_tools.mcp.config import load_config
 from tests.waiting import BOUND, until

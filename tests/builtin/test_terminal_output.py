@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agents_tools.builtin.terminal import TerminalAction, TerminalExecutor
-from agents_tools.builtin.terminal._ansi import LONGEST, AnsiCleaner, clean, unfinished
-from agents_tools.builtin.terminal._keys import key_named, typed
-from agents_tools.builtin.terminal._output import OutputFiles, TerminalOutput
+from agents_tools.builtin.terminal.ansi import LONGEST, AnsiCleaner, clean, unfinished
+from agents_tools.builtin.terminal.keys import key_named, typed
+from agents_tools.builtin.terminal.output import OutputFiles, TerminalOutput
 
 FORBIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 

@@ -16,9 +16,9 @@ from agents_tools.builtin.file_editor import (
     FileEditorExecutor,
     FileEditorObservation,
 )
-from agents_tools.builtin.file_editor._diff import unified_diff
-from agents_tools.builtin.file_editor._text_file import BytesSource, binary_kind, body_of, scan
-from agents_tools.builtin.file_editor._undo import changed_region
+from agents_tools.builtin.file_editor.diff import unified_diff
+from agents_tools.builtin.file_editor.text_file import BytesSource, binary_kind, body_of, scan
+from agents_tools.builtin.file_editor.undo import changed_region
 
 PIECES = ["a", "b", "ab", " ", "\t", "é", "\n", "\n", "", "x\ny", "日"]
 TEXT = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from agents_tools.concurrency import process_reaper
+from agents_tools.concurrency import processes
 from tests.soak import _kill_shell
 
 if __name__ == "__main__":
-    process_reaper.watch = lambda group: None
+    processes.watch = lambda group: None
     _kill_shell.main(*sys.argv[1:])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-    from agents_tools.builtin._paths import ConfinedWorkspace
+    from agents_tools.builtin.paths import ConfinedWorkspace
 
 __all__ = [
     "Command",
@@ -69,8 +69,8 @@ class FileEditorTool(ToolDefinition[FileEditorAction, FileEditorObservation]):
             description: The description for models, instead of the default.
         """
         if executor is None:
-            from agents_tools.builtin._paths import ConfinedWorkspace
             from agents_tools.builtin.file_editor.executor import FileEditorExecutor
+            from agents_tools.builtin.paths import ConfinedWorkspace
 
             place = working_dir_of(conv_state, working_dir)
             opened = workspace or ConfinedWorkspace(place)

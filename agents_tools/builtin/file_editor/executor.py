@@ -12,12 +12,12 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace as changed
 from typing import TYPE_CHECKING, Any
 
-from agents_tools.builtin._paths import ConfinedWorkspace, PathNotAllowed, WorkspacePath, one_line
-from agents_tools.builtin.file_editor import _atomic_write as _write, _edit, _view
-from agents_tools.builtin.file_editor._atomic_write import FileVersion
-from agents_tools.builtin.file_editor._diff import unified_diff
-from agents_tools.builtin.file_editor._masks import check_masks
-from agents_tools.builtin.file_editor._text_file import (
+from agents_tools.builtin.file_editor import atomic_write as _write, edit as _edit, view as _view
+from agents_tools.builtin.file_editor.atomic_write import FileVersion
+from agents_tools.builtin.file_editor.diff import unified_diff
+from agents_tools.builtin.file_editor.masks import check_masks
+from agents_tools.builtin.file_editor.models import FileEditorAction, FileEditorObservation
+from agents_tools.builtin.file_editor.text_file import (
     BytesSource,
     FileChangedError,
     FileSource,
@@ -27,9 +27,9 @@ from agents_tools.builtin.file_editor._text_file import (
     body_of,
     scan,
 )
-from agents_tools.builtin.file_editor._undo import UndoHistory, digest
-from agents_tools.builtin.file_editor._view import NumberedText, size_text
-from agents_tools.builtin.file_editor.models import FileEditorAction, FileEditorObservation
+from agents_tools.builtin.file_editor.undo import UndoHistory, digest
+from agents_tools.builtin.file_editor.view import NumberedText, size_text
+from agents_tools.builtin.paths import ConfinedWorkspace, PathNotAllowed, WorkspacePath, one_line
 from agents_tools.classes.definition import ImageContent, TextContent, ToolExecutor
 from agents_tools.errors import ToolError, UserValueError
 
@@ -65,7 +65,7 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
         max_image: The maximum size of an image to show, in bytes.
         max_view: The maximum number of characters of one view.
         history: The number of changes of each file that can be undone.
-        max_history: The maximum size of the undo history of all files, in bytes.
+        max_history: The maximum size of the undo history of all files in memory, in bytes.
 
     Raises:
         UserError: The directory does not exist, or a number is negative.
@@ -80,7 +80,7 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
         max_image: int = 5 << 20,
         max_view: int = 30_000,
         history: int = 10,
-        max_history: int = 256 << 20,
+        max_history: int = 64 << 20,
     ) -> None:
         if min(max_file, max_image, max_view, history, max_history) < 0:
             raise UserValueError("A limit of FileEditorExecutor is negative: expected 0 or more.")
@@ -381,10 +381,10 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
                 _write.remove_file(file.name, file.parent, place.shown, file.found, file.raw)
                 _remove_made(place, change.made)
             else:
-                old = self._history.before(change, file.raw)
+                old = change.before(file.raw)
                 seen = self._taken_back(action, place, old, file.raw)
                 _write.write_file(file.name, file.parent, old, place.shown, (file.found, file.raw))
-            self._history.taken_back(file.key)
+            self._history.drop_last(file.key)
         return seen
 
     def _taken_back(
@@ -439,11 +439,7 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
         _write.check_cancelled()
         change = self._history.prepare(old, new, made)
         read = None if file.found is None else (file.found, file.raw)
-        try:
-            _write.write_file(file.name, file.parent, new, file.place.shown, read)
-        except BaseException:
-            self._history.drop(change)
-            raise
+        _write.write_file(file.name, file.parent, new, file.place.shown, read)
         self._history.add(file.key, change)
 
     def _said(

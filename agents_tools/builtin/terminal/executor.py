@@ -12,13 +12,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents_tools.builtin._paths import DEFAULT_PROTECTED
+from agents_tools.builtin.paths import DEFAULT_PROTECTED
 from agents_tools.builtin.sandbox import Limits, Sandbox, sandbox_report
-from agents_tools.builtin.terminal._keys import key_named, typed
-from agents_tools.builtin.terminal._output import OutputExcerpt, OutputFiles
-from agents_tools.builtin.terminal._progress import LiveOutput
-from agents_tools.builtin.terminal._session_lock import SessionQueue, SessionTurn
+from agents_tools.builtin.terminal import drain
+from agents_tools.builtin.terminal.keys import key_named, typed
+from agents_tools.builtin.terminal.live_output import LiveOutput
 from agents_tools.builtin.terminal.models import TerminalAction, TerminalObservation
+from agents_tools.builtin.terminal.output import OutputExcerpt, OutputFiles
+from agents_tools.builtin.terminal.session_queue import SessionQueue, SessionTurn
 from agents_tools.classes.definition import ToolExecutor
 from agents_tools.errors import ToolCancelledError, ToolError, UserValueError
 from agents_tools.tool.context import current_context
@@ -26,7 +27,7 @@ from agents_tools.tool.context import current_context
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from agents_tools.builtin.terminal._session import ShellSession
+    from agents_tools.builtin.terminal.session import ShellSession
 
 __all__ = ["BashExecutor", "TerminalExecutor"]
 
@@ -161,9 +162,7 @@ class TerminalExecutor(ToolExecutor[TerminalAction, TerminalObservation]):
         """
         before = self._session
         if before is not None:
-            from agents_tools.builtin.terminal import _drain as _idle
-
-            _idle.leave(before)
+            drain.leave(before)
             if not before.ended and before.handle.process.poll() is None:
                 return before
             self.lost(notes)
@@ -175,7 +174,7 @@ class TerminalExecutor(ToolExecutor[TerminalAction, TerminalObservation]):
                 "bash was not found, and the terminal needs it to run commands. Install bash; on "
                 "Windows, use WSL."
             )
-        from agents_tools.builtin.terminal._session import SessionOptions, ShellSession
+        from agents_tools.builtin.terminal.session import SessionOptions, ShellSession
 
         if self._files is None:
             self._files = OutputFiles(self.max_file)
@@ -233,9 +232,7 @@ class TerminalExecutor(ToolExecutor[TerminalAction, TerminalObservation]):
         """Terminate the session and its processes, but keep its state for the next."""
         session, self._session = self._session, None
         if session is not None:
-            from agents_tools.builtin.terminal import _drain as _idle
-
-            _idle.leave(session)
+            drain.leave(session)
             session.close()
 
     def forget(self) -> None:
@@ -279,9 +276,7 @@ class _TerminalCall:
         with session.lock:
             observation = self._with(session)
         if observation.running or observation.background:
-            from agents_tools.builtin.terminal import _drain as _idle
-
-            _idle.watch(session)
+            drain.watch(session)
         return observation
 
     def _with(self, session: ShellSession) -> TerminalObservation:

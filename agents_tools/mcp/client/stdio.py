@@ -18,7 +18,7 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from agents_tools.concurrency import process_reaper
+from agents_tools.concurrency import processes
 from agents_tools.errors import MCPConnectionError
 from agents_tools.mcp._executables import child_environment, program_of
 from agents_tools.mcp.client.pending_requests import handle_message
@@ -96,7 +96,7 @@ class StdioTransport:
         self.pid = transport.get_pid()
         if os.name == "posix":
             self._group = self.pid
-            process_reaper.watch(self.pid)
+            processes.watch(self.pid)
         return _StdoutReader(process, self._wire, self._pending), _StdinWriter(
             process, self._pending
         )
@@ -123,7 +123,7 @@ class StdioTransport:
         finally:
             self._signal(_KILL)  # ends remaining children, and the process after an exception
             if self._group is not None:
-                process_reaper.forget(self._group)
+                processes.forget(self._group)
                 self._group = None  # the system can reuse the number from now on
             process.close()
 
@@ -141,13 +141,12 @@ class StdioTransport:
         """Kill the process at once, from any thread: its event loop has ended."""
         if self._group is not None:
             self._signal(_KILL)
-            process_reaper.forget(self._group)
+            processes.forget(self._group)
             self._group = None
 
     def _signal(self, number: int) -> None:
         if self._group is not None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._group, number)
+            processes.signal_session(self._group, number)
         elif self._process is not None:
             self._process.kill()
 

@@ -110,7 +110,8 @@ def lines(directory: Path, pattern: str) -> Generator[Callable[[], int]]:
 @contextmanager
 def glob(directory: Path, pattern: str, *, python: bool) -> Generator[Callable[[], int]]:
     """Find files by their names."""
-    with closing(GlobExecutor(directory, engine=_engine(python=python))) as executor:
+    del python
+    with closing(GlobExecutor(directory)) as executor:
         action = GlobAction(pattern=pattern)
 
         def search() -> int:

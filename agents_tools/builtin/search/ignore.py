@@ -7,7 +7,7 @@ import stat
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from agents_tools.builtin._search.patterns import (
+from agents_tools.builtin.search.patterns import (
     LruCache,
     PatternError,
     as_bytes_text,
@@ -18,7 +18,7 @@ from agents_tools.builtin._search.patterns import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator
 
-    from agents_tools.builtin._paths import Root
+    from agents_tools.builtin.paths import Root
 
 __all__ = ["GIT", "IgnoreFiles", "IgnoreRules", "read_file"]
 

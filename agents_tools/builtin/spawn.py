@@ -9,17 +9,20 @@ as long as this process.
 from __future__ import annotations
 
 import os
-import queue
 import signal
 import threading
-from concurrent.futures import Future
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from agents_tools.concurrency.future import PendingFuture
+from agents_tools.concurrency.worker_thread import WorkerThread
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable
 
 __all__ = ["default_signals", "run_in_lasting_thread", "run_in_restricted_thread"]
+
+T = TypeVar("T")
+_Job: TypeAlias = "tuple[Callable[[], Any], PendingFuture[Any]]"
 
 
 def default_signals() -> Callable[[], None] | None:
@@ -50,29 +53,25 @@ def default_signals() -> Callable[[], None] | None:
     return reset
 
 
-def run_in_restricted_thread(
-    restrict: Callable[[], None], start: Callable[[], subprocess.Popen[bytes]] | None = None
-) -> subprocess.Popen[bytes] | None:
+def run_in_restricted_thread(restrict: Callable[[], None], start: Callable[[], T]) -> T:
     """Start a program from a new thread that restricts itself first.
 
     Args:
         restrict: Restricts the calling thread.
-        start: Starts the program; without it, only the restriction is tried.
+        start: Starts the program, or does nothing to try only the restriction.
 
     Raises:
         OSError: The thread cannot be restricted, or the program cannot be started.
     """
-    result: Future[subprocess.Popen[bytes] | None] = Future()
 
-    def run() -> None:
-        try:
-            signal.pthread_sigmask(signal.SIG_SETMASK, ())
-            restrict()
-            result.set_result(None if start is None else start())
-        except BaseException as error:  # noqa: BLE001 - raised again by result()
-            result.set_exception(error)
+    def run() -> T:
+        restrict()
+        return start()
 
-    thread = threading.Thread(target=run, name="agents-tools-start", daemon=True)
+    result: PendingFuture[T] = PendingFuture()
+    thread = threading.Thread(
+        target=_run_job, args=((run, result),), name="agents-tools-start", daemon=True
+    )
     thread.start()
     try:
         return result.result()
@@ -80,9 +79,7 @@ def run_in_restricted_thread(
         thread.join()
 
 
-def run_in_lasting_thread(
-    start: Callable[[], subprocess.Popen[bytes]],
-) -> subprocess.Popen[bytes]:
+def run_in_lasting_thread(start: Callable[[], T]) -> T:
     """Start a program from a thread that ends with this process.
 
     Args:
@@ -91,49 +88,32 @@ def run_in_lasting_thread(
     Raises:
         OSError: The program cannot be started.
     """
-    return _lasting.run(start)
+    result: PendingFuture[T] = PendingFuture()
+    _lasting.submit((start, result))
+    return result.result()
 
 
-class _LongLivedThread:
-    """A worker thread that runs functions one after the other."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._waiting: queue.SimpleQueue[
-            tuple[Callable[[], subprocess.Popen[bytes]], Future[subprocess.Popen[bytes]]]
-        ] = queue.SimpleQueue()
-
-    def run(self, start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
-        with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._work, name="agents-tools-starter", daemon=True
-                )
-                self._thread.start()
-        result: Future[subprocess.Popen[bytes]] = Future()
-        self._waiting.put((start, result))
-        return result.result()
-
-    def _work(self) -> None:
+def _run_job(job: _Job) -> None:
+    start, result = job
+    try:
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        while True:
-            start, result = self._waiting.get()
-            try:
-                result.set_result(start())
-            except BaseException as error:  # noqa: BLE001 - as above
-                result.set_exception(error)
-            del start, result
+        result.resolve(start())
+    except BaseException as error:  # noqa: BLE001 - raised again by result()
+        result.fail(error)
 
 
-_lasting = _LongLivedThread()
+def _new_thread() -> WorkerThread[_Job]:
+    return WorkerThread("agents-tools-starter", lambda jobs: _run_job(*jobs), max_batch=1)
 
 
-def _start_again() -> None:
+_lasting = _new_thread()
+
+
+def _reset_after_fork() -> None:
     """Create a new thread in a forked process, which does not inherit the parent's thread."""
     global _lasting  # noqa: PLW0603 - one for the process, as the thread is
-    _lasting = _LongLivedThread()
+    _lasting = _new_thread()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_again)
+    os.register_at_fork(after_in_child=_reset_after_fork)

@@ -11,7 +11,7 @@ from agents_tools.text.characters import escape_for_model
 from agents_tools.text.escape import shorten
 
 if TYPE_CHECKING:
-    from agents_tools.builtin.file_editor._text_file import TextFormat
+    from agents_tools.builtin.file_editor.text_file import TextFormat
 
 __all__ = ["near_misses"]
 

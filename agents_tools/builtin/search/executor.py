@@ -5,20 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from typing import TYPE_CHECKING, Any, Generic, Literal
+from typing import TYPE_CHECKING, Any, Generic
 
 from typing_extensions import TypeVar
 
-from agents_tools.builtin._paths import ConfinedWorkspace
-from agents_tools.builtin._search.patterns import as_line, path_filter
-from agents_tools.builtin._search.ripgrep import (
-    LIST_FILES,
-    RipgrepRefused,
-    find_ripgrep,
-    run_ripgrep,
-)
-from agents_tools.builtin._search.search_context import SearchContext
-from agents_tools.builtin._search.walk import WalkFilter, shown_path, walk
+from agents_tools.builtin.paths import ConfinedWorkspace
+from agents_tools.builtin.search.patterns import as_line, path_filter
+from agents_tools.builtin.search.ripgrep import RipgrepRefused, run_ripgrep
+from agents_tools.builtin.search.search_context import SearchContext
+from agents_tools.builtin.search.walk import WalkFilter, shown_path, walk
 from agents_tools.classes.action import Action, ToolExecutor
 from agents_tools.errors import ToolError, UserValueError
 from agents_tools.tool.context import current_context
@@ -27,11 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
     from pathlib import Path
 
-    from agents_tools.builtin._paths import Root
+    from agents_tools.builtin.paths import Root
 
-__all__ = ["Engine", "Scope", "SearchExecutor", "as_line", "page_note"]
+__all__ = ["Scope", "SearchExecutor", "as_line", "page_note"]
 
-Engine = Literal["auto", "ripgrep", "python"]
 ActionT = TypeVar("ActionT", bound=Action, default=Any)
 ObservationT = TypeVar("ObservationT", default=Any)
 
@@ -89,8 +83,8 @@ class Scope:
 
     def ripgrep(
         self, program: str, options: Sequence[str], running: SearchContext
-    ) -> Iterator[tuple[str, bytes]]:
-        """Run ripgrep and return the files with its output for each.
+    ) -> Iterator[tuple[str, int]]:
+        """Run ripgrep and return the files with their numbers of matching lines.
 
         Ripgrep starts in the opened directory but follows the paths below by itself, so a race can
         lead it outside. Open each path beneath the root before you report anything about it.
@@ -114,10 +108,10 @@ class Scope:
             written = run_ripgrep(program, [*more, *options], directory=directory, running=running)
         finally:
             os.close(directory)
-        for name, told in _records(written, counted=options[0] not in LIST_FILES):
+        for name, count in _records(written):
             path = f"{self._start}{os.fsdecode(name).removeprefix('./')}"
             if admits(path):
-                yield path, told
+                yield path, count
         if admits.cut:
             raise RipgrepRefused("There are too many ignore rules.")
 
@@ -130,30 +124,24 @@ def _opened(root: Root, directory: str) -> int:
         raise RipgrepRefused("The directory does not exist anymore.") from None
 
 
-def _records(written: bytes, *, counted: bool) -> Iterator[tuple[bytes, bytes]]:
-    """Split the output of ripgrep: names that end with NUL, each followed by a line if counted."""
+def _records(written: bytes) -> Iterator[tuple[bytes, int]]:
+    """Split the output of ripgrep: names that end with NUL, each followed by a number."""
     start = 0
-    while (end := written.find(b"\0", start)) >= 0:
-        line_end = written.find(b"\n", end) if counted else end
-        if line_end < 0:
-            return
-        yield written[start:end], written[end + 1 : line_end]
+    while (end := written.find(b"\0", start)) >= 0 and (line_end := written.find(b"\n", end)) >= 0:
+        yield written[start:end], int(written[end + 1 : line_end])
         start = line_end + 1
 
 
 class SearchExecutor(ToolExecutor[ActionT, ObservationT], Generic[ActionT, ObservationT]):
-    """Executor that searches a workspace, with or without ripgrep.
+    """Executor that searches a workspace.
 
     Args:
         working_dir: Where to search; the current directory by default.
         workspace: The directories to search, instead of `working_dir`; not closed by the executor.
-        engine: `python` never runs a program, `ripgrep` requires its installation, and `auto`
-            selects the faster one that is available. The results are the same.
         timeout: The maximum number of seconds of a search.
 
     Raises:
-        UserError: The directory does not exist, the engine is unknown, or ripgrep is not
-            installed.
+        UserError: The directory does not exist.
     """
 
     def __init__(
@@ -161,29 +149,16 @@ class SearchExecutor(ToolExecutor[ActionT, ObservationT], Generic[ActionT, Obser
         working_dir: str | os.PathLike[str] | None = None,
         *,
         workspace: ConfinedWorkspace | None = None,
-        engine: Engine = "auto",
         timeout: float = 30.0,
     ) -> None:
-        if engine not in {"auto", "ripgrep", "python"}:
-            raise UserValueError(
-                f"The engine {engine!r} is unknown: expected 'auto', 'ripgrep' or 'python'."
-            )
         if timeout <= 0:
             raise UserValueError(
                 f"timeout is invalid: expected more than 0 seconds, got {timeout!r}."
             )
         self.workspace = workspace or ConfinedWorkspace(working_dir)
-        self.engine: Engine = engine
         self._owned = workspace is None
         self._timeout = timeout
         self._running: list[SearchContext] = []
-        self.program = None if engine == "python" else find_ripgrep(self.workspace.roots)
-        if engine == "ripgrep" and self.program is None:
-            self.close()
-            raise UserValueError(
-                "ripgrep is not installed outside the workspace. "
-                "Install it so that `rg` is on the PATH, or use engine='auto'."
-            )
 
     @property
     def working_dir(self) -> Path:

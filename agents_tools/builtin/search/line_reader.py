@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from agents_tools.builtin._search.patterns import (
+from agents_tools.builtin.search.patterns import (
     check_regex,
     compile_regex,
     escape_regex,
@@ -21,8 +21,8 @@ from agents_tools.errors import ToolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from agents_tools.builtin._paths import Root
-    from agents_tools.builtin._search.search_context import SearchContext
+    from agents_tools.builtin.paths import Root
+    from agents_tools.builtin.search.search_context import SearchContext
 
 __all__ = ["FileLines", "Hit", "Matcher", "search_file"]
 

@@ -6,12 +6,12 @@ import os
 import posixpath
 from typing import TYPE_CHECKING
 
-from agents_tools.builtin._search.ignore import GIT, IgnoreFiles, IgnoreRules
+from agents_tools.builtin.search.ignore import GIT, IgnoreFiles, IgnoreRules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from agents_tools.builtin._paths import Root
+    from agents_tools.builtin.paths import Root
 
 __all__ = ["WalkFilter", "shown_path", "walk"]
 

@@ -8,8 +8,8 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from agents_tools.builtin import _bubblewrap, _landlock, _seccomp
-from agents_tools.builtin._spawn import run_in_restricted_thread
+from agents_tools.builtin import bubblewrap, landlock, seccomp
+from agents_tools.builtin.spawn import run_in_restricted_thread
 from agents_tools.errors import UserValueError
 
 if TYPE_CHECKING:
@@ -86,12 +86,12 @@ def restrict(ruleset: int, *, network: bool) -> None:
     Raises:
         OSError: The system does not allow the restriction.
     """
-    _seccomp.no_new_privileges()
-    _landlock.restrict_thread(ruleset)
-    _seccomp.drop_capabilities([_OVERRIDE])
-    if _seccomp.supported():
-        families = None if network else _seccomp.LOCAL
-        _seccomp.install(_seccomp.filter_calls(families=families, own_limits=True))
+    seccomp.no_new_privileges()
+    landlock.restrict_thread(ruleset)
+    seccomp.drop_capabilities([_OVERRIDE])
+    if seccomp.supported():
+        families = None if network else seccomp.LOCAL
+        seccomp.install(seccomp.filter_calls(families=families, own_limits=True))
 
 
 def _why_not(level: Level, *, network: bool, outside: Sequence[Path]) -> str:
@@ -101,22 +101,22 @@ def _why_not(level: Level, *, network: bool, outside: Sequence[Path]) -> str:
         return "it is for Linux only."
     if level == "landlock":
         return _landlock_fails(network)
-    program, reason = _bubblewrap.find(os.environ.get("PATH", os.defpath), outside)
-    return reason if program is None else _bubblewrap.why_it_fails(program)
+    program, reason = bubblewrap.find(os.environ.get("PATH", os.defpath), outside)
+    return reason if program is None else bubblewrap.why_it_fails(program)
 
 
 @functools.cache
 def _landlock_fails(network: bool) -> str:
-    version = _landlock.abi()
-    if version < _landlock.ENOUGH:
+    version = landlock.abi()
+    if version < landlock.ENOUGH:
         has = f"version {version}" if version else "none, or it is turned off (see lsm= at boot)"
-        return f"Landlock version {_landlock.ENOUGH} (Linux 6.2) is needed; this system has {has}."
-    if not network and not _seccomp.supported():
+        return f"Landlock version {landlock.ENOUGH} (Linux 6.2) is needed; this system has {has}."
+    if not network and not seccomp.supported():
         return "there is no filter of system calls for this kind of processor. Use network=True."
     try:
-        ruleset = _landlock.make_ruleset([], network=network)
+        ruleset = landlock.make_ruleset([], network=network)
         try:
-            run_in_restricted_thread(lambda: restrict(ruleset, network=network))
+            run_in_restricted_thread(lambda: restrict(ruleset, network=network), lambda: None)
         finally:
             os.close(ruleset)
     except OSError as error:
@@ -137,7 +137,7 @@ def _says(level: Level, network: bool) -> str:
             f"top of the workspace; not confined are Unix sockets outside of /run{abstract}."
         )
     if level == "landlock":
-        scoped = _landlock.abi() >= _landlock.SIGNALS
+        scoped = landlock.abi() >= landlock.SIGNALS
         return (
             "Commands write only in the workspace, `writable` and a private temporary directory, "
             "read everything but terminals, "
@@ -156,7 +156,7 @@ def _says(level: Level, network: bool) -> str:
 
 def _of_others(scoped: bool) -> str:
     """Describe the access to other processes under Landlock."""
-    filtered = _seccomp.supported()
+    filtered = seccomp.supported()
     if not scoped:
         return f"can signal{'' if filtered else ' and limit'} other processes"
     if not filtered:

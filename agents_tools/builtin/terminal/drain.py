@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from agents_tools.builtin.terminal._session import ShellSession
+    from agents_tools.builtin.terminal.session import ShellSession
 
 __all__ = ["leave", "watch"]
 

@@ -10,17 +10,17 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agents_tools.concurrency.processes import end_now
 from agents_tools.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from agents_tools.builtin._paths import Root
-    from agents_tools.builtin._search.search_context import SearchContext
+    from agents_tools.builtin.paths import Root
+    from agents_tools.builtin.search.search_context import SearchContext
 
-__all__ = ["LIST_FILES", "SEARCH", "RipgrepRefused", "find_ripgrep", "run_ripgrep"]
+__all__ = ["SEARCH", "RipgrepRefused", "find_ripgrep", "run_ripgrep"]
 
-LIST_FILES = ("--files",)
 SEARCH = ("--count", "--with-filename", "--no-mmap", "--crlf")
 
 _ALWAYS = (
@@ -103,7 +103,7 @@ def run_ripgrep(
             written, said = _read(process, running)
         finally:
             running.killed_by(None)
-            _kill(process)
+            end_now(process)
     running.check()
     if said or process.returncode < 0:
         raise RipgrepRefused(said)
@@ -123,8 +123,8 @@ def _way_to(directory: int) -> str:
 def _read(process: subprocess.Popen[bytes], running: SearchContext) -> tuple[bytes, str]:
     """Read its output until it ends, is interrupted, or times out."""
     _limit(process.pid, running.left)
-    running.killed_by(lambda: _kill(process))
-    timer = threading.Timer(max(0.0, running.left), _kill, (process,))
+    running.killed_by(lambda: end_now(process))
+    timer = threading.Timer(max(0.0, running.left), end_now, (process,))
     timer.daemon = True
     timer.start()
     try:
@@ -161,14 +161,3 @@ def _limit(pid: int, seconds: float) -> None:
     for which, most in ((resource.RLIMIT_CPU, cpu), (resource.RLIMIT_AS, _MEMORY)):
         with contextlib.suppress(OSError, ValueError):
             resource.prlimit(pid, which, (most, most))
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the program and its children."""
-    if process.poll() is not None:
-        return
-    with contextlib.suppress(OSError):
-        if sys.platform != "win32":
-            os.killpg(process.pid, 9)
-        else:
-            process.kill()

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agents_tools.builtin.file_editor._atomic_write import check_cancelled
-from agents_tools.builtin.file_editor._closest_match import near_misses
+from agents_tools.builtin.file_editor.atomic_write import check_cancelled
+from agents_tools.builtin.file_editor.closest_match import near_misses
 from agents_tools.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agents_tools.builtin.file_editor._text_file import TextScan
+    from agents_tools.builtin.file_editor.text_file import TextScan
 
 __all__ = ["Edit", "insert", "replace"]
 

@@ -10,8 +10,8 @@ from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents_tools.builtin.terminal._ansi import clean, unfinished
-from agents_tools.concurrency import process_reaper
+from agents_tools.builtin.terminal.ansi import clean, unfinished
+from agents_tools.concurrency import processes
 
 __all__ = ["OutputExcerpt", "OutputFiles", "TerminalOutput"]
 
@@ -45,7 +45,7 @@ class OutputFiles:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.path = Path(tempfile.mkdtemp(prefix="agents-tools-output-")).resolve()
-        process_reaper.clear(self.path)
+        processes.clear(self.path)
         self._sizes: dict[Path, int] = {}
         self._count = 0
 
@@ -78,7 +78,7 @@ class OutputFiles:
     def close(self) -> None:
         """Remove all files."""
         shutil.rmtree(self.path, ignore_errors=True)
-        process_reaper.cleared(self.path)
+        processes.cleared(self.path)
 
 
 class TerminalOutput:

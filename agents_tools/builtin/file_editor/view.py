@@ -7,13 +7,13 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agents_tools.builtin._paths import one_line
+from agents_tools.builtin.paths import one_line
 from agents_tools.text.characters import escape_for_model
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agents_tools.builtin.file_editor._text_file import ByteSource, TextScan
+    from agents_tools.builtin.file_editor.text_file import ByteSource, TextScan
 
 __all__ = ["NumberedText", "image_type", "image_url", "listing", "size_text", "snippets"]
 

@@ -26,15 +26,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agents_tools.builtin._paths import DEFAULT_PROTECTED
-from agents_tools.builtin.terminal._input_wait import waits_for_input
-from agents_tools.builtin.terminal._output import TerminalOutput
+from agents_tools.builtin.paths import DEFAULT_PROTECTED
+from agents_tools.builtin.terminal.input_wait import waits_for_input
+from agents_tools.builtin.terminal.output import TerminalOutput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from agents_tools.builtin.sandbox import Sandbox, SandboxedProcess
-    from agents_tools.builtin.terminal._output import OutputFiles
+    from agents_tools.builtin.terminal.output import OutputFiles
 
 __all__ = ["CommandReport", "SessionOptions", "ShellSession"]
 

@@ -15,7 +15,7 @@ import zlib
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
-from agents_tools.builtin._paths import PathNotAllowed, Root
+from agents_tools.builtin.paths import PathNotAllowed, Root
 from agents_tools.errors import UserValueError
 from agents_tools.text.escape import describe_value
 

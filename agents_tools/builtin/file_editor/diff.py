@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agents_tools.builtin.file_editor._undo import changed_region
+from agents_tools.builtin.file_editor.undo import changed_region
 from agents_tools.text.characters import escape_for_model
 
 if TYPE_CHECKING:
-    from agents_tools.builtin.file_editor._text_file import TextFormat
+    from agents_tools.builtin.file_editor.text_file import TextFormat
 
 __all__ = ["unified_diff"]
 

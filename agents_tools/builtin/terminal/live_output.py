@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from agents_tools.builtin.terminal._ansi import AnsiCleaner
+from agents_tools.builtin.terminal.ansi import AnsiCleaner
 from agents_tools.tool.context import call_of
 
 if TYPE_CHECKING:

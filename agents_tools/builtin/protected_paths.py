@@ -15,15 +15,15 @@ import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
-from agents_tools.builtin._bubblewrap import Mount
-from agents_tools.builtin._paths import PathNotAllowed
-from agents_tools.concurrency import process_reaper
+from agents_tools.builtin.bubblewrap import Mount
+from agents_tools.builtin.paths import PathNotAllowed
+from agents_tools.concurrency import processes
 from agents_tools.errors import UserValueError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agents_tools.builtin._paths import Root
+    from agents_tools.builtin.paths import Root
 
 __all__ = ["Protection"]
 
@@ -179,7 +179,7 @@ class Protection:
         finally:
             os.close(parent)
         _in_use[_identity(fd)] = 0
-        process_reaper.clear(root.path / path, only_empty=True)
+        processes.clear(root.path / path, only_empty=True)
         return fd
 
     def _is_placeholder(self, fd: int) -> bool:
@@ -210,7 +210,7 @@ class _Placeholder:
                 del _in_use[self.key]
                 with contextlib.suppress(OSError):
                     self._remove()
-                process_reaper.cleared(self.path)
+                processes.cleared(self.path)
         finally:
             os.close(self.parent)
 

@@ -30,9 +30,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
-from agents_tools.builtin._archive import MOST_BYTES, unpack
-from agents_tools.builtin._front_matter import FrontMatterError, read_front_matter
-from agents_tools.builtin._paths import PathNotAllowed, Root
+from agents_tools.builtin.archive import MOST_BYTES, unpack
+from agents_tools.builtin.front_matter import FrontMatterError, read_front_matter
+from agents_tools.builtin.paths import PathNotAllowed, Root
 from agents_tools.errors import UserKeyError, UserValueError
 from agents_tools.text.escape import describe_value
 

@@ -15,16 +15,16 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents_tools.builtin._paths import DEFAULT_PROTECTED, PathNotAllowed
-from agents_tools.builtin._skill_models import SkillAction, SkillObservation
-from agents_tools.builtin._skills import (
+from agents_tools.builtin.paths import DEFAULT_PROTECTED, PathNotAllowed
+from agents_tools.builtin.sandbox import Sandbox, SandboxedProcess
+from agents_tools.builtin.skill_models import SkillAction, SkillObservation
+from agents_tools.builtin.skill_registry import (
     SCRIPTS,
     Skill,
     SkillError,
     SkillRegistry,
     unknown_name_message,
 )
-from agents_tools.builtin.sandbox import Sandbox, SandboxedProcess
 from agents_tools.classes.definition import ToolExecutor
 from agents_tools.errors import UserError, UserKeyError
 from agents_tools.text.characters import escape_for_model
