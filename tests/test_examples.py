@@ -27,6 +27,7 @@ ROOT = Path(__file__).parents[1]
 MARKERS = {
     "agents_as_tools.py": "4 requests, those of the translators included",
     "approvals.py": "the model reads: We do not know this person.",
+    "celery_backend.py": "ok: harbour.mp4",
     "class_based_tool.py": "The oldest owl is Bo, who is seven.\nthe database is closed",
     "coding_agent.py": "finished: The mean works: a name was misspelt.",
     "custom_model_provider.py": "large heard: Where is the key?",
@@ -86,7 +87,7 @@ def test_the_index_has_each_example_once() -> None:
     """Examples must be discoverable, and links must work."""
     text = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
     links = re.findall(r"\]\(([\w/]+(?:\.py)?)\)", text)
-    assert sorted(links) == sorted([*MARKERS, *SERVERS, "demo", "playground/bakery.py"])
+    assert sorted(links) == sorted([*MARKERS, *SERVERS, "demo", "deploy", "playground/bakery.py"])
     assert all((ROOT / "examples" / link).exists() for link in links)
 
 

@@ -1,0 +1,1 @@
+"""The files of `examples/deploy`: valid, consistent, and run as the containers run them."""
