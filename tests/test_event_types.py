@@ -224,7 +224,7 @@ def test_the_agent_states_have_the_documented_values() -> None:
     """LOADING, RUNNING, STOPPED and the others."""
     assert [state.name for state in AgentState] == [
         "LOADING", "RUNNING", "AWAITING_USER_INPUT", "PAUSED", "STOPPED", "FINISHED", "REJECTED",
-        "ERROR",
+        "ERROR", "AWAITING_USER_CONFIRMATION", "USER_CONFIRMED", "USER_REJECTED",
     ]  # fmt: skip
 
 

@@ -1,9 +1,11 @@
 """The run loop: it calls the model, runs the requested tools, and repeats.
 
 `Run.step` is the only code that asks a model: it asks once and answers the calls of the response.
-`Run.execute` repeats it. Streamed and plain runs execute the same code. Events are pushed into the
-scope of the run, and only `Runner.run_streamed` turns them into iteration. The conversation is one
-list that only grows.
+`Run.execute` repeats it, or lets a controller drive the steps. A call that passed its checks is
+answered by `calls.perform`: it executes the tool here, and a controller can send it elsewhere.
+
+Streamed and plain runs execute the same code. Events are pushed into the scope of the run, and only
+`Runner.run_streamed` turns them into iteration. The conversation is one list that only grows.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ from agents_tools.tool.call import Call, RunScope, current_call
 from agents_tools.tool.failure import describe_error
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from agents_tools.agents.config import RunConfig, RunHooks
     from agents_tools.agents.model import Model, ModelResponse
@@ -105,8 +107,10 @@ class Run:
         new_input: The index of the first item of the history that is new in this run.
         given_state: The state that the run continues from.
         resumed: Whether the run continues from a state.
+        is_asking: Whether the current step waits for the model; it can be cancelled and repeated.
     """
 
+    is_asking = False
     _corrections = 0
     _had_empty_response = False
     _has_open_calls = True  # possibly, in the earlier conversation, until the first step
@@ -336,8 +340,12 @@ class Run:
 
     # --- start and end
 
-    async def execute(self) -> RunResult[Any]:
+    async def execute(self, step: Callable[[], Awaitable[None]] | None = None) -> RunResult[Any]:
         """Run to the end.
+
+        Args:
+            step: Takes one step in place of `Run.step`, which it calls. A controller pauses the run
+                there, and waits for decisions about calls.
 
         Raises:
             MaxTurnsExceeded: The model did not finish within `max_turns`.
@@ -353,7 +361,7 @@ class Run:
         self._task = asyncio.current_task()
         try:
             try:
-                result = await self._run_until_deadline()
+                result = await self._run_until_deadline(step or self.step)
             finally:
                 await self.scope.release()
             status = "interrupted" if result.interruptions else "ok"
@@ -384,15 +392,15 @@ class Run:
             )
             self.scope.close(last)
 
-    async def _run_until_deadline(self) -> RunResult[Any]:
+    async def _run_until_deadline(self, step: Callable[[], Awaitable[None]]) -> RunResult[Any]:
         deadline = self.scope.deadline
         loop = self._loop = asyncio.get_running_loop()
         if deadline is None or self.config.timeout is None or self._ends_with_parent(deadline):
-            return await self._run()
+            return await self._run(step)
         timer = asyncio.timeout_at(loop.time() + deadline - time.monotonic())
         try:
             async with timer:
-                return await self._run()
+                return await self._run(step)
         except TimeoutError as error:
             if not timer.expired():
                 raise
@@ -454,22 +462,22 @@ class Run:
 
     # --- turns
 
-    async def _run(self) -> RunResult[Any]:
+    async def _run(self, step: Callable[[], Awaitable[None]]) -> RunResult[Any]:
         await self._open()
         recorder = self.recorder
         if recorder is None or not recorder.receives_messages:
-            return await self._take_steps()
+            return await self._take_steps(step)
         messages = asyncio.ensure_future(recorder.handle_messages(self))
         try:
-            return await self._take_steps()
+            return await self._take_steps(step)
         finally:
             messages.cancel()
             await asyncio.wait({messages})
 
-    async def _take_steps(self) -> RunResult[Any]:
-        await self.step()  # also if the calls of a state wait: a person has decided about them
-        while self._final is None and not self._must_wait:
-            await self.step()
+    async def _take_steps(self, step: Callable[[], Awaitable[None]]) -> RunResult[Any]:
+        await step()  # also if the calls of a state wait: a person has decided about them
+        while self._final is None and not (self._has_open_calls and self.needs_decision):
+            await step()
         if self._final is not None:
             for hook in self.hooks:
                 await hook.on_agent_end(self.scope.context, self.agent, self._final[0])
@@ -487,9 +495,11 @@ class Run:
         Raises:
             Exception: The errors of `execute`, except for the time limit of the run.
         """
+        self.is_asking = True
         toolbox = self._tools or await self._load_tools()
         waiting = self.calls.unfinished_calls(toolbox) if self._has_open_calls else []
         if waiting:
+            self.is_asking = False
             final = await self._finish_open_calls(waiting, toolbox)
         else:
             final = await self._take_turn(toolbox)
@@ -498,16 +508,44 @@ class Run:
             self._final = final
 
     @property
-    def _must_wait(self) -> bool:
-        """Whether a call waits for a decision that nobody has made yet."""
-        return self._has_open_calls and bool(self.state().interruptions)
+    def is_waiting(self) -> bool:
+        """Whether the next step answers calls that waited for a decision."""
+        return self._final is None and self.calls.is_waiting
+
+    @property
+    def is_replaying(self) -> bool:
+        """Whether the next step repeats a recorded turn."""
+        return self.recorder is not None and self.recorder.has_response(self.turns + 1)
+
+    @property
+    def needs_decision(self) -> bool:
+        """Whether a call waits for a decision that is missing."""
+        pending = self.calls.approvals.pending.values()
+        nested = self.calls.nested.values()
+        return any(one.decision is None for one in pending) or any(
+            inner.interruptions for inner in nested
+        )
+
+    def decide(self, decision: Decision) -> None:
+        """Decide about all calls that wait for a decision; the next step answers them."""
+        for call in self.calls.approvals.pending.values():
+            call.decision = call.decision or decision
+        for inner in self.calls.nested.values():
+            for item in inner.interruptions:
+                inner.decide(item, decision)
+
+    def end_with(self, output: object) -> None:
+        """End the run with a final output, after the current step."""
+        self._final = (output,)
+
+    def replace_history(self, items: list[Item]) -> None:
+        """Replace the conversation between two steps by one that was stored elsewhere."""
+        self.history[:] = items
+        self.input_count = min(self.input_count, len(items))
 
     def _continues(self) -> bool:
         """Return whether a message was sent before the run could end; no other one is accepted."""
-        recorder = self.recorder
-        if recorder is not None and recorder.has_response(self.turns + 1):
-            return True
-        return not self._sent.close_if_empty()
+        return self.is_replaying or not self._sent.close_if_empty()
 
     async def _take_turn(self, toolbox: Toolbox) -> tuple[Any] | None:
         """Ask the model, and answer its calls.
@@ -518,6 +556,7 @@ class Run:
         if self._sent.messages or self.recorder is not None:
             self._add_sent_before_request()
         response = await self._request(toolbox)
+        self.is_asking = False
         self._tools = None
         if self._caller.refused:
             toolbox = toolbox.without(self._caller.refused)
@@ -658,7 +697,13 @@ class Run:
             return await self._caller.request(model, toolbox, self.history)
 
         recorder = self.recorder
-        response = await (request() if recorder is None else recorder.response(self.turns, request))
+        try:
+            response = await (
+                request() if recorder is None else recorder.response(self.turns, request)
+            )
+        except BaseException:
+            self.turns -= 1  # a step that is repeated has the same number
+            raise
         self.responses.append(response)
         for usage in self.usages:
             usage.add(response.usage)

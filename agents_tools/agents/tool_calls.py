@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from agents_tools.tool.records import CallOutcome
     from agents_tools.tool.tool import FunctionTool
 
+    Perform = Callable[[Call], Awaitable[CallOutcome]]
+    """Executes a prepared call, and returns its outcome."""
+
 __all__ = ["TurnCalls"]
 
 _CANCELLED = "The call was cancelled before it had a result."
@@ -73,6 +76,8 @@ class TurnCalls:
 
     Attributes:
         approvals: The approvals of the run.
+        perform: Executes a call after its checks. A controller that sends calls elsewhere replaces
+            it, and passes calls with a failure to `execute`.
         provider: The provider whose schema format the tools were converted to; `None` if unknown.
         has_run_tools: Whether any call was executed.
         count: The number of calls, checked against `max_tool_calls`.
@@ -96,6 +101,7 @@ class TurnCalls:
         self._emit_item = emit_item
         self._recorder = recorder
         self.approvals = CallApprovals(agent.name, config, scope, emit_item, recorder)
+        self.perform: Perform = execute
         self.provider: str | None = None
         self.has_run_tools = False
         self.count = 0
@@ -500,6 +506,10 @@ class TurnCalls:
             limited = self._limited[tool] = timeout(seconds)(tool)
         return limited
 
+    def time_limit(self, tool: FunctionTool[..., Any]) -> float | None:
+        """Return the time limit that the run has set for a tool, in seconds."""
+        return self._config.tool_timeout if tool in self._limited.values() else None
+
     def _decode_arguments(self, item: ToolCallItem, tool: FunctionTool[..., Any]) -> str:
         """Convert arguments from the schema of the provider to the schema of the tool."""
         if self.provider is None or item.kind != "function":
@@ -517,10 +527,10 @@ class TurnCalls:
     ) -> CallOutcome:
         """Call a tool; between its records if the run has a store."""
         if self._recorder is None:
-            return self._for_model(call, tool, await execute(record))
+            return self._for_model(call, tool, await self.perform(record))
 
         async def perform() -> CallOutcome:
-            return self._for_model(call, tool, await execute(record))
+            return self._for_model(call, tool, await self.perform(record))
 
         return await self._recorder.call(
             call.item, tool, record.path, perform, is_read_only=is_read_only(tool)

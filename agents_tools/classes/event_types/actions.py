@@ -55,6 +55,9 @@ class AgentState(StrEnum):
     FINISHED = "finished"
     REJECTED = "rejected"
     ERROR = "error"
+    AWAITING_USER_CONFIRMATION = "awaiting_user_confirmation"
+    USER_CONFIRMED = "user_confirmed"
+    USER_REJECTED = "user_rejected"
 
 
 class EventAction(Action):

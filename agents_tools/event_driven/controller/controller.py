@@ -1,4 +1,9 @@
-"""The controller, which runs the steps of an event-driven agent and stores its state."""
+"""The controller, which runs the steps of an event-driven agent and stores its state.
+
+The controller decides when the agent works: a message of the user starts a `ControlledRun`, which
+drives the steps of a `Run` over the stream. The controller forwards observations to it, pauses and
+stops it, asks for decisions about its calls, and publishes its answer.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,6 @@ from contextvars import copy_context
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
-from agents_tools.agents.config import last_text
 from agents_tools.classes.event_types import (
     AgentDelegateAction,
     AgentDelegateObservation,
@@ -21,21 +25,21 @@ from agents_tools.classes.event_types import (
     AgentThinkAction,
     AgentThinkObservation,
     ChangeAgentStateAction,
-    CmdKillAction,
     CondensationRequestAction,
     ErrorObservation,
     MessageAction,
     NullObservation,
     RecallAction,
-    event_of,
     is_runnable,
 )
 from agents_tools.concurrency.bridge import run_sync
+from agents_tools.concurrency.future import call_on_loop
 from agents_tools.concurrency.supervisor import finish
-from agents_tools.content.items import MessageOutputItem, ToolCallItem
 from agents_tools.errors import MaxTurnsExceeded, UserError, UserValueError
+from agents_tools.event_driven.controller.actions import ActionReader, delegate_tool
+from agents_tools.event_driven.controller.agent_stream import SUBSCRIBED, AgentStream
+from agents_tools.event_driven.controller.controlled_run import ControlledRun, is_cancelled
 from agents_tools.event_driven.controller.history import items_of
-from agents_tools.event_driven.controller.model_step import Wishes, ask
 from agents_tools.event_driven.controller.state import (
     OVER,
     State,
@@ -43,54 +47,64 @@ from agents_tools.event_driven.controller.state import (
     has_not_begun,
     last_words,
 )
-from agents_tools.events.envelope import EventSource, Origin
-from agents_tools.events.kinds import (
-    ActionEvent,
-    MessageEvent,
-    ObservationEvent,
-    RunItemStreamEvent,
-)
-from agents_tools.persistence import EventFilter, PendingFuture
+from agents_tools.events.envelope import EventSource
+from agents_tools.events.kinds import ActionEvent, ObservationEvent
+from agents_tools.persistence import PendingFuture
 from agents_tools.persistence.stream import EventStream, EventStreamSubscriber
-from agents_tools.tool.run_context import RunContextWrapper
+from agents_tools.tool.call import enter_scope
+from agents_tools.tool.context import ToolContext, call_of
+from agents_tools.tool.records import Decision
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
     from agents_tools.agents.agent import Agent
-    from agents_tools.agents.model import ModelResponse
-    from agents_tools.agents.toolbox import Toolbox
-    from agents_tools.classes.action import Action, Observation
+    from agents_tools.agents.config import RunConfig, RunHooks
+    from agents_tools.classes.action import Action
+    from agents_tools.content.items import Item
+    from agents_tools.content.usage import Usage
     from agents_tools.events.base import Event
+    from agents_tools.tool.call import Call
 
 __all__ = ["AgentController"]
 
 logger = logging.getLogger("agents_tools")
 
 _MAX_DEPTH = 5
-_SUBSCRIBED = EventFilter(
-    types=(ActionEvent.type, ObservationEvent.type, MessageEvent.type, RunItemStreamEvent.type)
-)
 LOGGED = "Your thought has been logged."
+_WORKING = {
+    AgentState.RUNNING,
+    AgentState.PAUSED,
+    AgentState.AWAITING_USER_CONFIRMATION,
+    AgentState.USER_CONFIRMED,
+    AgentState.USER_REJECTED,
+}
+"""The states in which an agent has not ended its task."""
 
 
 class AgentController:
     """Runs an agent with the events of a stream.
 
-    A message of the user starts a step: the controller sends one request to the model, and
+    A message of the user starts a run: each of its steps sends one request to the model, and
     publishes its tool calls as actions. A `ToolRuntime` on the same stream executes them. When all
     actions have an observation, the next step starts. `ChangeAgentStateAction` stops or pauses the
     agent at once, even during a step.
+
+    Calls that need approval make the agent wait in the state `awaiting_user_confirmation`; a
+    `ChangeAgentStateAction` with `user_confirmed` or `user_rejected` decides about them.
 
     Args:
         stream: The stream.
         agent: The agent. A runtime executes its tools; the controller handles `think` and `finish`.
         delegates: The agents to which it can delegate tasks, by name.
-        context: The `ctx.context` of instructions.
+        context: The `ctx.context` of instructions and hooks.
         max_iterations: The maximum number of steps without a new message of the user.
         recall: Whether the memory is queried for each message of the user. This needs a
             `MemorySubscriber` on the stream.
         condense: Returns a `CondensationAction` for the state when a condensation is requested.
+        run_config: The configuration of the runs, with their budgets, time limits and durable
+            store. Its limits apply to each run; calls always start after the complete response.
+        hooks: Callbacks for the runs of the agent and its delegates.
 
     Attributes:
         state: The state of the agent.
@@ -106,8 +120,11 @@ class AgentController:
         max_iterations: int = 100,
         recall: bool = False,
         condense: Callable[[State], Action | None] | None = None,
+        run_config: RunConfig | None = None,
+        hooks: RunHooks[Any] | None = None,
         _parent: AgentController | None = None,
         _path: tuple[str, ...] = (),
+        _call: Call | None = None,
     ) -> None:
         if max_iterations < 1:
             raise UserValueError(
@@ -117,37 +134,40 @@ class AgentController:
         self.state = State()
         self.delegate: AgentController | None = None
         self._stream = stream
+        self._events = AgentStream(stream, _path)
         self._delegates = dict(delegates or {})
-        self._context: RunContextWrapper[Any] = RunContextWrapper(context, self.state.usage)
+        self._context = context
         self._max_iterations = max_iterations
         self._recall = recall
         self._condense = condense
+        self._config = run_config
+        self._hooks = hooks
         self._parent = _parent
         self._path = _path
-        self._pending: dict[int, str] = {}
-        self._abandoned: set[int] = set()
+        self._call = _call
+        self._recalls: set[int] = set()
         self._delegated: Event | None = None
-        self._requested: Event | None = None
+        self._requested: Event | None = None  # asks for a step that has not started
+        self._newest: Event | None = None  # the last event that asked for a step
+        self._newest_message = -1
         self._tasks: set[asyncio.Task[None]] = set()
-        self._current_step: tuple[asyncio.Task[None], Event] | None = None
+        self._work: asyncio.Task[None] | None = None
+        self._run: ControlledRun | None = None
+        self._finishing: AgentFinishAction | None = None
         self._steps = 0
-        self._last_received = (
-            self._last_published
-        ) = -1  # the ids of the last own events received and published
         self._closed = False
         self._ready: PendingFuture[None] = PendingFuture()
+        self._changed = asyncio.Event()
         self._variables = copy_context()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._actions = Wishes(agent, self._delegates)
+        self._actions = ActionReader(agent, self._delegates)
         self._subscription = stream.subscribe(
             EventStreamSubscriber.AGENT_CONTROLLER,
             self._handle,
             f"controller-{id(self):x}",
-            where=_SUBSCRIBED,
+            where=SUBSCRIBED,
         )
-        self._publish_record(
-            AgentStateChangedObservation("", AgentState.LOADING), EventSource.ENVIRONMENT
-        )
+        self._publish_state(AgentState.LOADING)
 
     async def __aenter__(self) -> Self:
         """Wait until the controller is ready, and return it."""
@@ -168,9 +188,9 @@ class AgentController:
             asks_for_step(event)
             and event.path == self._path
             and self.state.agent_state is AgentState.RUNNING
-            and not self._pending
+            and not self._recalls
             and self.delegate is None
-            and self._current_step is None
+            and self._work is None
         )
 
     async def set_agent_state_to(self, state: AgentState, reason: str = "") -> None:
@@ -183,21 +203,18 @@ class AgentController:
         if state is self.state.agent_state:
             return
         self.state.agent_state = state
-        if state is not AgentState.RUNNING and self._current_step is not None:
-            step, self._requested = self._current_step  # repeated if the agent continues
-            self._current_step = None
-            step.cancel()
         if state in OVER:
-            self._stop_pending()
+            self._stop_run()
+        elif state is not AgentState.RUNNING and self._run is not None:
+            self._run.pause()
         if self.delegate is not None:
             await self.delegate.follow_parent(state, reason)
-        self._publish_record(
-            AgentStateChangedObservation("", state, reason), EventSource.ENVIRONMENT
-        )
-        if self._parent is not None and state not in {AgentState.RUNNING, AgentState.PAUSED}:
+        self._publish_state(state, reason)
+        self._notify()
+        if self._parent is not None and state not in _WORKING:
             await self._parent.end_delegate(self)
         elif state is AgentState.RUNNING and self._requested is not None:
-            self._step_if_possible(self._requested)
+            self._start_if_possible(self._requested)
 
     async def follow_parent(self, parent_state: AgentState, reason: str) -> None:
         """Change the state of a delegate to match that of the delegating agent.
@@ -213,13 +230,37 @@ class AgentController:
         elif parent_state is AgentState.RUNNING and self.state.agent_state is AgentState.PAUSED:
             await self.set_agent_state_to(AgentState.RUNNING, reason)
 
-    def _stop_pending(self) -> None:
-        """Stop the pending actions; their observations are only added to the history."""
-        for action_id in self._pending.keys() - {getattr(self._delegated, "id", None)}:
-            self._publish_record(CmdKillAction(action_id), EventSource.ENVIRONMENT, hidden=True)
-        self._abandoned |= self._pending.keys()
-        self._pending.clear()
+    async def decide(self, decision: Decision) -> None:
+        """Decide about the calls of the agent, or of its delegate, that wait for approval.
+
+        Args:
+            decision: The decision about all of them.
+        """
+        state = self.state.agent_state
+        if self._run is not None and self._run.decide(decision):
+            if state is AgentState.PAUSED:  # the calls are answered when the agent continues
+                return
+            decided = AgentState.USER_CONFIRMED if decision.approved else AgentState.USER_REJECTED
+            await self.set_agent_state_to(decided, decision.message or "")
+            await self.set_agent_state_to(AgentState.RUNNING, "the user has decided")
+        elif self.delegate is not None:
+            await self.delegate.decide(decision)
+        else:
+            text = f"No call waits for a decision; the state of the agent is {state.value}."
+            self._events.publish_record(
+                ErrorObservation(text, "invalid_event"), EventSource.ENVIRONMENT
+            )
+
+    def _stop_run(self) -> None:
+        """Stop the run and its actions; their observations are only added to the history."""
         self._requested = None
+        self._events.stop()
+        work, run = self._work, self._run
+        self._work = self._run = self._finishing = None
+        if run is not None:
+            run.drop()
+        if work is not None:
+            work.cancel()
 
     def __enter__(self) -> Self:
         """Wait until the controller is ready, and return it."""
@@ -252,6 +293,8 @@ class AgentController:
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._end_tasks(), loop))
 
     async def _end_tasks(self) -> None:
+        if self._run is not None:
+            self._run.drop(is_closed=True)
         tasks = self._tasks - {asyncio.current_task()}
         for task in tasks:
             task.cancel()
@@ -267,34 +310,44 @@ class AgentController:
         if self.state.agent_state is AgentState.LOADING and not self.state.history:
             await self._load(event)
         self.state.history.append(event)
-        self._last_received = event.id
+        is_answer = self._events.received(event)
+        if asks_for_step(event):
+            self._newest = event
         if event.type == ActionEvent.type:
             await self._handle_action(cast("ActionEvent[Any]", event))
-        if asks_for_step(event) and self._is_awaited(event):
+        if asks_for_step(event) and not is_answer and self._is_awaited(event):
             self._requested = event
-            if event.source is EventSource.USER and not self._is_parent_paused():
-                await self._resume()
+            if event.source is EventSource.USER:
+                self._newest_message = event.id
+                if self._resumes_for_messages():
+                    await self._resume()
         elif event.cause is not None:
-            self._pending.pop(event.cause, None)
+            self._recalls.discard(event.cause)
         if self._requested is not None:
-            self._step_if_possible(self._requested)
+            self._start_if_possible(self._requested)
+        self._notify()
 
     def _is_awaited(self, event: Event) -> bool:
         """Return whether the agent waits for an observation, or the user caused it."""
         cause = event.cause
         if event.type != ObservationEvent.type or cause is None:
             return True
-        if self._pending.pop(cause, None) is not None:
+        if cause in self._recalls:
+            self._recalls.discard(cause)
             return True
-        if cause in self._abandoned:
-            self._abandoned.discard(cause)
-            return False
         sources = (past.source for past in reversed(self.state.history) if past.id == cause)
         return next(sources, None) is not EventSource.ENVIRONMENT
 
-    def _is_parent_paused(self) -> bool:
-        """Return whether the delegating agent is paused."""
-        return self._parent is not None and self._parent.state.agent_state is AgentState.PAUSED
+    def _resumes_for_messages(self) -> bool:
+        """Return whether a message of the user starts or resumes the agent.
+
+        A message does not decide about calls that wait for approval. The model gets it with the
+        next request.
+        """
+        parent = self._parent
+        is_paused = parent is not None and parent.state.agent_state is AgentState.PAUSED
+        is_waiting = self.state.agent_state is AgentState.AWAITING_USER_CONFIRMATION
+        return not is_paused and not is_waiting
 
     async def _resume(self) -> None:
         self._steps = 0
@@ -302,6 +355,7 @@ class AgentController:
 
     async def _load(self, first: Event) -> None:
         """Load the existing events of the stream, and become ready."""
+        run_id: str | None = None
         if not self._path:
             try:
                 before = await self._stream.read()
@@ -309,45 +363,39 @@ class AgentController:
                 self._ready.fail(error)
                 raise
             self.state.history += [event for event in before if event.id < first.id]
-        await self.set_agent_state_to(AgentState.AWAITING_USER_INPUT, "ready")
+            if self._is_durable():
+                run_id = await self._events.unfinished_run()
+        if run_id is None:
+            await self.set_agent_state_to(AgentState.AWAITING_USER_INPUT, "ready")
+        else:
+            self._newest = next(filter(asks_for_step, reversed(self.state.history)), first)
+            await self.set_agent_state_to(AgentState.RUNNING, "the run continues")
+            self._start(run_id, resume=True)
         self._ready.resolve(None)
-
-    def _step_if_possible(self, event: Event) -> None:
-        """Start a step for an event, or remember the event if the step cannot start yet."""
-        if not self.should_step(event) or self._last_received < self._last_published:
-            self._requested = None if self.state.agent_state in OVER else event
-            return
-        self._requested = None
-        self._current_step = (self._start_task(self._step(event)), event)
-
-    def _start_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(
-            work, name=f"step of {self.agent.name}", context=self._variables.copy()
-        )
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
 
     async def _handle_action(self, event: ActionEvent[Any]) -> None:
         try:
             value = event.value if not is_runnable(event) else None
         except UserError as error:  # the published action is invalid
-            self._publish_record(
+            self._events.publish_record(
                 ErrorObservation(str(error), "invalid_event"), EventSource.ENVIRONMENT
             )
             return
         match value:
+            case ChangeAgentStateAction(agent_state=AgentState.USER_CONFIRMED) as action:
+                await self.decide(Decision(approved=True, message=action.reason or None))
+            case ChangeAgentStateAction(agent_state=AgentState.USER_REJECTED) as action:
+                await self.decide(Decision(approved=False, message=action.reason or None))
             case ChangeAgentStateAction() as action:
                 await self.set_agent_state_to(action.agent_state, action.reason)
             case MessageAction() as action if event.source is EventSource.USER:
                 if self._recall:
                     self._ask_memory(event, action)
             case MessageAction() as action if action.wait_for_response:
-                if self._newer_user_message(event) is not None:
-                    return
-                await self.set_agent_state_to(AgentState.AWAITING_USER_INPUT)
+                if not self._is_older_than_message(event):
+                    await self.set_agent_state_to(AgentState.AWAITING_USER_INPUT)
             case AgentThinkAction():
-                self._answer(event, AgentThinkObservation(LOGGED))
+                self._events.answer(event, AgentThinkObservation(LOGGED))
             case AgentFinishAction() as action:
                 await self._finish(event, action)
             case AgentRejectAction() as action:
@@ -358,28 +406,13 @@ class AgentController:
             case CondensationRequestAction():
                 condensed = self._condense(self.state) if self._condense is not None else None
                 if condensed is not None:
-                    self._publish_record(condensed, EventSource.AGENT, cause=event.id)
+                    self._events.publish_record(condensed, EventSource.AGENT, cause=event.id)
             case _:
                 pass
 
-    async def _finish(self, event: Event, action: AgentFinishAction) -> None:
-        self._answer(event, NullObservation(action.message))
-        self._pending.pop(event.id, None)
-        self.state.outputs = dict(action.outputs)
-        newer = self._newer_user_message(event)
-        await self.set_agent_state_to(AgentState.FINISHED, action.final_thought)
-        if newer is not None and not self._path:
-            self._requested = newer
-            await self._resume()
-
-    def _newer_user_message(self, answer: Event) -> Event | None:
-        """Return a message that the user sent after the request for an answer, if any."""
-        newest = self._requested or (
-            self._current_step[1] if self._current_step is not None else None
-        )
-        if newest is None or answer.cause is None or newest.source is not EventSource.USER:
-            return None
-        return newest if newest.id > answer.cause else None
+    def _is_older_than_message(self, answer: Event) -> bool:
+        """Return whether the user sent a message after the request for an answer."""
+        return answer.cause is not None and self._newest_message > answer.cause
 
     def _ask_memory(self, event: Event, action: MessageAction) -> None:
         name = RecallAction.__name__
@@ -387,10 +420,10 @@ class AgentController:
         kind: Literal["knowledge", "workspace_context"] = (
             "knowledge" if known else "workspace_context"
         )
-        asked = self._publish_record(
+        asked = self._events.publish_record(
             RecallAction(action.content, kind), EventSource.USER, cause=event.id
         )
-        self._pending[asked.id] = ""
+        self._recalls.add(asked.id)
 
     # --- other agents
 
@@ -403,22 +436,33 @@ class AgentController:
                 text = (
                     f"Delegate one task at a time, through at most {_MAX_DEPTH} levels of agents."
                 )
-            self._answer(event, AgentErrorObservation(text, "delegate"))
+            self._events.answer(event, AgentErrorObservation(text, "delegate"))
             return
         call_id = event.tool_call_id or f"action_{event.id}"
+        pending = self._events.pending.get(event.id)
         self._delegated = event
         self.delegate = AgentController(
             self._stream,
             agent,
             delegates=self._delegates,
-            context=self._context.context,
+            context=self._context,
             max_iterations=self._max_iterations,
+            run_config=self._config,
+            hooks=self._hooks if pending is None else None,  # those of the run around it apply
             _parent=self,
             _path=(*self._path, call_id),
+            _call=self._call_around(call_id) if pending is None else pending.record,
         )
         inputs = action.inputs
         task = str(inputs["task"]) if set(inputs) == {"task"} else json.dumps(inputs)
-        self.delegate._publish_record(MessageAction(task), EventSource.USER, cause=event.id)  # noqa: SLF001 - its own class
+        self.delegate._events.publish_record(MessageAction(task), EventSource.USER, cause=event.id)  # noqa: SLF001 - its own class
+
+    def _call_around(self, call_id: str) -> Call:
+        """Return a record for the call of a delegate that no run has made."""
+        around: ToolContext[Any] | None = None
+        for one in (*self._path, call_id):
+            around = ToolContext(tool_call_id=one, parent=around)
+        return call_of(cast("ToolContext[Any]", around))
 
     async def end_delegate(self, delegate: AgentController) -> None:
         """Publish the result of a delegate; called by the delegate when it has ended.
@@ -435,136 +479,158 @@ class AgentController:
         observation = AgentDelegateObservation(
             text, state.outputs, delegate.agent.name, is_error=failed
         )
-        self.state.usage.add(state.usage)
         self._start_task(delegate.aclose())
-        self._answer(event, observation)
+        self._events.answer(event, observation)
 
-    # --- a step
+    # --- the run
 
-    async def _step(self, event: Event) -> None:
-        """Send one request to the model, and publish the response."""
+    def _start_if_possible(self, event: Event) -> None:
+        """Start a run for an event, or remember the event if a step cannot start yet."""
+        if self.should_step(event) and self._events.is_current:
+            run_id = f"run_{self._events.sid}_{event.id}" if self._is_durable() else None
+            self._start(run_id)
+        else:
+            self._requested = None if self.state.agent_state in OVER else event
+
+    def _is_durable(self) -> bool:
+        return self._config is not None and self._config.durable is not None and not self._path
+
+    def _start(self, run_id: str | None, *, resume: bool = False) -> None:
+        self._work = self._start_task(self._work_on(run_id, resume=resume))
+
+    def _start_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(
+            work, name=f"work of {self.agent.name}", context=self._variables.copy()
+        )
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _work_on(self, run_id: str | None, *, resume: bool) -> None:
+        """Run the agent until it has an answer, and publish the answer."""
+        enter_scope(None)  # a controller that a tool has created is not a part of its call
         try:
-            self._count()
-            items = items_of(self.state.history, self._path)
-            box = await self.agent.toolbox(self._context)
-            response, provider = await ask(
-                self.agent, items, self._context, box, self._delegates, self._emit
-            )
-            self.state.usage.add(response.usage)
-            if not self._is_current():  # the model ignored the cancellation
-                return
-            self._publish(response, box, event, provider)
+            run = self._run = self._create_run(run_id, resume=resume)
+            result = await run.execute()
         except asyncio.CancelledError as error:
-            if _is_cancelled():
+            if is_cancelled():
                 raise
             await self._fail(error)
         except Exception as error:  # noqa: BLE001 - the user decides how to continue
             await self._fail(error)
         else:
-            self._current_step = None
+            if self._is_current():
+                await self._conclude(run, run.answer_of(result))
+
+    def _create_run(self, run_id: str | None, *, resume: bool) -> ControlledRun:
+        agent = self.agent
+        if self._delegates:
+            agent = agent.clone(tools=[*agent.tools, delegate_tool(self._delegates)])
+        config = self._config
+        if config is not None and config.event_stream is self._stream:
+            config = replace(config, event_stream=None)  # the run publishes its events itself
+        return ControlledRun(
+            self._events,
+            agent,
+            self._actions,
+            self._items,
+            before_step=self._before_step,
+            on_waiting=self._await_confirmation,
+            config=config,
+            context=self._context,
+            hooks=self._hooks,
+            parent=self._call,
+            usages=self._usages,
+            run_id=run_id,
+            resume=resume,
+        )
+
+    @property
+    def _usages(self) -> list[Usage]:
+        """The usage records of the agent and of those that delegate to it."""
+        around = [] if self._parent is None else self._parent._usages  # noqa: SLF001 - its own class
+        return [self.state.usage, *around]
+
+    def _items(self) -> list[Item]:
+        return items_of(self.state.history, self._path)
+
+    async def _before_step(self, is_deciding: bool) -> Event:
+        """Wait until a step can start, and return the event to which it reacts.
+
+        Raises:
+            MaxTurnsExceeded: The agent has used up its iterations.
+        """
+        while (
+            self.state.agent_state is not AgentState.RUNNING
+            or self._recalls
+            or self.delegate is not None
+            or not self._events.is_current
+        ):
+            self._changed.clear()
+            await self._changed.wait()
+        if not is_deciding:
+            self._requested = None
+            if self._steps >= self._max_iterations:
+                raise MaxTurnsExceeded(
+                    f"Agent {self.agent.name!r} exceeded its limit of {self._steps} steps. To "
+                    "allow more, raise max_iterations."
+                )
+            self._steps += 1
+            self.state.iteration += 1
+        return cast("Event", self._newest)
+
+    async def _await_confirmation(self) -> None:
+        await self.set_agent_state_to(AgentState.AWAITING_USER_CONFIRMATION)
+
+    async def _finish(self, event: Event, action: AgentFinishAction) -> None:
+        """End the task: after the step, if a call of the agent does it."""
+        answer = self._events.answer(event, NullObservation(action.message))
+        pending = self._events.pending.get(event.id)
+        if self._run is None or pending is None:
+            self.state.outputs = dict(action.outputs)
+            await self.set_agent_state_to(AgentState.FINISHED, action.final_thought)
+            return
+        pending.observation.set_result(answer)
+        self._finishing, self._run.final_message = action, action.message
+        self._events.stop()
+
+    async def _conclude(self, run: ControlledRun, answer: str) -> None:
+        """Publish the answer of a run that has ended."""
+        action, newer = self._finishing, self._requested
+        self._work = self._run = self._finishing = None
+        if action is None:
+            message = MessageAction(answer, wait_for_response=newer is None)
+            self._events.publish_record(message, EventSource.AGENT, cause=run.cause)
+            if newer is not None:
+                self._start_if_possible(newer)
+            return
+        self.state.outputs = dict(action.outputs)
+        await self.set_agent_state_to(AgentState.FINISHED, action.final_thought)
+        if newer is not None and not self._path:
+            self._requested = newer
+            await self._resume()
 
     def _is_current(self) -> bool:
-        return self._current_step is not None and self._current_step[0] is asyncio.current_task()
+        return self._work is asyncio.current_task()
 
     async def _fail(self, error: BaseException) -> None:
         """Change to the state `error`, which the next message of the user ends."""
         logger.info("Agent %r failed.", self.agent.name, exc_info=error)
         if not self._is_current():
             return
-        self._current_step = None
+        self._work = None
         self.state.last_error = f"{type(error).__name__}: {error}"
-        self._publish_record(
+        self._events.publish_record(
             ErrorObservation(self.state.last_error, type(error).__name__), EventSource.AGENT
         )
         await self.set_agent_state_to(AgentState.ERROR, self.state.last_error)
 
-    def _count(self) -> None:
-        if self._steps >= self._max_iterations:
-            raise MaxTurnsExceeded(
-                f"Agent {self.agent.name!r} exceeded its limit of {self._steps} steps. To allow "
-                "more, raise max_iterations."
-            )
-        self._steps += 1
-        self.state.iteration += 1
+    def _publish_state(self, state: AgentState, reason: str = "") -> None:
+        observation = AgentStateChangedObservation("", state, reason)
+        self._events.publish_record(observation, EventSource.ENVIRONMENT)
 
-    def _publish(
-        self, response: ModelResponse, box: Toolbox, event: Event, provider: str | None
-    ) -> None:
-        """Publish the items of a response for the history, then its calls as actions."""
-        calls: list[tuple[ToolCallItem, Event]] = []
-        for response_item in response.items:
-            item: Any = replace(cast("Any", response_item), agent=self.agent.name)
-            name = _NAMES.get(item.type, "reasoning_item_created")
-            item_event = RunItemStreamEvent[Any](name, item.to_dict())
-            published = self._publish_event(item_event.attach(item), EventSource.AGENT, event.id)
-            if isinstance(item, ToolCallItem) and item.needs_answer:
-                calls.append((item, published))
-        for item, published in calls:
-            if response.truncation is not None:
-                self._refuse(item, published, response.truncation)
-            else:
-                self._act(item, published, box, provider)
-        if not calls:
-            action = MessageAction(
-                last_text(response.items), wait_for_response=self._requested is None
-            )
-            self._publish_record(action, EventSource.AGENT, cause=event.id)
-
-    def _act(
-        self, call: ToolCallItem, item_event: Event, box: Toolbox, provider: str | None
-    ) -> None:
-        """Publish a call as an action, and mark it as pending."""
-        origin = Origin(call.name, call.call_id, self._path, EventSource.AGENT)
-        try:
-            action = self._actions.action_of(call, box, provider)
-        except (ValueError, UserError) as error:
-            self._refuse(call, item_event, str(error))
-            return
-        published = self._publish_tracked(action.replace(cause=item_event.cause, origin=origin))
-        self._pending[published.id] = call.call_id
-
-    def _refuse(self, call: ToolCallItem, item_event: Event, reason: str) -> None:
-        """Answer a call that does not become an action."""
-        self._pending[item_event.id] = call.call_id
-        origin = Origin(call.name, call.call_id, self._path, EventSource.AGENT)
-        observation = event_of(AgentErrorObservation(reason, "invalid_action"))
-        self._publish_tracked(observation.replace(cause=item_event.id, origin=origin))
-
-    # --- the stream
-
-    def _answer(self, event: Event, observation: Observation) -> None:
-        origin = Origin(event.tool_name, event.tool_call_id, self._path, EventSource.ENVIRONMENT)
-        self._publish_tracked(event_of(observation).replace(cause=event.id, origin=origin))
-
-    def _publish_record(
-        self,
-        value: Action | Observation,
-        source: EventSource,
-        *,
-        cause: int | None = None,
-        hidden: bool | None = None,
-    ) -> Event:
-        return self._publish_event(event_of(value, hidden=hidden), source, cause)
-
-    def _publish_event(self, event: Event, source: EventSource, cause: int | None) -> Event:
-        origin = Origin(path=self._path, source=source)
-        return self._publish_tracked(event.replace(cause=cause, origin=origin))
-
-    def _publish_tracked(self, event: Event) -> Event:
-        """Publish an event. No step starts before the event is received and in the history."""
-        published = self._stream.publish(event)
-        if _SUBSCRIBED.accepts(event):
-            self._last_published = max(self._last_published, published.id)
-        return published
-
-    def _emit(self, event: Event) -> None:
-        origin = Origin(path=self._path, source=EventSource.AGENT)
-        self._stream.publish(event.replace(origin=origin))
-
-
-_NAMES = {MessageOutputItem.type: "message_output_created", ToolCallItem.type: "tool_called"}
-
-
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+    def _notify(self) -> None:
+        """Let a waiting run check whether a step can start."""
+        loop = self._loop
+        if loop is not None:
+            call_on_loop(loop, self._changed.set)

@@ -44,6 +44,7 @@ from agents_tools.events.kinds import (
     ToolStreamEndEvent,
     ToolStreamStartEvent,
 )
+from agents_tools.tool.records import CallOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from agents_tools.events.base import Event
     from agents_tools.events.kinds import AnyEvent, CallStatus
 
-__all__ = ["items_of"]
+__all__ = ["items_of", "observation_outcome"]
 
 logger = logging.getLogger("agents_tools")
 
@@ -213,8 +214,8 @@ def _of_observation(
 ) -> Iterator[Item]:
     call = calls.get(event.tool_call_id or "")
     if call is not None:
-        failed = event.observation.get("is_error") is True
-        yield _output(call, _observation_output(event), "tool_error" if failed else "ok")
+        outcome = observation_outcome(event)
+        yield _output(call, outcome.output, outcome.status)
         return
     by_user = event.cause is not None and authors.get(event.cause) is EventSource.USER
     if event.kind == RecallObservation.__name__:
@@ -224,6 +225,26 @@ def _of_observation(
         output = _observation_output(event)
         text = output if isinstance(output, str) else str(output)
         yield MessageInputItem(content=f"Result of an action of the user:\n{text}")
+
+
+def observation_outcome(event: ObservationEvent[Any]) -> CallOutcome:
+    """Return the outcome of the call that an observation answers."""
+    output = _observation_output(event)
+    if event.observation.get("is_error") is not True:
+        return CallOutcome("ok", output, output)
+    return CallOutcome(_STATUSES.get(event.observation.get("error_id"), "tool_error"), None, output)
+
+
+_STATUSES: dict[Any, CallStatus] = {
+    "invalid_args": "invalid_args",
+    "invalid_action": "invalid_args",
+    "timeout": "timeout",
+    "cancelled": "cancelled",
+    "denied": "denied",
+    "overloaded": "overloaded",
+    "lost": "lost",
+}
+"""The statuses of calls by the error ids of their observations."""
 
 
 def _observation_output(event: ObservationEvent[Any]) -> ToolOutput:

@@ -37,10 +37,11 @@ from agents_tools.event_driven.runtime.dispatch import (
 )
 from agents_tools.event_driven.runtime.tools import RuntimeTools
 from agents_tools.events.envelope import EventSource, Origin
-from agents_tools.events.kinds import ActionEvent, ObservationEvent
+from agents_tools.events.kinds import ActionEvent, ObservationEvent, RunItemStreamEvent
 from agents_tools.persistence import EventFilter, PendingFuture
 from agents_tools.persistence.stream import EventStream, EventStreamSubscriber
 from agents_tools.tool.context import ToolContext, call_of
+from agents_tools.tool.records import Decision
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -69,6 +70,7 @@ _SEARCHED_EVENTS: Final = 10_000
 _ACTIONS: Final = EventFilter(types=(ActionEvent.type,))
 _served: Final[WeakSet[EventStream]] = WeakSet()
 """The streams that have or had a runtime in this process."""
+_ITEMS: Final = EventFilter(types=(RunItemStreamEvent.type,))
 _BOTH: Final = EventFilter(types=(ActionEvent.type, ObservationEvent.type))
 
 
@@ -308,12 +310,29 @@ class ToolRuntime:
             call = self._call_for(event)
         except AgentsToolsError as error:
             return AgentErrorObservation(str(error), "invalid_action")
+        if call.tool.can_need_approval and self._is_approved(event):
+            call_of(context).decision = Decision(approved=True)
         try:
             outcome = await call.tool.call(context, to_json(dict(call.arguments)).decode())
         except Interruption:
             text = f"Tool {call.tool.name!r} needs an approval, which a runtime cannot request."
             return AgentErrorObservation(text, "denied")
         return self._observation(call, outcome)
+
+    def _is_approved(self, event: ActionEvent[Any]) -> bool:
+        """Return whether the controller has recorded the approval of the call of an action.
+
+        It publishes the record between the event to which the agent reacts and the action.
+        """
+        if event.cause is None or event.tool_call_id is None or event.source is EventSource.USER:
+            return False
+        records: Any = self._stream.get_events(event.cause, event.id, filter=_ITEMS)
+        return any(
+            one.name == "tool_approval_granted"
+            and one.path == event.path
+            and one.item.get("call_id") == event.tool_call_id
+            for one in records
+        )
 
     def _call_for(self, event: ActionEvent[Any]) -> RuntimeCall:
         """Return the tool and the arguments for an action.

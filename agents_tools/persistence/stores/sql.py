@@ -1,6 +1,5 @@
 """The storage of run logs in an SQL database: one implementation for SQLite and PostgreSQL."""
 
-# ruff: noqa: S608 - statements are built of the constants of this package only
 from __future__ import annotations
 
 import threading
