@@ -257,6 +257,7 @@ class Run:
             asker=config.ask or (None if outer is None else outer.asker),
             approver=None if config.approve is None else self._decide_inside,
             sampler=config.sample or (None if outer is None else outer.sampler),
+            tool_state=None if self.outer and config is self.outer.config else config.tool_state,
             run=self,
         )
 
@@ -322,7 +323,10 @@ class Run:
         if self.outer is not None:
             self.outer.inner.add(self)
         try:
-            result = await self._run_until_deadline(step or self.step)
+            try:
+                result = await self._run_until_deadline(step or self.step)
+            finally:
+                await self.scope.release()
             status = "interrupted" if result.interruptions else "ok"
             output = result.final_output
             return result

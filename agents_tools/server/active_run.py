@@ -15,7 +15,7 @@ from agents_tools.errors import EventStoreError, ToolError, UserError
 from agents_tools.events.envelope import EventSource, Origin
 from agents_tools.events.kinds import RunFinishedEvent, RunItemStreamEvent, ToolStreamStartEvent
 from agents_tools.server.approvals import CallReference, read_decision, waiting_call
-from agents_tools.server.asgi import HttpError, shown
+from agents_tools.server.http_errors import HttpError, shown
 from agents_tools.server.run_records import is_record, state_record
 from agents_tools.text.forms import MASK
 from agents_tools.tool.call import enter_scope

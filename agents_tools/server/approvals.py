@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from agents_tools.agents.state import edited_arguments
 from agents_tools.errors import UserError
-from agents_tools.server.asgi import HttpError, json_kind, shown
+from agents_tools.server.http_errors import HttpError, json_kind, shown
 from agents_tools.tool.records import Decision
 
 if TYPE_CHECKING:

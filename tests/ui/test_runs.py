@@ -39,7 +39,7 @@ from agents_tools.persistence import MemoryEventStore, PendingFuture, SQLiteEven
 from agents_tools.policies import needs_approval
 from agents_tools.server import active_run as _runs_live, run_manager as _runs
 from agents_tools.server.approvals import CallReference
-from agents_tools.server.asgi import HttpError
+from agents_tools.server.http_errors import HttpError
 from agents_tools.server.public_errors import ErrorMasker
 from agents_tools.server.run_manager import ActiveRun, RunManager
 from agents_tools.server.run_records import ProcessIdentity, record_of, state_record

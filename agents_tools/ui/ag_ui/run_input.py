@@ -16,7 +16,7 @@ from agents_tools.content.items import (
 from agents_tools.content.outputs import ContentBlock, ToolOutput, block_from_dict
 from agents_tools.errors import UserError
 from agents_tools.server.approvals import CallReference, read_decision
-from agents_tools.server.asgi import HttpError, json_kind, shown
+from agents_tools.server.http_errors import HttpError, json_kind, shown
 from agents_tools.ui.ag_ui.frames import path_of
 
 if TYPE_CHECKING:
