@@ -428,7 +428,9 @@ class SQLStorage(ABC):
             *((times[0], times[-1]) if times else (None, None)),
         ]
         if created is not None:
-            changes.append("session = coalesce(?, session), agent = ?, kind = ?, owner = ?")
+            changes.append(
+                "session = coalesce(?, session), agent = ?, kind = ?, owner = ?, facts = ?"
+            )
             values += created
         if created is not None or request.status is not None:
             changes.append("status = ?")
