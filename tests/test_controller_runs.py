@@ -33,7 +33,7 @@ from agents_tools.errors import ToolRefusedError
 from agents_tools.event_driven import AgentController, ToolRuntime
 from agents_tools.events import Event, EventSource, ObservationEvent, RunItemStreamEvent
 from agents_tools.persistence import EventFilter, MemoryEventStore
-from agents_tools.persistence.durable import LocalDurableStore
+from agents_tools.persistence import SQLiteRunStore
 from agents_tools.persistence.stream import EventStream
 from agents_tools.policies import needs_approval
 from agents_tools.testing import ScriptedModel, tool_call
@@ -492,7 +492,7 @@ async def test_a_durable_run_continues_in_another_process(tmp_path: Path, end: s
         "call": tool_call("charge", euros=5),
     }
     tools = [add, ship.tool, charge]
-    config = RunConfig(durable=LocalDurableStore(tmp_path / "runs"))
+    config = RunConfig(store=SQLiteRunStore(tmp_path / "runs"))
     async with EventStream(store) as stream, ToolRuntime(stream, tools):
         model = ScriptedModel([tool_call("add", a=1, b=2), second[end]])
         agent = Agent("A", tools=tools, model=model)
@@ -504,7 +504,7 @@ async def test_a_durable_run_continues_in_another_process(tmp_path: Path, end: s
                 await reached.wait()
         last = stream.last_id
     model = ScriptedModel(["It is 3."])
-    config = RunConfig(durable=LocalDurableStore(tmp_path / "runs"))
+    config = RunConfig(store=SQLiteRunStore(tmp_path / "runs"))
     async with (
         EventStream(store) as stream,
         ToolRuntime(stream, tools),
@@ -533,7 +533,7 @@ from agents_tools import Agent, RunConfig, function_tool
 from agents_tools.classes.event_types import MessageAction
 from agents_tools.event_driven import AgentController, ToolRuntime
 from agents_tools.persistence import SQLiteEventStore
-from agents_tools.persistence.durable import LocalDurableStore
+from agents_tools.persistence import SQLiteRunStore
 from agents_tools.persistence.stream import EventStream
 from agents_tools.testing import ScriptedModel, tool_call
 
@@ -549,7 +549,7 @@ async def die(_):
 async def main(answers):
     model = ScriptedModel(answers)
     agent = Agent("A", tools=[work], model=model)
-    config = RunConfig(durable=LocalDurableStore("runs.db"))
+    config = RunConfig(store=SQLiteRunStore("runs.db"))
     async with (
         EventStream(SQLiteEventStore("stream.db"), sid="chat") as stream,
         ToolRuntime(stream, [work]),
@@ -604,7 +604,7 @@ async def test_a_run_that_was_not_durable_is_not_continued(tmp_path: Path) -> No
         stream.add_event(MessageAction("Hi"), USER)
         await asked.wait()
     model = ScriptedModel(["Hello."])
-    config = RunConfig(durable=LocalDurableStore(tmp_path / "runs"))
+    config = RunConfig(store=SQLiteRunStore(tmp_path / "runs"))
     async with (
         EventStream(store) as stream,
         AgentController(stream, Agent("A", model=model), run_config=config) as controller,
