@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from agents_tools.content.items import ToolApprovalItem
     from agents_tools.events.base import Event
     from agents_tools.persistence.storage import RunInfo
-    from agents_tools.server.run_manager import RunManager
+    from agents_tools.server.run_manager import RunFactory, RunManager
     from agents_tools.tool.records import Decision
 
 __all__ = ["ActiveRun", "Status"]
@@ -81,6 +81,7 @@ class ActiveRun:
         error: The error for clients.
         interruptions: The calls that wait for approval; secrets are masked.
         is_detached: Whether the run continues when its last client has left.
+        factory: Creates the run again to continue it, if this process has started it.
     """
 
     def __init__(
@@ -110,6 +111,7 @@ class ActiveRun:
         self.error: str | None = None
         self.interruptions: list[ToolApprovalItem] = []
         self.is_detached = False
+        self.factory: RunFactory | None = None
         self._manager = manager
         self._run: Run | None = None
         self._task: asyncio.Task[None] | None = None

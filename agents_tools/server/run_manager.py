@@ -285,6 +285,7 @@ class RunManager:
             self, run_id, agent_name=agent, kind=kind, owner=owner, facts=facts, context=context
         )
         created = {"session": thread_id, "kind": kind, "owner": owner, "facts": facts}
+        active.factory = factory
         run = factory(active, given, facts=created)
         self._runs[run_id] = active
         active.begin(run)
@@ -342,7 +343,7 @@ class RunManager:
 
         A server that does not offer the agent of the run leaves it to the others.
         """
-        factory = self._factories.get((active.kind, active.agent_name))
+        factory = active.factory or self._factories.get((active.kind, active.agent_name))
         if factory is None or active.is_driven_here:
             return False
         active.begin(factory(active, None))

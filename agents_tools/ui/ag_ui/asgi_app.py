@@ -194,7 +194,7 @@ class AgUiApp(Application):
             )
         parts = _parts(live, run_input)
         part = parts[-1]
-        if part.client_tools and not live.is_from_here:
+        if part.client_tools and live.factory is None:
             raise HttpError(
                 409,
                 f"resume: the run of thread {shown(run_input.thread_id)} was started by an earlier "

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from agents_tools.agents.config import RunConfig
     from agents_tools.events.base import Event
-    from agents_tools.persistence import EventStore
+    from agents_tools.persistence import RunStore
     from agents_tools.server.application import Handler, HttpRequest
     from agents_tools.server.http_security import TokenVerifier
     from agents_tools.ui.vercel.encoder import Version
@@ -55,7 +55,7 @@ def app(
     version: Version = 7,
     preliminary: bool = False,
     max_turns: int | None = 10,
-    store: EventStore | None = None,
+    store: RunStore | None = None,
     on_disconnect: OnDisconnect | None = None,
     heartbeat: float | None = 15.0,
     auth: str | TokenVerifier | None = None,
