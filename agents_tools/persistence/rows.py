@@ -15,7 +15,7 @@ from pydantic_core import from_json, to_json
 
 from agents_tools.events.kinds import RunFinishedEvent, RunRecordEvent
 from agents_tools.persistence.marks import MARK, MARK_BYTES, hide_secrets, show_secrets
-from agents_tools.persistence.storage import RunStatus
+from agents_tools.persistence.protocol import RunStatus
 from agents_tools.persistence.unknown_event import event_of
 from agents_tools.text.secrets import has_secrets
 
