@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import logging
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from agents_tools.agents.config import RunConfig
 from agents_tools.errors import EventStoreError
 from agents_tools.playground.history import new_id
 from agents_tools.playground.results import result_of
@@ -15,12 +17,12 @@ from agents_tools.playground.validation import arguments_text
 from agents_tools.server.http_errors import HttpError
 from agents_tools.server.run_manager import RunManager
 from agents_tools.server.run_records import is_record
+from agents_tools.tool.state import ToolState
 from agents_tools.ui._frames import frame_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 
-    from agents_tools.agents.config import RunConfig
     from agents_tools.events.base import Event
     from agents_tools.playground.history import HistoryRecord, RunHistory
     from agents_tools.playground.reload import ReloadingTarget
@@ -62,12 +64,17 @@ class PlaygroundRuns:
         self._history = history
         self._bench = bench
         self._watch = watch
+        # One developer works here, as in one terminal: the shell lasts until the server ends.
+        self._tool_state = ToolState()
+        config = run_config or RunConfig()
+        if config.tool_state is None:
+            config = replace(config, tool_state=self._tool_state)
         self._runs = RunManager(
             store=history.store,
             on_disconnect="detach",
             errors="show",
             keep_runs=_IN_MEMORY,
-            run_config=run_config,
+            run_config=config,
         )
         self._given: dict[str, Any] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -109,6 +116,7 @@ class PlaygroundRuns:
                 if run.running:
                     run.close()  # its further events have no subscriber
             self._history.store.close()
+            await self._tool_state.aclose()
             self._bench.close()
 
     async def _end_tasks(self) -> None:
