@@ -318,7 +318,7 @@ def is_alive(process: subprocess.Popen[bytes]) -> bool:
 
 class _GuardianProcess(subprocess.Popen[bytes]):
     def __del__(self) -> None:
-        """Give no warning that it still runs: it outlives this process."""
+        """Skip the warning that it still runs: it outlives this process."""
 
 
 class _Guardian:
