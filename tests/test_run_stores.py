@@ -15,11 +15,13 @@ from agents_tools.persistence import (
     MemoryRunStore,
     PendingFuture,
     PostgresRunStore,
+    RedisRunStore,
     RunStore,
     SQLiteRunStore,
 )
 from agents_tools.testing import RunStoreContract
 from tests.durable.postgres import postgres, why_not
+from tests.redis_server import RedisServer
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -51,6 +53,37 @@ class TestSQLiteRunStore(RunStoreContract):
     def open_again(self, store: RunStore, **options: Any) -> RunStore:
         """Open the file once more."""
         return SQLiteRunStore(store.place, **options)
+
+
+@pytest.fixture(scope="module")
+def redis_url() -> Iterator[str]:
+    """Start a Redis server, and return its address."""
+    server = RedisServer()
+    try:
+        yield server.url
+    finally:
+        server.remove()
+
+
+@pytest.mark.external("redis-server")
+@pytest.mark.requirement("D9", "D11", "D52", "D53", "F23", "F38", "S31")
+class TestRedisRunStore(RunStoreContract):
+    """The contract, with a Redis server."""
+
+    @pytest.fixture(autouse=True)
+    def _with(self, redis_url: str) -> None:
+        self._url = redis_url
+        self._prefix = ""
+
+    def make_run_store(self, **options: Any) -> RunStore:
+        """Return a store with keys of its own."""
+        self._prefix = uuid.uuid4().hex
+        return RedisRunStore(self._url, prefix=self._prefix, **options)
+
+    def open_again(self, store: RunStore, **options: Any) -> RunStore:
+        """Connect once more."""
+        del store
+        return RedisRunStore(self._url, prefix=self._prefix, **options)
 
 
 @pytest.fixture(scope="module")

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
         EventStore as EventStore,
         SessionInfo as SessionInfo,
     )
-    from agents_tools.persistence.redis.store import (
-        RedisEventStore as RedisEventStore,
-    )
     from agents_tools.persistence.run_store import (
         RunStore as RunStore,
         StoredLog as StoredLog,
@@ -44,6 +41,10 @@ if TYPE_CHECKING:
     from agents_tools.persistence.stores.postgres import (
         PostgresRunStore as PostgresRunStore,
     )
+    from agents_tools.persistence.stores.redis import (
+        RedisEventStore as RedisEventStore,
+        RedisRunStore as RedisRunStore,
+    )
     from agents_tools.persistence.stores.sqlite import (
         SQLiteEventStore as SQLiteEventStore,
         SQLiteRunStore as SQLiteRunStore,
@@ -63,7 +64,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "EventStore",
             "SessionInfo",
         ),
-        "redis.store": ("RedisEventStore",),
         "run_store": ("RunStore", "StoredLog"),
         "session": ("Session",),
         "storage": (
@@ -74,11 +74,12 @@ __getattr__, __dir__, __all__ = lazy_exports(
         ),
         "stores.memory": ("MemoryEventStore", "MemoryRunStore"),
         "stores.postgres": ("PostgresRunStore",),
+        "stores.redis": ("RedisEventStore", "RedisRunStore"),
         "stores.sqlite": ("SQLiteEventStore", "SQLiteRunStore"),
         "unknown_event": ("UnknownEvent",),
     },
     requires={
-        "redis.store": "pip install 'agents-tools[redis]'",
         "stores.postgres": "pip install 'agents-tools[postgres]'",
+        "stores.redis": "pip install 'agents-tools[redis]'",
     },
 )
