@@ -21,6 +21,9 @@ if TYPE_CHECKING:
         EventStore as EventStore,
         SessionInfo as SessionInfo,
     )
+    from agents_tools.persistence.rows import (
+        RunStatus as RunStatus,
+    )
     from agents_tools.persistence.run_store import (
         RunStore as RunStore,
         StoredLog as StoredLog,
@@ -32,7 +35,6 @@ if TYPE_CHECKING:
         LogStorage as LogStorage,
         RunInfo as RunInfo,
         RunMessage as RunMessage,
-        RunStatus as RunStatus,
     )
     from agents_tools.persistence.stores.memory import (
         MemoryEventStore as MemoryEventStore,
@@ -64,13 +66,13 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "EventStore",
             "SessionInfo",
         ),
+        "rows": ("RunStatus",),
         "run_store": ("RunStore", "StoredLog"),
         "session": ("Session",),
         "storage": (
             "LogStorage",
             "RunInfo",
             "RunMessage",
-            "RunStatus",
         ),
         "stores.memory": ("MemoryEventStore", "MemoryRunStore"),
         "stores.postgres": ("PostgresRunStore",),

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from pydantic_core import from_json, to_json
 
 from agents_tools.events.kinds import RunFinishedEvent, RunRecordEvent
 from agents_tools.persistence.marks import MARK, MARK_BYTES, hide_secrets, show_secrets
-from agents_tools.persistence.storage import RunStatus
 from agents_tools.persistence.unknown_event import event_of
 from agents_tools.text.secrets import has_secrets
 
@@ -29,11 +28,16 @@ __all__ = [
     "LARGE",
     "Blob",
     "EventRow",
+    "RunStatus",
     "RunSummary",
     "column_text",
     "event_of_row",
     "event_to_row",
 ]
+
+RunStatus: TypeAlias = Literal["running", "interrupted", "ok", "error", "cancelled"]
+"""The status of a run. `interrupted` runs wait for a person. A `running` run whose lease is free is
+orphaned: its process has ended."""
 
 LARGE: Final = 1 << 16
 """Texts with more bytes than this are stored separately."""
@@ -128,7 +132,8 @@ def event_to_row(event: Event) -> EventRow:
         wire = hide_secrets(wire)  # text that looks like a mark
         body = to_json(wire)
     created, status, size = _created(event), _end_status(event), len(body)
-    large, blobs = None, ()
+    large: str | None = None
+    blobs: tuple[Blob, ...] = ()
     if size > LARGE:
         body, large, blobs = _without_large(wire)
     return EventRow(event.id, columns, size, body[1:].decode(), large, blobs, created, status)

@@ -50,11 +50,10 @@ if TYPE_CHECKING:
 
     from agents_tools.events.base import Event
     from agents_tools.persistence.protocol import Durability
-    from agents_tools.persistence.rows import EventRow
+    from agents_tools.persistence.rows import EventRow, RunStatus
     from agents_tools.persistence.storage import (
         LogStorage,
         RunMessage,
-        RunStatus,
         WriteRequest,
     )
 

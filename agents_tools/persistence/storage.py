@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from agents_tools.events.envelope import INVALID_ID
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agents_tools.events.base import Event
     from agents_tools.persistence.filter import EventFilter
     from agents_tools.persistence.lease import LeaseHolder
-    from agents_tools.persistence.rows import EventRow, RunSummary
+    from agents_tools.persistence.rows import EventRow, RunStatus, RunSummary
 
 __all__ = [
     "AppendRows",
@@ -27,14 +27,9 @@ __all__ = [
     "RetainLogs",
     "RunInfo",
     "RunMessage",
-    "RunStatus",
     "TakeLease",
     "WriteRequest",
 ]
-
-RunStatus: TypeAlias = Literal["running", "interrupted", "ok", "error", "cancelled"]
-"""The status of a run. `interrupted` runs wait for a person. A `running` run whose lease is free is
-orphaned: its process has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

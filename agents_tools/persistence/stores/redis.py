@@ -14,7 +14,7 @@ import logging
 import threading
 import time
 import uuid
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 import redis as _redis
 from pydantic_core import from_json
@@ -64,11 +64,14 @@ if TYPE_CHECKING:
 
     from agents_tools.concurrency.future import PendingFuture
     from agents_tools.events.base import Event
-    from agents_tools.persistence.storage import ReadSpan, RunStatus, WriteRequest
+    from agents_tools.persistence.rows import RunStatus
+    from agents_tools.persistence.storage import ReadSpan, WriteRequest
 
 __all__ = ["RedisEventStore", "RedisRunStore", "RedisStorage"]
 
 T = TypeVar("T")
+_Entry: TypeAlias = tuple[int, dict[bytes, bytes]]
+"""The id of an event, and the fields of its entry in the stream."""
 
 _PAGE: Final = 1_000
 _LAST: Final = 2**53
@@ -285,7 +288,7 @@ class RedisStorage:
                 self._number += 1
                 call.number = self._number
         try:
-            replies = self._send(calls)
+            replies: list[Any] = self._send(calls)
         except _redis.AuthenticationError as error:
             replies = [error] * len(calls)
         except _UNREACHABLE as error:
@@ -302,7 +305,7 @@ class RedisStorage:
                 reply, _redis.AuthenticationError
             ):
                 problem, call.is_uncertain = cast("Exception", reply), True
-            elif isinstance(reply, Exception):
+            elif isinstance(reply, _redis.RedisError):
                 call.result = refusal_error(reply, self.place)
             else:
                 self._settle(call, reply)
@@ -533,11 +536,13 @@ class RedisStorage:
         self, name: str, after: int, before: int | None, limit: int | None, *, reverse: bool
     ) -> Iterator[list[_Entry]]:
         key = self._key("events", name)
-        low = min(max(after, INVALID_ID), _LAST) + 2
-        high = _LAST if before is None else min(before, _LAST)
+        low: int = min(max(after, INVALID_ID), _LAST) + 2
+        high: int = _LAST if before is None else min(before, _LAST)
         count = _PAGE if limit is None else min(max(limit, 100), _PAGE)
         while low <= high:
-            page = self._retry(lambda: self._page(key, low, high, count, reverse=reverse))  # noqa: B023 - called at once
+            page: list[Any] = self._retry(
+                lambda: self._page(key, low, high, count, reverse=reverse)
+            )  # noqa: B023 - called at once
             entries: list[_Entry] = [(_id_of(entry), fields) for entry, fields in page]
             yield entries
             if len(page) < count:
@@ -792,8 +797,6 @@ class _LogState:
         )
 
 
-_Entry = tuple[int, dict[bytes, bytes]]
-"""The id of an event, and the fields of its entry in the stream."""
 _MISSING: Final = object()
 _NO_HOLDER: Final = LeaseHolder(machine="", pid=0, started=0, token="", program="", since=0)
 _parent_objects: Final[list[Any]] = []
