@@ -107,10 +107,12 @@ class Run:
         new_input: The index of the first item of the history that is new in this run.
         given_state: The state that the run continues from.
         resumed: Whether the run continues from a state.
+        on_replayed: Receives the items that an earlier process has emitted.
         is_asking: Whether the current step waits for the model; it can be cancelled and repeated.
     """
 
     is_asking = False
+    on_replayed: Emit | None = None
     _corrections = 0
     _had_empty_response = False
     _has_open_calls = True  # possibly, in the earlier conversation, until the first step
@@ -839,7 +841,10 @@ class Run:
 
     def _emit_item(self, name: str, item: Any, is_replayed: bool = False) -> None:
         """Emit a new item; a replayed one was emitted by an earlier process."""
-        if self.scope.sinks and not is_replayed:
+        if is_replayed:
+            if self.on_replayed is not None:
+                self.on_replayed(RunItemStreamEvent(name, item.to_dict()).attach(item))
+        elif self.scope.sinks:
             self._emit(RunItemStreamEvent(name, item.to_dict()).attach(item))
 
     def _emit(self, event: Event) -> None:

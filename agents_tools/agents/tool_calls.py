@@ -27,7 +27,7 @@ from agents_tools.tool.invocation import execute, prepare
 from agents_tools.wire.project import project
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 
     from agents_tools.agents.config import RunConfig, RunHooks
     from agents_tools.agents.run_recorder import RunRecorder

@@ -33,6 +33,7 @@ __all__ = [
     "column_text",
     "event_of_row",
     "event_to_row",
+    "facts_of",
 ]
 
 RunStatus: TypeAlias = Literal["running", "interrupted", "ok", "error", "cancelled"]
@@ -63,6 +64,8 @@ class RunSummary(NamedTuple):
     agent: str
     kind: str | None
     owner: str | None
+    facts: str | None
+    """JSON of the application."""
 
 
 class EventRow(NamedTuple):
@@ -149,7 +152,15 @@ def _created(event: Event) -> RunSummary | None:
         column_text(data.get("agent")) or "",
         column_text(data.get("kind")),
         column_text(data.get("owner")),
+        json.dumps(hide_secrets(data["facts"])) if data.get("facts") else None,
     )
+
+
+def facts_of(text: str | None) -> dict[str, Any]:
+    """Return the stored data of the application, without marks of secrets."""
+    if text is None:
+        return {}
+    return cast("dict[str, Any]", show_secrets(from_json(text), restore=False))
 
 
 def _end_status(event: Event) -> RunStatus | None:

@@ -111,17 +111,22 @@ class RunStore:
         return StoredLog(self, run_id)
 
     def runs(
-        self, *, session: str | None = None, status: RunStatus | None = None
+        self,
+        *,
+        session: str | None = None,
+        status: RunStatus | None = None,
+        limit: int | None = None,
     ) -> PendingFuture[list[RunInfo]]:
         """List runs, oldest first.
 
         Args:
             session: Only the runs of this session.
             status: Only runs with this status.
+            limit: The largest number of runs; the newest ones are listed.
         """
 
         def read() -> list[RunInfo]:
-            logs = self._engine.storage.logs(session=session, status=status)
+            logs = self._engine.storage.logs(session=session, status=status, limit=limit)
             return [info for info in logs if info.status is not None]
 
         return self._engine.submit_read(read)

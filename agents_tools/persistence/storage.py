@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from agents_tools.events.envelope import INVALID_ID
@@ -42,6 +42,7 @@ class RunInfo:
         agent: The name of the agent, or of the tool of a single call.
         kind: Whether an agent or a single tool call runs.
         owner: The principal that started the run.
+        facts: JSON data of the application, with `***` in place of secrets.
         status: The status of the run.
         is_orphaned: Whether the run has not ended and no process holds its lease.
         started: The time of the first event, in seconds since 1970.
@@ -56,6 +57,7 @@ class RunInfo:
     agent: str | None = None
     kind: str | None = None
     owner: str | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
     status: RunStatus | None = None
     is_orphaned: bool = False
     started: float | None = None
@@ -316,8 +318,9 @@ class LogStorage(Protocol):
         names: Sequence[str] | None = None,
         session: str | None = None,
         status: str | None = None,
+        limit: int | None = None,
     ) -> list[RunInfo]:
-        """Return the logs that hold events, oldest first."""
+        """Return the logs that hold events, oldest first. `limit` keeps the newest ones."""
         ...
 
     def wait_for_change(self, seconds: float, /) -> bool:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -30,12 +31,13 @@ from agents_tools.classes.event_types import (
     ErrorObservation,
     ToolObservation,
 )
-from agents_tools.content.items import ToolCallOutputItem, item_from_dict
+from agents_tools.content.items import ToolCallItem, ToolCallOutputItem, item_from_dict
 from agents_tools.errors import UserError
 from agents_tools.event_driven.controller.history import observation_outcome
 from agents_tools.event_driven.runtime.dispatch import content_of
 from agents_tools.events.envelope import EventSource
 from agents_tools.events.kinds import MessageEvent, RunFinishedEvent, RunItemStreamEvent
+from agents_tools.text.output import release_json
 from agents_tools.tool.invocation import execute
 from agents_tools.tool.records import CallOutcome
 
@@ -77,7 +79,7 @@ class ControlledRun:
         parent: The call in which the agent works; `None` for the outermost agent.
         usages: The usage records that each response is added to.
         run_id: The id of the run; a new one by default.
-        resume: Whether the durable store has the run.
+        resume: Whether the store has the run.
 
     Attributes:
         final_message: The message with which a call ended the run; `None` if none did.
@@ -122,12 +124,14 @@ class ControlledRun:
             hooks=hooks,
             sinks=(self._publish,),
             quiet=True,
-            session=_PublishedItems(history) if resume else None,
             parent=parent,
             run_id=run_id,
             resume=resume,
         )
         run.new_input = len(items)  # the stream has the conversation already
+        if resume:
+            self._missing = Counter(map(_form_of, history()))
+            run.on_replayed = self._publish_missing
         run.usages += [usage for usage in usages if all(usage is not one for one in run.usages)]
         run.calls.perform = self._perform
 
@@ -234,6 +238,14 @@ class ControlledRun:
 
     # --- events
 
+    def _publish_missing(self, event: Event) -> None:
+        """Publish an item that an earlier process has recorded, but not published."""
+        _, item = _item_of(event)
+        form = _form_of(cast("Item", item_from_dict(item)))
+        self._missing[form] -= 1
+        if self._missing[form] < 0:
+            self._publish(event)
+
     def _publish(self, event: Event) -> None:
         """Publish an event of the run."""
         is_end = isinstance(event, RunFinishedEvent)
@@ -267,22 +279,11 @@ def _item_of(event: Any) -> tuple[str, dict[str, Any]]:
     return (event.name, event.item) if event.type == RunItemStreamEvent.type else ("", {})
 
 
-class _PublishedItems:
-    """The items that a resumed run has published, so that it publishes only the missing ones.
-
-    Args:
-        history: Returns the items.
-    """
-
-    def __init__(self, history: Callable[[], list[Item]]) -> None:
-        self._history = history
-
-    def read(self) -> list[Event]:
-        """Return the items as events."""
-        return [RunItemStreamEvent[Any]("item", item.to_dict()) for item in self._history()]
-
-    def append(self, events: Sequence[Event], /) -> None:
-        """Do nothing: the stream stores the events."""
+def _form_of(item: Item) -> str:
+    """Return the form of an item on a stream, without secrets, to compare it."""
+    if isinstance(item, (ToolCallItem, ToolCallOutputItem)):  # their texts can have changed
+        return f"{item.type} {item.call_id}"
+    return json.dumps(release_json(item.to_dict(), to="program", patterns=True), sort_keys=True)
 
 
 def is_cancelled() -> bool:

@@ -363,7 +363,7 @@ class AgentController:
                 self._ready.fail(error)
                 raise
             self.state.history += [event for event in before if event.id < first.id]
-            if self._is_durable():
+            if self._is_stored():
                 run_id = await self._events.unfinished_run()
         if run_id is None:
             await self.set_agent_state_to(AgentState.AWAITING_USER_INPUT, "ready")
@@ -487,13 +487,12 @@ class AgentController:
     def _start_if_possible(self, event: Event) -> None:
         """Start a run for an event, or remember the event if a step cannot start yet."""
         if self.should_step(event) and self._events.is_current:
-            run_id = f"run_{self._events.sid}_{event.id}" if self._is_durable() else None
-            self._start(run_id)
+            self._start(f"{self._events.run_prefix}{event.id}" if self._is_stored() else None)
         else:
             self._requested = None if self.state.agent_state in OVER else event
 
-    def _is_durable(self) -> bool:
-        return self._config is not None and self._config.durable is not None and not self._path
+    def _is_stored(self) -> bool:
+        return self._config is not None and self._config.store is not None and not self._path
 
     def _start(self, run_id: str | None, *, resume: bool = False) -> None:
         self._work = self._start_task(self._work_on(run_id, resume=resume))

@@ -14,6 +14,7 @@ import logging
 import threading
 import time
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 import redis as _redis
@@ -30,7 +31,7 @@ from agents_tools.errors import (
 )
 from agents_tools.events.envelope import INVALID_ID
 from agents_tools.persistence.lease import LeaseHolder
-from agents_tools.persistence.rows import column_text, event_of_row
+from agents_tools.persistence.rows import column_text, event_of_row, facts_of
 from agents_tools.persistence.run_store import RunStore, StoredLog
 from agents_tools.persistence.storage import (
     AppendRows,
@@ -540,9 +541,8 @@ class RedisStorage:
         high: int = _LAST if before is None else min(before, _LAST)
         count = _PAGE if limit is None else min(max(limit, 100), _PAGE)
         while low <= high:
-            page: list[Any] = self._retry(
-                lambda: self._page(key, low, high, count, reverse=reverse)
-            )  # noqa: B023 - called at once
+            ends = f"{low}-0", f"{high}-0"
+            page: list[Any] = self._retry(partial(self._page, key, *ends, count, reverse=reverse))
             entries: list[_Entry] = [(_id_of(entry), fields) for entry, fields in page]
             yield entries
             if len(page) < count:
@@ -552,10 +552,10 @@ class RedisStorage:
             else:
                 low = entries[-1][0] + 2
 
-    def _page(self, key: str, low: int, high: int, count: int, *, reverse: bool) -> Any:
+    def _page(self, key: str, low: str, high: str, count: int, *, reverse: bool) -> Any:
         if reverse:
-            return self._client.xrevrange(key, f"{high}-0", f"{low}-0", count)
-        return self._client.xrange(key, f"{low}-0", f"{high}-0", count)
+            return self._client.xrevrange(key, high, low, count)
+        return self._client.xrange(key, low, high, count)
 
     def _event(self, name: str, entry: _Entry, *, restore: bool) -> Event:
         number, fields = entry
@@ -641,16 +641,19 @@ class RedisStorage:
         names: Sequence[str] | None = None,
         session: str | None = None,
         status: str | None = None,
+        limit: int | None = None,
     ) -> list[RunInfo]:
         """Return the logs that hold events, oldest first."""
         session = column_text(session)
         now = self._retry(self._now)
         states = self._retry(lambda: self._states(self._names(names, session, status)))
-        return [
-            state.info(now)
-            for state in sorted(states, key=lambda state: state.sequence)
+        found = [
+            state
+            for state in sorted(states, key=lambda state: (state.started, state.sequence))
             if state.events and session in {None, state.session} and status in {None, state.status}
         ]
+        newest = found if limit is None else found[max(len(found) - limit, 0) :]
+        return [state.info(now) for state in newest]
 
     def _names(
         self, names: Sequence[str] | None, session: str | None, status: str | None
@@ -766,6 +769,7 @@ class _LogState:
         self.sequence = int(fields.get("seq", 0))
         self.events = int(fields.get("events", 0))
         self.size = int(fields.get("size", 0))
+        self.started = float(fields.get("started", 0))
         self.updated = float(fields.get("updated", 0))
         self.session = fields.get("session")
         self.status: RunStatus | None = cast("Any", fields.get("status"))
@@ -780,17 +784,17 @@ class _LogState:
 
     def info(self, now: float) -> RunInfo:
         """Return the summary of the log."""
-        started, updated = self.fields.get("started"), self.fields.get("updated")
         return RunInfo(
             run_id=self.name,
             session=self.session,
             agent=self.fields.get("agent"),
             kind=self.fields.get("kind"),
             owner=self.fields.get("owner"),
+            facts=facts_of(self.fields.get("facts")),
             status=self.status,
             is_orphaned=self.status == "running" and not self.is_held(now),
-            started=None if started is None else float(started),
-            updated=None if updated is None else float(updated),
+            started=self.started or None,
+            updated=self.updated or None,
             last_id=int(self.fields.get("last", INVALID_ID)),
             events=self.events,
             size=self.size,
