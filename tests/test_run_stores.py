@@ -129,3 +129,20 @@ class TestPostgresRunStore(RunStoreContract):
                 done.result(20)
             assert [len(log.read().result(20)) for log in logs.values()] == [1_001, 1_001]
             assert [len(log.messages().result(20)) for log in logs.values()] == [1_000, 1_000]
+
+    def test_a_broken_connection_loses_and_repeats_nothing(self) -> None:
+        """The store asks the server whether the transaction was committed, and tries again."""
+        with self.make_run_store() as store, psycopg.connect(self._url, autocommit=True) as admin:
+            log = store.log("run")
+            log.append([MessageEvent("first")]).result(20)
+            pending: list[PendingFuture[int]] = []
+            for number in range(40):
+                pending += [log.append([MessageEvent(f"{number} {n}")]) for n in range(5)]
+                admin.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE application_name = 'agents-tools'"
+                )
+                assert log.read(limit=1).result(20)
+            assert [one.result(20) for one in pending] == list(range(1, 201))
+            texts = [str(getattr(event, "content", "")) for event in log.read().result(20)]
+            assert texts == ["first", *(f"{number} {n}" for number in range(40) for n in range(5))]

@@ -478,7 +478,8 @@ def _has_tables(connection: sqlite3.Connection, path: str) -> bool:
 
 
 def _prepare_for_writing(connection: sqlite3.Connection, path: str) -> None:
-    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only before the first write
+    if not connection.execute("PRAGMA page_count").fetchone()[0]:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
     if mode != "wal":
         raise EventStoreError(
