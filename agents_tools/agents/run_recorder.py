@@ -93,7 +93,10 @@ class RunRecorder:
     Attributes:
         log: The log.
         is_replayed: Whether the current response of the model comes from the log.
+        must_be_new: Whether a run that the log has already is refused.
     """
+
+    must_be_new = False
 
     def __init__(
         self,
@@ -150,6 +153,10 @@ class RunRecorder:
             self._restore_approvals()
             return
         replay = await self.log.open()
+        if self.must_be_new and replay.created is not None:
+            raise UserValueError(
+                f"Run {self.run_id!r} exists already in {self.log.store.place}. Use another run_id."
+            )
         self._is_new = replay.created is None
         if replay.created is None and self.log.session is not None:
             await self.log.end_interrupted_runs()
@@ -232,6 +239,7 @@ class RunRecorder:
             data |= {
                 "agent": run.agent.name,
                 "session": self.log.session,
+                "reads_session": self.log.session is not None,
                 "fingerprint": _fingerprint(run.history[run.new_input :]),
                 "max_turns": run.max_turns,
                 "tools": pins,
@@ -556,7 +564,7 @@ class RecordedCall:
             value=_restored_value(result, tool),
             output=self.output.output,
             error=None if error is None else _restored_error(error),
-            public_message=result.get("public"),
+            public_message=self.output.public_message,
             metadata=result.get("metadata"),
         )
         self.usage = Usage.from_dict(result.get("usage", {}))
@@ -618,8 +626,6 @@ def _result_data(
     if outcome.error is not None and tool.failure_error_function is None:
         error = outcome.error
         data["raises"] = {"type": type(error).__name__, "message": str(error)}
-    if outcome.public_message is not None:
-        data["public"] = outcome.public_message
     if outcome.metadata and _is_plain(outcome.metadata):
         data["metadata"] = outcome.metadata
     value = outcome.value

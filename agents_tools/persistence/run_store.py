@@ -499,9 +499,13 @@ class StoredLog:
         span = ReadSpan(after=after, before=before, limit=limit, reverse=reverse, where=where)
         return self._read(span)
 
-    def read_all(self) -> PendingFuture[list[Event]]:
-        """Return all events, with the registered secrets restored, to resume a run."""
-        return self._read(ReadSpan(restore=True))
+    def read_all(self, *, where: EventFilter | None = None) -> PendingFuture[list[Event]]:
+        """Return all events, with the registered secrets restored, to resume a run.
+
+        Args:
+            where: The filter for events.
+        """
+        return self._read(ReadSpan(where=where, restore=True))
 
     def _read(self, span: ReadSpan) -> PendingFuture[list[Event]]:
         if self._is_closed():
