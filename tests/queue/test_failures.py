@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 import signal
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 pytest.importorskip("dbos")
 
-from agents_tools import NotifyStreamEvent, ToolContext
+from agents_tools import NotifyStreamEvent, ToolContext, UserError
 from agents_tools.execution import run_on
-from agents_tools.persistence.queue import DBOSBackend
+from agents_tools.persistence.queue import DBOSBackend, serve_worker
 from tests.queue.running import (
     BOUND,
     ROOT,
@@ -27,8 +29,10 @@ from tests.queue.running import (
     lines_in,
     messages_of,
     status_of,
+    workers_of,
 )
-from tests.queue.worker import steady
+from tests.queue.worker import double, steady
+from tests.remote.running import Balancer
 from tests.scale import IS_FULL
 from tests.waiting import comes
 
@@ -106,6 +110,7 @@ async def test_a_call_whose_worker_is_killed_is_lost(workers: Workers, tmp_path:
     del worker
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("F45")
 async def test_an_idempotent_call_is_run_again_by_another_worker(
     workers: Workers, tmp_path: Path
@@ -178,6 +183,7 @@ async def test_a_worker_finishes_its_calls_after_sigterm(workers: Workers, tmp_p
         assert await asyncio.wait_for(waiting, BOUND) == "ok"
 
 
+@pytest.mark.slow
 async def test_a_call_that_outlasts_the_drain_is_handed_over(
     workers: Workers, tmp_path: Path
 ) -> None:
@@ -221,6 +227,7 @@ async def test_a_run_that_continues_gets_the_result_of_the_call_that_it_began(
     assert len(lines_in(tmp_path / "effects")) == 2  # begin and end, once
 
 
+@pytest.mark.slow
 async def test_a_call_that_its_queue_does_not_know_is_lost(
     workers: Workers, tmp_path: Path
 ) -> None:
@@ -247,3 +254,98 @@ async def test_a_queue_knows_the_calls_of_other_processes(workers: Workers, tmp_
         assert not await queue.has_call(call.again(2))
         assert await asyncio.wait_for(messages_of(queue, call), BOUND) == first
     assert len(lines_in(tmp_path / "effects")) == 1
+
+
+# --- a worker that hangs, a connection that is cut
+
+
+@pytest.mark.slow
+async def test_a_worker_that_was_given_up_cannot_answer_any_more(
+    workers: Workers, tmp_path: Path
+) -> None:
+    """It is stopped, not dead: when it continues, its messages must not mix with the new ones."""
+    stopped = workers.start()
+    async with queue_of(workers) as queue:
+        go = tmp_path / "go"
+        arguments = {"folder": str(tmp_path), "until": str(go)}
+        call = call_of("charge", arguments, idempotent=True)
+        answer = asyncio.create_task(messages_of(queue, call))
+        await comes(lambda: lines_in(tmp_path / "effects"))
+        stopped.send_signal(signal.SIGSTOP)
+        workers.start()
+        await comes(lambda: len(lines_in(tmp_path / "effects")) == 2)
+        stopped.send_signal(signal.SIGCONT)
+        done, _ = await asyncio.wait([answer], timeout=1)
+        assert not done
+        go.touch()
+        found = await asyncio.wait_for(answer, BOUND)
+        again = await asyncio.wait_for(messages_of(queue, call), BOUND)
+    assert [message.payload["output"] for message in found if message.kind == "result"] == [
+        "charged"
+    ]
+    assert next(message.seq for message in found if message.attempt == 2) == 0
+    assert again == found
+
+
+@pytest.mark.external("postgres")
+async def test_calls_survive_a_cut_of_all_connections_to_the_database(
+    server: str, tmp_path: Path
+) -> None:
+    """Both sides connect again, and no event is lost."""
+    place = urlsplit(server)
+    async with Balancer(place.port or 0) as line:
+        port = urlsplit(line.url).port
+        url = place._replace(netloc=f"{place.username}@127.0.0.1:{port}").geturl()
+        with workers_of(url) as workers:
+            await asyncio.to_thread(workers.start)
+            async with DBOSBackend(url, silence=20.0) as queue:
+                go = tmp_path / "go"
+                call = call_of("charge", {"folder": str(tmp_path), "until": str(go)})
+                answer = asyncio.create_task(messages_of(queue, call))
+                await comes(lambda: lines_in(tmp_path / "effects"))
+                line.cut()
+                go.touch()
+                found = await asyncio.wait_for(answer, BOUND)
+    assert found[-1].payload["output"] == "charged"
+    assert [message.seq for message in found] == list(range(len(found)))
+
+
+# --- callers
+
+
+@pytest.mark.requirement("F44")
+def test_a_queue_serves_several_event_loops(workers: Workers, tmp_path: Path) -> None:
+    """Programs call tools from `asyncio.run`, from threads and from synchronous code."""
+    workers.start()
+    queue = queue_of(workers)
+    tool = run_on(queue)(double)
+    folder = str(tmp_path)
+
+    async def twice() -> list[Any]:
+        there = await asyncio.to_thread(tool.invoke_sync, folder=folder, number=1)
+        return [there, await tool.invoke(folder=folder, number=2)]
+
+    assert asyncio.run(twice()) == [2, 4]
+    assert tool.invoke_sync(folder=folder, number=3) == 6
+    assert asyncio.run(twice()) == [2, 4]
+    asyncio.run(queue.aclose())
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"silence": 1.0}, "silence= expects 4 seconds or more, got 1.0"),
+        ({"attempts": 0}, "attempts= expects a whole number from 1 on, got 0"),
+    ],
+)
+def test_invalid_options_are_rejected(options: dict[str, Any], text: str) -> None:
+    """The limits cannot be checked later than here."""
+    with pytest.raises(UserError, match=re.escape(text)):
+        DBOSBackend("sqlite:///queue.db", **options)
+
+
+@pytest.mark.parametrize("options", [{"concurrency": 0}, {"drain": -1.0}])
+async def test_invalid_options_of_a_worker_are_rejected(options: dict[str, Any]) -> None:
+    """A worker with such options could not run or not end."""
+    with pytest.raises(UserError, match=f"{next(iter(options))}= is invalid"):
+        await serve_worker([], "sqlite:///queue.db", **options)
