@@ -154,6 +154,7 @@ if TYPE_CHECKING:
         track as track,
     )
     from agents_tools.tool.run_context import RunContextWrapper as RunContextWrapper
+    from agents_tools.tool.state import ToolState as ToolState
     from agents_tools.tool.tool import FunctionTool as FunctionTool
     from agents_tools.toolset import (
         Toolset as Toolset,
@@ -182,6 +183,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "tool.context": ("ToolContext",),
         "tool.reporting": ("artifact", "notify", "progress", "track"),
         "tool.run_context": ("RunContextWrapper",),
+        "tool.state": ("ToolState",),
         "tool.decorators": ("function_tool", "streaming_tool"),
         "classes.definition": ("ExecutableTool", "ToolDefinition"),
         "errors": (

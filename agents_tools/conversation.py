@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr
 
 from agents_tools.agents.agent import Agent as CoreAgent
+from agents_tools.agents.config import RunConfig
 from agents_tools.agents.model import load_model
 from agents_tools.agents.runner import Runner
 from agents_tools.classes.action import ImageContent, TextContent, close_executors
@@ -30,6 +31,7 @@ from agents_tools.events.kinds import RunItemStreamEvent
 from agents_tools.text.escape import describe_value
 from agents_tools.text.secrets import register_secret
 from agents_tools.tool.flatten import flatten_tools
+from agents_tools.tool.state import ToolState
 
 if TYPE_CHECKING:
     import os
@@ -268,6 +270,7 @@ class Conversation:
             )
         self._max_iterations = max_iterations
         self._core, self._created = agent.initialize(self.state, registry)
+        self._config = RunConfig(tool_state=ToolState())  # of all runs of the conversation
         self._items: list[Any] = []
         self._readers: dict[str, Any] = {
             tool.name: tool.action_from_arguments
@@ -286,7 +289,9 @@ class Conversation:
         self.close()
 
     def close(self) -> None:
-        """Close the tools that were created for the conversation."""
+        """Close the tools that were created for the conversation, and the state of all tools."""
+        if self._config.tool_state is not None:
+            self._config.tool_state.close()
         close_executors(getattr(tool, "executor", tool) for tool in self._created)
 
     def send_message(self, message: str) -> None:
@@ -309,7 +314,11 @@ class Conversation:
     async def arun(self) -> None:
         """Run the agent like `run`, from async code."""
         async with Runner.run_streamed(
-            self._core, list(self._items), context=self, max_turns=self._max_iterations
+            self._core,
+            list(self._items),
+            context=self,
+            max_turns=self._max_iterations,
+            run_config=self._config,
         ) as result:
             try:
                 async for event in result.stream_events():

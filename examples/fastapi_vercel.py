@@ -14,11 +14,10 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 
-import uvicorn
 from fastapi import FastAPI
 
 from agents_tools import Agent, Event, NotifyStreamEvent, ToolProgressEvent, streaming_tool
-from agents_tools.ui import vercel
+from agents_tools.ui import serve, vercel
 
 MODEL = "local/rules"
 
@@ -66,4 +65,4 @@ In a page: useChat({{ transport: new DefaultChatTransport({{ api: "{url}" }}) }}
 if __name__ == "__main__":
     port = int(sys.argv[1]) if sys.argv[1:] else 8000
     print(HOW_TO_TRY.format(url=f"http://127.0.0.1:{port}/api/chat/"), flush=True)
-    uvicorn.run(site, port=port, log_level="warning", timeout_graceful_shutdown=5)
+    serve(site, port=port)

@@ -11,10 +11,8 @@ import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
-import uvicorn
-
 from agents_tools import Event, NotifyStreamEvent, ToolProgressEvent, streaming_tool
-from agents_tools.ui import sse
+from agents_tools.ui import serve, sse
 
 PAGE = """<!doctype html>
 <meta charset="utf-8">
@@ -73,4 +71,4 @@ async def site(scope: Any, receive: Any, send: Any) -> None:
 if __name__ == "__main__":
     port = int(sys.argv[1]) if sys.argv[1:] else 8000
     print(f"Open http://127.0.0.1:{port}/ and press the button. Ctrl-C ends.", flush=True)
-    uvicorn.run(site, port=port, log_level="warning", timeout_graceful_shutdown=5)
+    serve(site, port=port)

@@ -413,6 +413,14 @@ async def test_a_refused_origin_is_reported_with_a_remedy(
 
 
 @pytest.mark.requirement("S2")
+async def test_many_refusals_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """A client without a token can send thousands of requests a second."""
+    app = SecuredApp(RecordingApp(), auth=TOKEN)
+    for _ in range(1_000):
+        assert (await send_request(app)).status == 401
+    assert 0 < len(caplog.records) <= 20
+
+
 async def test_a_missing_host_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     """No setting allows a missing header."""
     reply = await send_request(SecuredApp(RecordingApp()), host=None)

@@ -115,6 +115,7 @@ def test_the_public_names_match_the_stored_list() -> None:
             "ToolRegistry",
             "ToolResult",
             "ToolSpec",
+            "ToolState",
             "ToolStreamEndEvent",
             "ToolStreamError",
             "ToolStreamStartEvent",

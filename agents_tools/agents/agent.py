@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from agents_tools.tool.run_context import RunContextWrapper
     from agents_tools.toolset.sources import Tools, ToolsetSource
 
-__all__ = ["Agent", "ConvertibleTool", "Tool", "ToolLike", "ToolProvider"]
+__all__ = ["Agent", "ConvertibleTool", "Tool", "ToolLike", "ToolProvider", "ToolSpecification"]
 
 
 class ConvertibleTool(Protocol):
@@ -45,6 +45,14 @@ class ConvertibleTool(Protocol):
 
     def as_function_tool(self) -> FunctionTool[..., Any]:
         """Return the function tool."""
+        ...
+
+
+class ToolSpecification(Protocol):
+    """An object that creates tools from a registry: a `ToolSpec`."""
+
+    def as_function_tools(self) -> list[FunctionTool[..., Any]]:
+        """Return the function tools."""
         ...
 
 
@@ -60,8 +68,8 @@ class ToolProvider(Protocol):
 Tool: TypeAlias = "FunctionTool[..., Any] | HostedTool | ConvertibleTool"
 """The types in the `tools` of an agent, which can also contain lists of them."""
 
-ToolLike: TypeAlias = "Tool | ToolProvider | Sequence[ToolLike]"
-"""An element of the `tools` of an agent: a tool, a toolset, or a list of these."""
+ToolLike: TypeAlias = "Tool | ToolSpecification | ToolProvider | Sequence[ToolLike]"
+"""An element of the `tools` of an agent: a tool, a specification, a toolset, or a list of these."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,8 +81,9 @@ class Agent(Generic[ContextT, OutputT]):
         instructions: The system prompt: text, or a function of (context, agent) that returns it;
             sync or async.
         tools: Function tools and hosted tools; class-based tools, which are converted to function
-            tools; lists of these, such as the result of `ToolDefinition.create`; toolsets, and
-            other objects with a method `get_tools()`.
+            tools; specifications of registered tools; lists of these, such as the result of
+            `ToolDefinition.create`; toolsets, and other objects with a method `get_tools()`. The
+            state of the built-in tools and of specifications belongs to a run.
         model: The model, or its name; by default that of the run.
         model_settings: The settings of the model.
         output_type: The type of the final output; text by default.

@@ -85,7 +85,7 @@ class CallApprovals:
         decision = self._previous_decision(call.item, tool, definition, pin, arguments)
         error = None if decision is None else await _apply_edit(record, decision)
         if error is None and await _is_decided(record, decision):
-            call.edited_arguments = _edit_of(decision)
+            self._use(call, tool, definition, decision)
             return True
         if record.tool.name not in {tool.name, call.target.name}:
             record.failure = _undecidable(record)
@@ -93,12 +93,24 @@ class CallApprovals:
         item = replace(self.approval_item(call.target, arguments), error=error)
         if self._config.approve is not None:
             decision = await self._decide(record, item)
-            call.edited_arguments = _edit_of(decision)
+            self._use(call, tool, definition, decision)
             return await _is_decided(record, decision)
         if call.item.call_id not in self.pending or error is not None:
             self._emit_item("tool_approval_requested", item)
         self.pending[call.item.call_id] = PendingCall(item=item, pin=pin)
         return False
+
+    def _use(
+        self,
+        call: PendingToolCall,
+        tool: FunctionTool[..., Any],
+        definition: str,
+        decision: Decision | None,
+    ) -> None:
+        """Apply the parts of a decision that concern more than whether the call runs."""
+        call.edited_arguments = _edit_of(decision)
+        if decision is not None and decision.approved and decision.always:
+            self.always_approved[tool.name] = definition
 
     async def decide_inside(self, record: Call) -> Decision:
         """Decide about a call inside a running call, which cannot wait for the run to be resumed.
@@ -136,8 +148,6 @@ class CallApprovals:
             and pending.decision is not None
             and (pending.pin, pending.item.arguments) == (pin, arguments)
         ):
-            if pending.standing and pending.decision.approved:
-                self.always_approved[tool.name] = definition
             return pending.decision
         is_approved = self.always_approved.get(tool.name) == definition
         return Decision(approved=True) if is_approved else None

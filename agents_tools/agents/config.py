@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from agents_tools.tool.context import ToolContext
     from agents_tools.tool.question import Question
     from agents_tools.tool.run_context import RunContextWrapper
+    from agents_tools.tool.state import ToolState
     from agents_tools.tool.tool import FunctionTool
 
 KindT = TypeVar("KindT")
@@ -108,6 +109,9 @@ class RunConfig:
             text, a complete result, or `None` to decline; sync or async. Servers send such requests
             only if `MCPToolManager(sample=...)` offers the capability.
         event_stream: An object that also receives all events of the run.
+        tool_state: The state that tools hold between calls, such as the shell of the terminal, if
+            several runs share it. By default each run has its own. Agents that run as tools do not
+            inherit it.
         durable: A store that records the steps of the run, so that it can continue after its
             process has ended. Runs inside this one are recorded with it.
     """
@@ -130,6 +134,7 @@ class RunConfig:
     ask: Callable[[Question], Any] | None = None
     sample: Callable[[Mapping[str, Any], ToolContext[Any] | None], Any] | None = None
     event_stream: PublishesEvents | None = None
+    tool_state: ToolState | None = None
     durable: DurableStore | None = None
 
     def __post_init__(self) -> None:
@@ -163,6 +168,11 @@ class RunConfig:
             raise UserTypeError(
                 f"RunConfig(model_settings=...) expects ModelSettings(...), got "
                 f"{self.model_settings!r:.60}."
+            )
+        if self.tool_state is not None and not hasattr(self.tool_state, "aclose"):
+            raise UserTypeError(
+                "RunConfig(tool_state=...) is not valid: expected a ToolState, got "
+                f"{type_with_article(self.tool_state)}."
             )
         if self.durable is not None and not hasattr(self.durable, "claim"):
             raise UserTypeError(

@@ -14,7 +14,7 @@ from agents_tools.agents.config import KEPT
 from agents_tools.agents.model import ModelResponse
 from agents_tools.agents.state import RunState, conversation, pin_of
 from agents_tools.concurrency.supervisor import finish
-from agents_tools.content.items import ToolCallItem
+from agents_tools.content.items import ToolCallItem, input_messages
 from agents_tools.errors import UserKeyError, UserValueError
 from agents_tools.events.kinds import NotifyStreamEvent
 from agents_tools.persistence.durable.journal import Journal, RecordedItems, readable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from agents_tools.agents.tool_calls import TurnCalls
     from agents_tools.agents.toolbox import RunnableAgent, Toolbox
-    from agents_tools.content.items import Item
+    from agents_tools.content.items import Item, MessageInputItem
     from agents_tools.content.usage import Usage
     from agents_tools.events.base import Event
     from agents_tools.persistence.durable import DurableStore, RunStatus
@@ -75,6 +75,7 @@ class DurableRunRecorder:
         self._carried = False
         self._before = 0  # how many events the session had
         self._said: RecordedItems | None = None
+        self._sent: list[Item] = []  # since the last answer
 
     @property
     def run_id(self) -> str:
@@ -211,7 +212,8 @@ class DurableRunRecorder:
 
         async def asked() -> dict[str, Any]:
             made.append(_with_ids(await ask()))
-            return {"answer": made[0].to_dict(), "spent": calls.reserved_ids}
+            sent, self._sent = [item.to_dict() for item in self._sent], []
+            return {"answer": made[0].to_dict(), "spent": calls.reserved_ids, "sent": sent}
 
         record = await self.journal.answer(turn, asked)
         if made:
@@ -219,6 +221,20 @@ class DurableRunRecorder:
         with readable(self.run_id):
             calls.reserve_ids(record["spent"])
             return ModelResponse.from_dict(record["answer"])
+
+    def has_answer(self, turn: int) -> bool:
+        """Return whether the model answered in a turn before."""
+        return self.journal.has_answer(turn)
+
+    def note_sent(self, messages: Sequence[Item]) -> None:
+        """Keep messages that were sent to the run with the next answer of the model."""
+        self._sent += messages
+
+    def sent_before(self, turn: int) -> list[MessageInputItem]:
+        """Return the messages that were sent to the run before a recorded answer."""
+        record = self.journal.recorded_answer(turn)
+        with readable(self.run_id):
+            return input_messages(record.get("sent", []))
 
     def was_said(self, item: Item, *, again: bool = False) -> bool:
         """Return whether an item is not to be said any more; asked once for each.

@@ -1,7 +1,9 @@
 """The run loop: it calls the model, runs the requested tools, and repeats.
 
-Streamed and plain runs execute the same code. Events are pushed into the scope of the run, and only
-`Runner.run_streamed` turns them into iteration. The conversation is one list that only grows.
+`Run.step` is the only code that asks a model: it asks once and answers the calls of the response.
+`Run.execute` repeats it. Streamed and plain runs execute the same code. Events are pushed into the
+scope of the run, and only `Runner.run_streamed` turns them into iteration. The conversation is one
+list that only grows.
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ import asyncio
 import logging
 import time
 import uuid
+from collections import deque
 from dataclasses import replace
+from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.agents.config import DEFAULT_CONFIG, RunResult, hooks_of_all_runs
@@ -31,6 +35,7 @@ from agents_tools.content.items import (
     ToolApprovalItem,
     ToolCallItem,
     ToolCallOutputItem,
+    input_messages,
 )
 from agents_tools.content.usage import Usage
 from agents_tools.errors import (
@@ -38,6 +43,7 @@ from agents_tools.errors import (
     MaxTurnsExceeded,
     ModelBehaviorError,
     RunTimeoutError,
+    UserError,
     UserTypeError,
     UserValueError,
 )
@@ -102,6 +108,9 @@ class Run:
 
     _corrections = 0
     _had_empty_response = False
+    _has_open_calls = True  # possibly, in the earlier conversation, until the first step
+    _final: tuple[Any] | None = None
+    _tools: Toolbox | None = None
 
     def __init__(
         self,
@@ -142,6 +151,7 @@ class Run:
         self.hooks = self.run_hooks + (() if agent.hooks is None else (agent.hooks,))
         self.new_input = 0
         self.resumed = False
+        self._sent = _MessageQueue()
         self._later_messages: list[Item] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._model: Model | None = None
@@ -243,6 +253,7 @@ class Run:
             asker=config.ask or (None if outer is None else outer.asker),
             approver=None if config.approve is None else self._decide_inside,
             sampler=config.sample or (None if outer is None else outer.sampler),
+            tool_state=None if self.outer and config is self.outer.config else config.tool_state,
             run=self,
         )
 
@@ -266,6 +277,27 @@ class Run:
             inner.cancel_call(call_id) for inner in list(self.inner)
         )
 
+    def send(self, message: str | Sequence[Any]) -> None:
+        """Send a message to the model while the run works, from any thread.
+
+        The message becomes part of the conversation before the next request to the model, after
+        the outputs of the calls that run now. If the model has just given its final answer, the run
+        takes another turn. A run that stops first keeps the message in its conversation.
+
+        Args:
+            message: Text, or a list of messages.
+
+        Raises:
+            UserError: The run has ended, or the value is not a message.
+        """
+        if not self._sent.put(input_messages(message, "send()")):
+            raise UserError(
+                f"The message was not sent: run {self.scope.run_id!r} of agent "
+                f"{self.agent.name!r} has ended. Start another run with it: "
+                "Runner.run(agent, [*result.to_input_list(), message]), or Runner.run(agent, "
+                "result.to_state()) first if calls wait for approval."
+            )
+
     # --- start and end
 
     async def execute(self) -> RunResult[Any]:
@@ -283,7 +315,10 @@ class Run:
         if self.outer is not None:
             self.outer.inner.add(self)
         try:
-            result = await self._run_until_deadline()
+            try:
+                result = await self._run_until_deadline()
+            finally:
+                await self.scope.release()
             status = "interrupted" if result.interruptions else "ok"
             output = result.final_output
             return result
@@ -297,6 +332,7 @@ class Run:
             try:
                 await self.calls.cancel_early()
             finally:
+                self._add_sent(self._sent.close())
                 self._emit_end(status, output, error_text)
             try:
                 await self.session.finish()
@@ -383,33 +419,69 @@ class Run:
     # --- turns
 
     async def _run(self) -> RunResult[Any]:
-        toolbox = await self._open()
-        unfinished = self.calls.unfinished_calls(toolbox)
-        if unfinished:
-            final = await self._finish_open_calls(unfinished, toolbox)
-            if final is not None:
-                return await self._finish(final)
-        while not self.calls.is_waiting:
-            response = await self._request(toolbox)
-            if self._caller.refused:
-                toolbox = toolbox.without(self._caller.refused)
-            calls = self._record_response(response, toolbox)
-            if calls:
-                await self._execute_calls(calls, toolbox, truncation=response.truncation)
-                final = await self._output_of_tools(calls)
-            else:
-                await self.calls.cancel_early()
-                final = self._output_of_response(response)
-            if final is not None:
-                return await self._finish(final)
-            toolbox = await self._toolbox()
+        await self._open()
+        await self.step()  # also if the calls of a state wait: a person has decided about them
+        while self._final is None and not self._has_open_calls:
+            await self.step()
+        if self._final is not None:
+            for hook in self.hooks:
+                await hook.on_agent_end(self.scope.context, self.agent, self._final[0])
+            await self.session.save()
+            return self.result(self._final[0])
+        self._add_sent(self._sent.close())
         await self.session.save()
         if self._recorder is not None:
-            await self._recorder.wait(toolbox)
+            await self._recorder.wait(self._tools or await self._load_tools())
         return self.result(interruptions=self.state().interruptions)
 
-    async def _open(self) -> Toolbox:
-        """Start the run: load what was stored, and return the tools of the first turn."""
+    async def step(self) -> None:
+        """Ask the model once and answer its calls.
+
+        If calls are open, because they waited for the decision of a person, they are answered
+        instead. Afterwards the run has its final output, waits for a decision, or needs another
+        step. A message that was sent before the final output is known gets another step, too.
+
+        Raises:
+            Exception: The errors of `execute`, except for the time limit of the run.
+        """
+        toolbox = self._tools or await self._load_tools()
+        waiting = self.calls.unfinished_calls(toolbox) if self._has_open_calls else []
+        if waiting:
+            final = await self._finish_open_calls(waiting, toolbox)
+        else:
+            final = await self._take_turn(toolbox)
+        self._has_open_calls = self.calls.is_waiting
+        if final is not None and not self._continues():
+            self._final = final
+
+    def _continues(self) -> bool:
+        """Return whether a message was sent before the run could end; no other one is accepted."""
+        recorder = self._recorder
+        if recorder is not None and recorder.has_answer(self.turns + 1):
+            return True
+        return not self._sent.close_if_empty()
+
+    async def _take_turn(self, toolbox: Toolbox) -> tuple[Any] | None:
+        """Ask the model, and answer its calls.
+
+        Returns:
+            The final output in a tuple, if the run ends with this turn.
+        """
+        if self._sent.messages or self._recorder is not None:
+            self._add_sent_before_request()
+        response = await self._request(toolbox)
+        self._tools = None
+        if self._caller.refused:
+            toolbox = toolbox.without(self._caller.refused)
+        calls = self._record_response(response, toolbox)
+        if not calls:
+            await self.calls.cancel_early()
+            return self._output_of_response(response)
+        await self._execute_calls(calls, toolbox, truncation=response.truncation)
+        return await self._output_of_tools(calls)
+
+    async def _open(self) -> None:
+        """Start the run: load what was stored, and the tools of the first turn."""
         scope = self.scope
         if scope.sinks:
             scope.emit(RunStartedEvent(run_id=scope.run_id, agent=self.agent.name))
@@ -427,24 +499,42 @@ class Run:
             await hook.on_agent_start(scope.context, self.agent)
         await self._load_session()
         self._emit_input()
-        toolbox = await self._toolbox()
+        toolbox = await self._load_tools()
         if self._recorder is not None:
             await self._recorder.begin(toolbox)
-        return toolbox
-
-    async def _finish(self, final: tuple[Any]) -> RunResult[Any]:
-        for hook in self.hooks:
-            await hook.on_agent_end(self.scope.context, self.agent, final[0])
-        await self.session.save()
-        return self.result(final[0])
 
     def choose_model(self) -> Model:
         """Return the model of the run."""
         return choose_model(self.agent, self.config)
 
-    async def _toolbox(self) -> Toolbox:
-        toolbox = await self.agent.toolbox(self.scope.context)
-        return toolbox.without(self._caller.refused) if self._caller.refused else toolbox
+    async def _load_tools(self) -> Toolbox:
+        """Load the tools of a turn."""
+        tools = await self.agent.toolbox(self.scope.context)
+        self._tools = tools.without(self._caller.refused) if self._caller.refused else tools
+        return self._tools
+
+    # --- messages that were sent to the run
+
+    def _add_sent_before_request(self) -> None:
+        """Add the messages that were sent, unless the next turn was recorded without them."""
+        recorder = self._recorder
+        if recorder is not None and recorder.has_answer(self.turns + 1):
+            self._add_sent(recorder.sent_before(self.turns + 1), is_replayed=True)
+            return
+        messages = self._sent.take()
+        self._add_sent(messages)
+        if recorder is not None:
+            recorder.note_sent(messages)
+
+    def _add_sent(self, messages: Sequence[MessageInputItem], *, is_replayed: bool = False) -> None:
+        """Add messages to the conversation; a replayed one is emitted only if it is missing."""
+        self.history.extend(messages)
+        for message in messages:
+            recorder = self._recorder
+            if is_replayed and recorder is not None and recorder.was_said(message, again=True):
+                continue
+            if self.scope.sinks:
+                self._emit_message(message)
 
     # --- the earlier conversation
 
@@ -615,14 +705,13 @@ class Run:
             )
         finally:
             outputs = [call.output_item for call in calls if call.output_item is not None]
-            if self.resumed:
-                # Outputs from before the run stopped belong between the new ones.
-                self.resumed = False
-                while isinstance(last := self.history[-1], ToolCallOutputItem):
-                    outputs.append(last)
-                    self.history.pop()
-                outputs = self.calls.sort_outputs(outputs)
-            self.history.extend(outputs)
+            count = len(outputs)
+            while isinstance(last := self.history[-1], ToolCallOutputItem):
+                outputs.append(last)  # from before the run waited; it belongs between the others
+                self.history.pop()
+            self.history.extend(
+                outputs if len(outputs) == count else self.calls.sort_outputs(outputs)
+            )
         await self.session.save()
 
     async def _before_calls(self) -> None:
@@ -644,16 +733,19 @@ class Run:
         for item in self.history[self.new_input :]:
             if self._recorder is not None and self._recorder.was_said(item):
                 continue
-            if not isinstance(item, MessageInputItem):
-                self._emit_item("input", item)
-                continue
-            by_user = item.role == "user"
-            event = MessageEvent(item.to_dict()["content"], role="user" if by_user else "system")
-            if by_user and not self.scope.path:
-                origin = Origin(source=EventSource.USER)
-                self.scope.emit(event.replace(origin=origin, timestamp=time.time()))
+            if isinstance(item, MessageInputItem):
+                self._emit_message(item)
             else:
-                self.scope.emit(event)
+                self._emit_item("input", item)
+
+    def _emit_message(self, message: MessageInputItem) -> None:
+        """Emit a message to the model: from the user, if the run is the outermost one."""
+        by_user = message.role == "user"
+        event = MessageEvent(message.to_dict()["content"], role="user" if by_user else "system")
+        if by_user and not self.scope.path:
+            origin = Origin(source=EventSource.USER)
+            event = event.replace(origin=origin, timestamp=time.time())
+        self.scope.emit(event)
 
     def _emit_item(self, name: str, item: Any, is_replayed: bool = False) -> None:
         """Emit a new item; a replayed one only if it is missing in the session."""
@@ -662,6 +754,50 @@ class Run:
             return
         if self.scope.sinks:
             self.scope.emit(RunItemStreamEvent(name, item.to_dict()).attach(item))
+
+
+class _MessageQueue:
+    """Messages in the order in which any thread sent them, until the run takes them.
+
+    A message is either taken or refused: `close_if_empty` and `put` exclude each other, so a run
+    never ends with a message that `put` has accepted.
+
+    Attributes:
+        messages: The messages; only for checks whether there are any.
+    """
+
+    __slots__ = ("_is_closed", "_lock", "messages")
+
+    def __init__(self) -> None:
+        self.messages = deque[MessageInputItem]()
+        self._is_closed = False
+        self._lock = Lock()
+
+    def put(self, messages: Sequence[MessageInputItem]) -> bool:
+        """Add messages; return `False` if the queue is closed."""
+        with self._lock:
+            if not self._is_closed:
+                self.messages.extend(messages)
+            return not self._is_closed
+
+    def take(self) -> list[MessageInputItem]:
+        """Remove all messages, and return them."""
+        with self._lock:
+            messages = list(self.messages)
+            self.messages.clear()
+            return messages
+
+    def close_if_empty(self) -> bool:
+        """Close the queue unless it contains messages; return whether it is closed."""
+        with self._lock:
+            self._is_closed = self._is_closed or not self.messages
+            return self._is_closed
+
+    def close(self) -> list[MessageInputItem]:
+        """Close the queue, and return the messages that were not taken."""
+        with self._lock:
+            self._is_closed = True
+        return self.take()
 
 
 def _inherit(config: RunConfig | None, inherited: RunConfig | None) -> RunConfig:

@@ -322,6 +322,22 @@ class RunResultStreaming(Generic[OutputT]):
             return self._task.cancel()
         return self._run.cancel_call(call_id)
 
+    def send(self, message: str | Sequence[Any]) -> None:
+        """Send a message to the model while the run works; any thread can call this.
+
+        The model gets the message with its next request, after the outputs of the calls that run
+        now. If it has just given its final answer, the run takes another turn, which counts for
+        `max_turns`. A run that stops first, for example for an approval, keeps the message in its
+        conversation. The message goes to this run, not to agents inside it.
+
+        Args:
+            message: Text, or a list of messages such as `{"role": "user", "content": "…"}`.
+
+        Raises:
+            UserError: The run has ended, or the value is not a message.
+        """
+        self._run.send(message)
+
     @property
     def is_complete(self) -> bool:
         """Whether the run has ended."""

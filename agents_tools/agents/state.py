@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.content.items import (
     Item,
+    MessageInputItem,
     ToolApprovalItem,
     ToolCallItem,
     ToolCallOutputItem,
@@ -23,7 +24,7 @@ from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.records import Decision
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Self
 
     from agents_tools.events.base import Event
@@ -34,12 +35,13 @@ __all__ = [
     "RunState",
     "call_pin",
     "conversation",
+    "edited_arguments",
     "open_calls",
     "pin_of",
     "waiting_calls",
 ]
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 _STATE_KIND = "agents_tools.run_state"
 
 
@@ -51,13 +53,11 @@ class PendingCall:
         item: The approval request.
         pin: A fingerprint of the call, its arguments and the definition of its tool.
         decision: The decision; `None` until there is one.
-        standing: Whether an approval also applies to later calls of the tool.
     """
 
     item: ToolApprovalItem
     pin: str
     decision: Decision | None = None
-    standing: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -125,10 +125,8 @@ class RunState:
         Raises:
             UserError: The call does not wait for approval, or the item does not match it.
         """
-        pending = self._find(item)
-        text = None if arguments is None else _edited(arguments)
-        pending.decision = Decision(approved=True, arguments=text)
-        pending.standing = always
+        text = None if arguments is None else edited_arguments(arguments)
+        self.decide(item, Decision(approved=True, arguments=text, always=always))
 
     def reject(self, item: ToolApprovalItem, message: str | None = None) -> None:
         """Reject a call.
@@ -140,7 +138,19 @@ class RunState:
         Raises:
             UserError: The call does not wait for approval, or the item does not match it.
         """
-        self._find(item).decision = Decision(approved=False, message=message)
+        self.decide(item, Decision(approved=False, message=message))
+
+    def decide(self, item: ToolApprovalItem, decision: Decision) -> None:
+        """Record the decision about a call, which `approve` and `reject` create.
+
+        Args:
+            item: One of the `interruptions`.
+            decision: The decision.
+
+        Raises:
+            UserError: The call does not wait for approval, or the item does not match it.
+        """
+        self._find(item).decision = decision
 
     def _find(self, item: ToolApprovalItem) -> PendingCall:
         if item.path:
@@ -268,18 +278,42 @@ def open_calls(history: Sequence[Item]) -> list[ToolCallItem]:
 
 
 def conversation(events: Sequence[Event]) -> list[Item]:
-    """Return the items of a conversation from its events."""
+    """Return the items of a conversation from its events.
+
+    Messages that arrived before the outputs of earlier calls come after those outputs, because
+    models require that outputs directly follow their calls.
+    """
     items: list[Item] = []
+    later: list[Item] = []
+    open_ids: set[str] = set()
+    for item in _items_of(events):
+        if isinstance(item, MessageInputItem) and open_ids:
+            later.append(item)
+            continue
+        if isinstance(item, ToolCallOutputItem):
+            open_ids.discard(item.call_id)
+        else:
+            items += later
+            later = []
+        if isinstance(item, ToolCallItem) and item.needs_answer:
+            open_ids.add(item.call_id)
+        items.append(item)
+        if later and not open_ids:
+            items += later
+            later = []
+    return items + later
+
+
+def _items_of(events: Sequence[Event]) -> Iterator[Item]:
     for event in events:
         if event.path:
             continue
         if isinstance(event, MessageEvent):
-            items.extend(input_items([{"role": event.role, "content": event.content}]))
+            yield from input_items([{"role": event.role, "content": event.content}])
         elif isinstance(event, RunItemStreamEvent):
             item = item_from_dict(event.item)
             if not isinstance(item, ToolApprovalItem):
-                items.append(item)
-    return items
+                yield item
 
 
 def waiting_calls(events: Sequence[Event]) -> set[str]:
@@ -318,8 +352,12 @@ def dumps(value: Mapping[str, Any]) -> str:
         raise UserTypeError(f"The arguments are not serializable as JSON: {error}.") from error
 
 
-def _edited(arguments: Mapping[str, Any] | str) -> str:
-    """Return the arguments of a person as JSON text."""
+def edited_arguments(arguments: Mapping[str, Any] | str) -> str:
+    """Return the arguments of a person as JSON text.
+
+    Raises:
+        UserError: They are not a JSON object.
+    """
     if not isinstance(arguments, str):
         return dumps(arguments)
     try:
@@ -349,8 +387,8 @@ def _pending_to_dict(one: PendingCall) -> dict[str, Any]:
             "approved": decision.approved,
             "message": decision.message,
             "arguments": decision.arguments,
+            "always": decision.always,
         },
-        "standing": one.standing,
     }
 
 
@@ -365,12 +403,12 @@ def _pending_from_dict(data: Mapping[str, Any]) -> PendingCall:
             approved=_of(bool, decided, "approved"),
             message=_text_or_none(decided, "message"),
             arguments=_text_or_none(decided, "arguments"),
+            always=_of(bool, decided, "always"),
         )
     return PendingCall(
         item=item,
         pin=_of(str, data, "pin"),
         decision=decision,
-        standing=_of(bool, data, "standing"),
     )
 
 

@@ -15,6 +15,7 @@ from agents_tools.builtin.task_tracker import TaskTrackerTool
 from agents_tools.builtin.terminal import TerminalTool
 from agents_tools.builtin.think import ThinkTool
 from agents_tools.classes.action import close_executors
+from agents_tools.classes.per_run import shared_by_runs
 from agents_tools.classes.registry import ToolRegistry
 
 if TYPE_CHECKING:
@@ -62,13 +63,19 @@ def get_default_tools(
     *,
     sandbox: Sandbox | None = None,
     skills: SkillRegistry | None = None,
+    shared: bool = False,
 ) -> DefaultTools:
     """Return the tools of an agent that works on files: shell, editor, search and task list.
+
+    Each run, and each run of a sub-agent, gets its own shell, undo history and task list at its
+    first call, which are closed with the run. Calls outside of a run share those of the list.
 
     Args:
         working_dir: The directory to which the tools are confined; the current one by default.
         sandbox: The sandbox of the shell; the level `process` by default.
         skills: The skills that the agent can use.
+        shared: Whether all runs share the shell, the undo history and the task list of the list.
+            To share them between some runs only, use `RunConfig(tool_state=...)`.
 
     Raises:
         UserError: The directory does not exist.
@@ -87,7 +94,8 @@ def get_default_tools(
         if skills is None
         else SkillTool.create(skill_registry=skills, working_dir=directory, sandbox=sandbox),
     )
-    return DefaultTools((tool for tools in groups for tool in tools), workspace)
+    created = (tool for tools in groups for tool in tools)
+    return DefaultTools(map(shared_by_runs, created) if shared else created, workspace)
 
 
 def create_default_registry(

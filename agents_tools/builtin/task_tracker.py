@@ -10,6 +10,7 @@ import stat
 import tempfile
 import threading
 from collections.abc import Sequence  # noqa: TC003 - as in the signature of the base
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -24,6 +25,7 @@ from pydantic import (
 )
 
 from agents_tools.classes.definition import Action, Observation, ToolDefinition, ToolExecutor
+from agents_tools.classes.per_run import PerRunExecutor
 from agents_tools.errors import UserValueError
 from agents_tools.text.characters import escape_for_model
 from agents_tools.tool.records import ToolAnnotations
@@ -177,12 +179,12 @@ class TaskTrackerTool(ToolDefinition[TaskTrackerAction, TaskTrackerObservation])
         save_dir: str | os.PathLike[str] | None = None,
         **params: object,
     ) -> Sequence[Self]:
-        """Create the tool.
+        """Create the tool, with a task list for each run unless it is saved.
 
         Args:
             conv_state: Provides `persistence_dir` as the default directory.
-            save_dir: The directory of the list; by default that of the conversation. Without
-                either, the list is lost when the program ends.
+            save_dir: The directory of the list, which runs share then; by default that of the
+                conversation. Without either, each run starts with an empty list.
             **params: Not supported.
 
         Raises:
@@ -202,7 +204,7 @@ class TaskTrackerTool(ToolDefinition[TaskTrackerAction, TaskTrackerObservation])
                 description=TASK_TRACKER_DESCRIPTION,
                 action_type=TaskTrackerAction,
                 observation_type=TaskTrackerObservation,
-                executor=TaskTrackerExecutor(place),
+                executor=PerRunExecutor(partial(TaskTrackerExecutor, place)),
                 annotations=ToolAnnotations(
                     readOnlyHint=False,
                     destructiveHint=False,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         ExecutableTool as ExecutableTool,
         ToolDefinition as ToolDefinition,
     )
+    from agents_tools.classes.per_run import PerRunExecutor as PerRunExecutor
     from agents_tools.classes.registry import (
         RegistryChange as RegistryChange,
         Tool as Tool,
@@ -51,6 +52,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "BaseTool",
             "BaseToolParams",
         ),
+        "per_run": ("PerRunExecutor",),
         "registry": (
             "RegistryChange",
             "Tool",

@@ -6,12 +6,14 @@ import fnmatch
 import logging
 import threading
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from agents_tools.classes.action import InstanceKeys, close_executors
+from agents_tools.classes.per_run import ToolFactory
 from agents_tools.classes.registry_entry import (
     RegistryEntry,
     create_entry,
@@ -73,6 +75,14 @@ class ToolSpec(BaseModel):
     def validate_params(cls, params: object) -> Any:
         """Convert `None` to an empty mapping."""
         return {} if params is None else params
+
+    def as_function_tools(self) -> list[AnyTool]:
+        """Return the tools from the default registry, so that an agent accepts a specification.
+
+        Raises:
+            UserError: As for `ToolRegistry.resolve`.
+        """
+        return default_registry.resolve(self)
 
 
 Tool = ToolSpec
@@ -304,28 +314,51 @@ class ToolRegistry:
 
     # --- creation of tools
 
-    def resolve(self, spec: ToolSpec | str, conv_state: object = None) -> list[AnyTool]:
+    def resolve(
+        self, spec: ToolSpec | str, conv_state: object = None, *, shared: bool = False
+    ) -> list[AnyTool]:
         """Return the function tools for a specification.
 
-        Registered tools are returned unchanged. Registered classes and functions create new
-        tools, whose executors are closed by `close`.
+        Registered tools are returned unchanged. Registered classes and functions create the tools
+        now, for calls outside of runs, and again at the first call in each run, so that no state
+        of a run is visible in another one. `close` closes all of them.
 
         Args:
             spec: The specification; or a name, or a pattern of names.
             conv_state: The state of the conversation that the tools are for.
+            shared: Whether all runs share the tools that are created now.
 
         Raises:
             UserError: The name is unknown, the parameters are invalid, or the creation of a tool
                 fails.
         """
-        tools = self.make(spec, conv_state)
-        self._hold(tools)
-        return [to_function_tool(tool) for tool in tools]
+        if shared:
+            created = self.make(spec, conv_state)
+            self._hold(created)
+            return [to_function_tool(tool) for tool in created]
+        wanted, entries = self._wanted(spec)
+        factories: list[ToolFactory] = []
+        tools: list[AnyTool] = []
+        try:
+            for entry in entries:
+                create = partial(create_tools, entry, wanted.params, conv_state)
+                if entry.tool is not None:
+                    tools += map(to_function_tool, create())
+                    continue
+                factory = ToolFactory(create, source=entry.source, on_create=self._held.add)
+                self._held.add(factory)
+                factories.append(factory)
+                tools += factory.function_tools()
+        except BaseException:
+            for factory in factories:
+                factory.close()
+            raise
+        return tools
 
     def make(self, spec: ToolSpec | str, conv_state: object = None) -> list[Any]:
         """Return the tools for a specification, without converting them to function tools.
 
-        Like `resolve`, but class-based tools are not converted, and the caller closes them.
+        Class-based tools are not converted, all runs share the tools, and the caller closes them.
 
         Args:
             spec: The specification; or a name, or a pattern of names.
@@ -334,6 +367,18 @@ class ToolRegistry:
         Raises:
             UserError: As for `resolve`.
         """
+        wanted, entries = self._wanted(spec)
+        tools: list[Any] = []
+        try:
+            for entry in entries:
+                tools += create_tools(entry, wanted.params, conv_state)
+        except BaseException:
+            close_executors(holders_of([tool for tool in tools if not self._has(tool)]))
+            raise
+        return tools
+
+    def _wanted(self, spec: ToolSpec | str) -> tuple[ToolSpec, list[RegistryEntry]]:
+        """Return a specification and the entries that it refers to."""
         wanted = ToolSpec(name=spec) if isinstance(spec, str) else spec
         if not isinstance(wanted, ToolSpec):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UserTypeError(
@@ -343,14 +388,7 @@ class ToolRegistry:
         entries = self._find_entries(wanted.name)
         if entries is None:
             raise UserKeyError(self._unknown_message(wanted.name))
-        tools: list[Any] = []
-        try:
-            for entry in entries:
-                tools += create_tools(entry, wanted.params, conv_state)
-        except BaseException:
-            close_executors(holders_of([tool for tool in tools if not self._has(tool)]))
-            raise
-        return tools
+        return wanted, entries
 
     def _has(self, item: Any) -> bool:
         return any(entry.item is item for entry in self._entries.values())
@@ -486,19 +524,24 @@ def register_tool(name: str, item: object, *, replace: bool = False) -> None:
     default_registry.register(name, item, replace=replace)
 
 
-def resolve_tool(spec: ToolSpec | str, conv_state: object = None) -> list[AnyTool]:
+def resolve_tool(
+    spec: ToolSpec | str, conv_state: object = None, *, shared: bool = False
+) -> list[AnyTool]:
     """Return the function tools for a specification from the default registry.
+
+    Their state belongs to a run; see `ToolRegistry.resolve`.
 
     The built-in tools are available under their names, unless another tool is registered there.
 
     Args:
         spec: The specification; or a name, or a pattern of names.
         conv_state: The state of the conversation that the tools are for.
+        shared: Whether all runs share the tools.
 
     Raises:
         UserError: The name is unknown, or the parameters are invalid.
     """
-    return default_registry.resolve(spec, conv_state)
+    return default_registry.resolve(spec, conv_state, shared=shared)
 
 
 def list_registered_tools() -> list[str]:

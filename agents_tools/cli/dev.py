@@ -25,7 +25,8 @@ from agents_tools.cli.mcp_target import is_mcp, is_there
 from agents_tools.cli.output import is_terminal, say
 from agents_tools.cli.target import BUILTIN, is_agent, load_target, parted, tools_in
 from agents_tools.errors import EventStoreError, UserError
-from agents_tools.server.http_security import bound_socket, check_binding
+from agents_tools.server.http_security import check_binding
+from agents_tools.server.listener import bound_socket
 
 if TYPE_CHECKING:
     import socket
@@ -359,7 +360,7 @@ def _config_of(target: str) -> str:
 
 
 def _require_server() -> None:
-    if importlib.util.find_spec("uvicorn") is None:
+    if any(importlib.util.find_spec(name) is None for name in ("starlette", "uvicorn")):
         raise CommandError(
             'the playground needs the extra "ui".',
             hint='Install it: pip install "agents-tools[ui]"',

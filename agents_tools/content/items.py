@@ -43,6 +43,7 @@ __all__ = [
     "ToolCallOutputItem",
     "encodable_items",
     "input_items",
+    "input_messages",
     "item_from_dict",
 ]
 
@@ -315,6 +316,27 @@ def input_items(value: object, at: str = "input") -> list[Item]:
                 f"got {_describe_type(element)}."
             )
     return items
+
+
+def input_messages(value: object, at: str = "input") -> list[MessageInputItem]:
+    """Return messages to a model as items.
+
+    Args:
+        value: Text, or a list of messages such as `{"role": "user", "content": "…"}`.
+        at: The name of the input in error messages.
+
+    Raises:
+        UserError: An element is not such a message.
+    """
+    messages: list[MessageInputItem] = []
+    for index, item in enumerate(input_items(value, at)):
+        if not isinstance(item, MessageInputItem):
+            raise UserTypeError(
+                f"{at}[{index}]: expected a message such as "
+                f'{{"role": "user", "content": "…"}}, got {_describe_type(item)}.'
+            )
+        messages.append(item)
+    return messages
 
 
 def item_from_dict(data: Mapping[str, Any]) -> RunItem:

@@ -248,6 +248,7 @@ class _AgentEventForwarder:
         # Function tools that the agent calls send their events to the agent's subscribers only.
         self._inside = call.again(call.attempt)
         self._inside.sinks = self._scope.sinks
+        self._inside.tool_state = self._scope.find_tool_state()
         self._claims: set[str] = set()
         self._calls: dict[str, Call] = {}
         self._id_counts: dict[str, int] = {}
@@ -281,9 +282,12 @@ class _AgentEventForwarder:
                 _claims.reset(claims)
             for call_id in list(self._calls):
                 self._end(call_id, _STATUS_OF_OPEN_CALLS.get(status, "lost"))
-            scope.close(
-                RunFinishedEvent(status=status, usage=self._used.to_dict(), error=error_text)
-            )
+            try:
+                await scope.release()
+            finally:
+                scope.close(
+                    RunFinishedEvent(status=status, usage=self._used.to_dict(), error=error_text)
+                )
         if isinstance(last, AgentPaused):
             raise ToolDeniedError(
                 f"Agent {self._agent!r} waits for {last.waits_for}, which is not "

@@ -73,4 +73,5 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "serve_async",
         ),
     },
+    requires={"server.app": "pip install -U 'agents-tools[mcp]'"},
 )

@@ -19,12 +19,17 @@ from agents_tools.playground.results import plain_blocks, result_of
 from agents_tools.playground.run_manager import PlaygroundRuns
 from agents_tools.playground.static_files import handlers_of, pages, secured
 from agents_tools.playground.validation import refusal_of
-from agents_tools.server.asgi import AsgiApp, HttpError, respond_empty, respond_json, respond_stream
+from agents_tools.server.application import Application, JsonResponse, empty_response
+from agents_tools.server.http_errors import HttpError
+from agents_tools.server.response_stream import FrameResponse
 from agents_tools.text.escape import shorten
 from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+
+    from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
 
     from agents_tools.agents.config import RunConfig
     from agents_tools.persistence import EventStore
@@ -33,7 +38,7 @@ if TYPE_CHECKING:
     from agents_tools.playground.history import HistoryRecord
     from agents_tools.playground.reload import ReloadingTarget
     from agents_tools.playground.target_state import AnyAgent, Tool
-    from agents_tools.server.asgi import Handler, HttpRequest
+    from agents_tools.server.application import Handler, HttpRequest
     from agents_tools.server.http_security import TokenVerifier
 
 __all__ = ["PlaygroundApp"]
@@ -51,7 +56,7 @@ _MOST_RUNS = 200
 _KEPT_IN_MEMORY = 100
 
 
-class PlaygroundApp:
+class PlaygroundApp(Application):
     """The playground as an ASGI app, for use in one event loop.
 
     All routes except the files of the page require the token. Requests cannot name a file, a module
@@ -92,21 +97,19 @@ class PlaygroundApp:
         self._token = token
         self._link = ("", 0.0)
         table = pages()
-        self._app = AsgiApp(
+        super().__init__(
             {**self._routes(), **handlers_of(table)},
             on_start=self.start,
-            on_stop=self.aclose,
             host=host,
             auth=token,
             allowed_hosts=allowed_hosts,
             allowed_origins=allowed_origins,
             protect=lambda path: path not in table and not path.startswith(_LINK),
-            name="playground",
         )
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
-        await self._app(scope, receive, secured(send))
+        await super().__call__(scope, receive, secured(send))
 
     def link(self) -> str:
         """Return a path that opens the page with its token, once and within a minute.
@@ -151,9 +154,9 @@ class PlaygroundApp:
             ("GET", "/api/changes"): self._changes,
         }
 
-    async def _open(self, request: HttpRequest, send: Any) -> None:
+    async def _open(self, request: HttpRequest) -> Response:
         word, until = self._link
-        same = hmac.compare_digest(request.params["word"].encode(), word.encode())
+        same = hmac.compare_digest(request.path_params["word"].encode(), word.encode())
         if not word or not same or time.monotonic() > until:
             raise HttpError(
                 410,
@@ -162,14 +165,13 @@ class PlaygroundApp:
             )
         self._link = ("", 0.0)
         headers = {"location": f"/#token={self._token}", "cache-control": "no-store"}
-        await respond_empty(send, 303, headers)
+        return empty_response(303, headers)
 
     # --- the target
 
-    async def _info(self, request: HttpRequest, send: Any) -> None:
+    async def _info(self, request: HttpRequest) -> Response:
         del request
-        await respond_json(
-            send,
+        return JsonResponse(
             {
                 "name": "agents-tools",
                 "version": __version__,
@@ -180,30 +182,31 @@ class PlaygroundApp:
             },
         )
 
-    async def _tools(self, request: HttpRequest, send: Any) -> None:
+    async def _tools(self, request: HttpRequest) -> Response:
         del request
         told = {"generation": self._bench.generation, **self._bench.catalog.described()}
-        await respond_json(send, told)
+        return JsonResponse(told)
 
-    async def _views(self, request: HttpRequest, send: Any) -> None:
-        tool = self._tool(request.params["name"])
+    async def _views(self, request: HttpRequest) -> Response:
+        tool = self._tool(request.path_params["name"])
         baseline = self._bench.baselines.get(tool.name)
         diff = None if baseline is None else diff_since(baseline, shape_of(tool))
-        await respond_json(send, {"views": views_of(tool), "diff": diff})
+        return JsonResponse({"views": views_of(tool), "diff": diff})
 
-    async def _check(self, request: HttpRequest, send: Any) -> None:
-        tool = self._tool(request.params["name"])
+    async def _check(self, request: HttpRequest) -> Response:
+        tool = self._tool(request.path_params["name"])
         body = await request.json_object()
         refusal = await refusal_of(tool, _object(body, "arguments"))
         if refusal is None:
-            await respond_json(send, {"ok": True})
-            return
+            return JsonResponse({"ok": True})
         told = {"ok": False, "faults": refusal.faults, "message": refusal.message}
-        await respond_json(send, told)
+        return JsonResponse(told)
 
-    async def _changes(self, request: HttpRequest, send: Any) -> None:
-        known = _number(request.query.get("generation"), "generation", self._bench.generation)
-        await respond_stream(request.receive, send, self._change_frames(known))
+    async def _changes(self, request: HttpRequest) -> Response:
+        known = _number(
+            request.query_params.get("generation"), "generation", self._bench.generation
+        )
+        return FrameResponse(self._change_frames(known))
 
     async def _change_frames(self, known: int) -> AsyncGenerator[bytes]:
         while await self._bench.changed_since(known):
@@ -219,7 +222,7 @@ class PlaygroundApp:
 
     # --- runs
 
-    async def _begin(self, request: HttpRequest, send: Any) -> None:
+    async def _begin(self, request: HttpRequest) -> Response:
         body = await request.json_object()
         name = _text(body, "name")
         if body.get("kind") == "agent":
@@ -230,7 +233,7 @@ class PlaygroundApp:
             begun = await self._begun(name, arguments, confirmed=body.get("confirmed") is True)
         else:
             raise HttpError(422, "kind: expected 'tool' or 'agent'.")
-        await respond_json(send, {"run_id": begun}, 202)
+        return JsonResponse({"run_id": begun}, 202)
 
     async def _begun(self, name: str, arguments: Mapping[str, Any], *, confirmed: bool) -> str:
         tool = self._tool(name)
@@ -247,7 +250,7 @@ class PlaygroundApp:
             )
         return self._running.start_tool(tool, arguments)
 
-    async def _rerun(self, request: HttpRequest, send: Any) -> None:
+    async def _rerun(self, request: HttpRequest) -> Response:
         record = self._record(request)
         body = await request.json_object()
         given: Any = self._running.given(record)
@@ -264,18 +267,18 @@ class PlaygroundApp:
             arguments = _object(body, "arguments") if "arguments" in body else kept
             confirmed = body.get("confirmed") is True
             begun = await self._begun(record.name, arguments, confirmed=confirmed)
-        await respond_json(send, {"run_id": begun}, 202)
+        return JsonResponse({"run_id": begun}, 202)
 
-    async def _runs(self, request: HttpRequest, send: Any) -> None:
-        limit = _number(request.query.get("limit"), "limit", 50)
+    async def _runs(self, request: HttpRequest) -> Response:
+        limit = _number(request.query_params.get("limit"), "limit", 50)
         await self._running.settle()
         page, more = self._history.page(
-            max(1, min(limit, _MOST_RUNS)), request.query.get("before") or None
+            max(1, min(limit, _MOST_RUNS)), request.query_params.get("before") or None
         )
         page = await self._running.look(page)
-        await respond_json(send, {"runs": [record.to_dict() for record in page], "more": more})
+        return JsonResponse({"runs": [record.to_dict() for record in page], "more": more})
 
-    async def _run(self, request: HttpRequest, send: Any) -> None:
+    async def _run(self, request: HttpRequest) -> Response:
         record = await self._settled(request)
         result = result_of(record.kind, await self._running.results(record.id))
         told = {
@@ -283,48 +286,45 @@ class PlaygroundApp:
             "result": result.to_dict(),
             "approvals": await self._running.approvals(record),
         }
-        await respond_json(send, told)
+        return JsonResponse(told)
 
-    async def _events(self, request: HttpRequest, send: Any) -> None:
+    async def _events(self, request: HttpRequest) -> Response:
         record = self._record(request)
         resumed = request.headers.get("last-event-id", "").rpartition(":")[2]
-        after = _number(request.query.get("after") or resumed or None, "after", -1)
+        after = _number(request.query_params.get("after") or resumed or None, "after", -1)
         frames: AsyncIterator[bytes] | None = await self._running.frames(record.id, after)
         if frames is None:
-            await respond_empty(send, 204)
-        else:
-            await respond_stream(request.receive, send, frames)
+            return empty_response()
+        return FrameResponse(frames)
 
-    async def _cancel(self, request: HttpRequest, send: Any) -> None:
+    async def _cancel(self, request: HttpRequest) -> Response:
         await request.json_object()
-        await respond_json(
-            send, {"cancelled": await self._running.cancel(await self._settled(request))}
-        )
+        return JsonResponse({"cancelled": await self._running.cancel(await self._settled(request))})
 
-    async def _decide(self, request: HttpRequest, send: Any) -> None:
+    async def _decide(self, request: HttpRequest) -> Response:
         decisions = (await request.json_object()).get("decisions")
         if not isinstance(decisions, list) or not decisions:
             raise HttpError(422, "decisions: expected a list with one decision for each call.")
         await self._running.decide(await self._settled(request), cast("list[Any]", decisions))
-        await respond_json(send, {"ok": True})
+        return JsonResponse({"ok": True})
 
-    async def _forget(self, request: HttpRequest, send: Any) -> None:
+    async def _forget(self, request: HttpRequest) -> Response:
         record = await self._settled(request)
         if record.status == "running":
             raise HttpError(409, "This run is still running. Cancel it first.", code="running")
         await self._running.forget([record.id])
-        await respond_empty(send)
+        return empty_response()
 
-    async def _forget_all(self, request: HttpRequest, send: Any) -> None:
+    async def _forget_all(self, request: HttpRequest) -> Response:
         del request
         await self._running.settle()
         records = await self._running.look(self._history.page(1 << 30, None)[0])
         await self._running.forget([record.id for record in records if record.status != "running"])
-        await respond_empty(send)
+        return empty_response()
 
-    async def _export(self, request: HttpRequest, send: Any) -> None:
+    async def _export(self, request: HttpRequest) -> Response:
         record = await self._settled(request)
-        form = _FORMS.get(request.query.get("as", "python"))
+        form = _FORMS.get(request.query_params.get("as", "python"))
         if form is None:
             raise HttpError(422, f"as=: expected one of {', '.join(_FORMS)}.")
         catalog: TargetCatalog = self._bench.catalog
@@ -344,7 +344,7 @@ class PlaygroundApp:
         )
         name, text = export(call, form, catalog)
         text = text.encode(errors="replace").decode()  # the name of a file can be invalid Unicode
-        await respond_json(send, {"name": name, "text": text})
+        return JsonResponse({"name": name, "text": text})
 
     # --- look-ups
 
@@ -367,7 +367,7 @@ class PlaygroundApp:
         return record
 
     def _record(self, request: HttpRequest) -> HistoryRecord:
-        found = self._history.get(request.params["id"])
+        found = self._history.get(request.path_params["id"])
         if found is None:
             raise HttpError(404, "The run was not found; it may have been deleted.", code="unknown")
         return found

@@ -12,7 +12,7 @@ from agents_tools.errors import EventStoreError
 from agents_tools.playground.history import new_id
 from agents_tools.playground.results import result_of
 from agents_tools.playground.validation import arguments_text
-from agents_tools.server.asgi import HttpError
+from agents_tools.server.http_errors import HttpError
 from agents_tools.server.run_manager import RunManager
 from agents_tools.server.run_records import is_record
 from agents_tools.ui._frames import frame_of

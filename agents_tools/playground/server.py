@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from typing import TYPE_CHECKING, Any
 
-from agents_tools.errors import UserError
+from agents_tools.server.listener import serve_app
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable
 
     from agents_tools.playground.api import PlaygroundApp
 
@@ -36,44 +34,12 @@ async def serve(
     Raises:
         UserError: The extra `ui` is not installed.
     """
-    try:
-        import uvicorn
-    except ModuleNotFoundError as error:
-        if error.name != "uvicorn":
-            raise
-        raise UserError(
-            "Serving the playground requires uvicorn: pip install 'agents-tools[ui]'."
-        ) from error
-
-    class PlaygroundServer(uvicorn.Server):
-        """A server that leaves signals to its caller."""
-
-        @contextlib.contextmanager
-        def capture_signals(self) -> Generator[None]:
-            yield
-
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            if on_ready is not None and self.started:
-                on_ready()
-
-    config = uvicorn.Config(
-        app,
-        log_level="error",
-        access_log=False,
-        lifespan="off",
-        timeout_graceful_shutdown=_CLEANUP_TIME,
-        server_header=False,
-    )
-    server = PlaygroundServer(config)
     await app.start()
-    serving = asyncio.create_task(server.serve(sockets=[listener]), name="playground")
-    try:
-        await asyncio.shield(serving)
-    finally:
-        server.should_exit = True
-        try:
-            await app.aclose()
-        finally:
-            await asyncio.wait({serving}, timeout=_CLEANUP_TIME + 1)
-            listener.close()
+    await serve_app(
+        app,
+        listener,
+        shutdown_timeout=_CLEANUP_TIME,
+        lifespan="off",
+        on_ready=on_ready,
+        on_stop=app.aclose,  # first, so that its streams end and need not be waited for
+    )

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from agents_tools.server.asgi import respond_empty, respond_text
+from starlette.responses import Response
+
+from agents_tools.server.application import empty_response
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+    from collections.abc import Mapping
     from importlib.resources.abc import Traversable
-    from typing import Any
 
-    from agents_tools.server.asgi import Handler, HttpRequest
+    from starlette.types import Message, Send
 
-    Message = MutableMapping[str, Any]
-    Send = Callable[[Message], Awaitable[None]]
+    from agents_tools.server.application import Handler, HttpRequest
 
 __all__ = ["SECURITY_HEADERS", "StaticFile", "handlers_of", "pages", "secured"]
 
@@ -108,13 +108,11 @@ def _handler(page: StaticFile) -> Handler:
     # Browsers can cache it, but must revalidate it: the next release can have other files.
     headers = {"etag": page.etag, "cache-control": "no-cache"}
 
-    async def answer(request: HttpRequest, send: Any) -> None:
+    async def answer(request: HttpRequest) -> Response:
         known = [tag.strip() for tag in request.headers.get("if-none-match", "").split(",")]
         if page.etag in known or f"W/{page.etag}" in known:
-            await respond_empty(send, 304, headers)
-        elif request.method == "HEAD":
-            await respond_empty(send, 200, {**headers, "content-type": page.kind})
-        else:
-            await respond_text(send, page.data, content_type=page.kind, headers=headers)
+            return empty_response(304, headers)
+        data = b"" if request.method == "HEAD" else page.data
+        return Response(data, headers=headers, media_type=page.kind)
 
     return answer

@@ -14,8 +14,8 @@ from agents_tools.concurrency.supervisor import GRACE, supervise
 from agents_tools.errors import EventStoreError, ToolError, UserError
 from agents_tools.events.envelope import EventSource, Origin
 from agents_tools.events.kinds import RunFinishedEvent, RunItemStreamEvent, ToolStreamStartEvent
-from agents_tools.server.approvals import Verdict, waiting_call
-from agents_tools.server.asgi import HttpError, shown
+from agents_tools.server.approvals import CallReference, read_decision, waiting_call
+from agents_tools.server.http_errors import HttpError, shown
 from agents_tools.server.run_records import is_record, state_record
 from agents_tools.text.forms import MASK
 from agents_tools.tool.call import enter_scope
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from agents_tools.persistence import EventStore
     from agents_tools.persistence.stream import EventStream
     from agents_tools.server.public_errors import ErrorMasker
+    from agents_tools.tool.records import Decision
 
 __all__ = ["ActiveRun", "RunFactory", "Status"]
 
@@ -276,11 +277,13 @@ class ActiveRun:
             self._task.cancel()
         return True
 
-    def decide(self, decisions: Sequence[Any]) -> None:
+    def decide(
+        self, decisions: Sequence[Mapping[str, Any] | tuple[CallReference, Decision]]
+    ) -> None:
         """Decide about calls that wait; the run continues when all of them are decided.
 
         Args:
-            decisions: `Verdict`s, or mappings that look like them.
+            decisions: JSON objects (see `read_decision`), or decisions with their calls.
 
         Raises:
             HttpError: The run waits for nothing, or not for this. Nothing is decided then.
@@ -290,13 +293,10 @@ class ActiveRun:
             _check_whole(state.interruptions)
         for number, given in enumerate(decisions):
             place = f"decisions[{number}]"
-            verdict = Verdict.read(given, place)
-            item = waiting_call(verdict, state.interruptions, place)
+            reference, decision = given if isinstance(given, tuple) else read_decision(given, place)
+            item = waiting_call(reference, state.interruptions, place)
             try:
-                if verdict.approve:
-                    state.approve(item, verdict.arguments, always=verdict.always)
-                else:
-                    state.reject(item, verdict.message)
+                state.decide(item, decision)
             except UserError as error:
                 raise HttpError(422, f"{place}: {error}") from None
         if state.interruptions:

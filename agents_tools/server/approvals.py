@@ -3,80 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from agents_tools.server.asgi import HttpError, json_kind, shown
+from agents_tools.agents.state import edited_arguments
+from agents_tools.errors import UserError
+from agents_tools.server.http_errors import HttpError, json_kind, shown
+from agents_tools.tool.records import Decision
 
 if TYPE_CHECKING:
     from agents_tools.content.items import ToolApprovalItem
 
-__all__ = ["Verdict", "waiting_call"]
+__all__ = ["CallReference", "read_decision", "waiting_call"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """The decision of a user about one call.
+class CallReference(NamedTuple):
+    """Which of the waiting calls of a run a decision is about.
 
     Attributes:
         call_id: The id of the call.
-        approve: Whether the call can run.
         path: The ids of the enclosing calls, outermost first, with or without its own id. Needed
             if several waiting calls have the same id.
-        message: The reason for a rejection. The model gets it.
-        arguments: New arguments for the call: a mapping or JSON text.
-        always: Whether later calls of the tool need no approval in this run.
     """
 
     call_id: str
-    approve: bool
     path: tuple[str, ...] | None = None
-    message: str | None = None
-    arguments: Mapping[str, Any] | str | None = None
-    always: bool = False
 
-    @classmethod
-    def read(cls, given: Any, place: str = "decisions[0]") -> Verdict:
-        """Return the verdict in a JSON value or in an object with these attributes.
 
-        Args:
-            given: The JSON value or the object.
-            place: The location of the value, for error messages.
+def read_decision(given: Any, place: str = "decisions[0]") -> tuple[CallReference, Decision]:
+    """Return the decision in a JSON object, and the call that it is about.
 
-        Raises:
-            HttpError: The value is not a verdict.
-        """
-        if isinstance(given, Verdict):
-            return given
-        if not isinstance(given, Mapping):
-            if not hasattr(given, "call_id"):
-                raise HttpError(422, f"{place}: expected an object, got {json_kind(given)}.")
-            given = {name: getattr(given, name, None) for name in cls.__slots__}
-        data = cast("Mapping[str, Any]", given)
-        path = data.get("path")
-        arguments = data.get("arguments")
-        _check(f"{place}.call_id", "a text", isinstance(data.get("call_id"), str))
-        _check(f"{place}.approve", "true or false", isinstance(data.get("approve"), bool))
-        _check(f"{place}.path", "a list of texts", path is None or _is_path(path))
-        _check(f"{place}.message", "a text", isinstance(data.get("message"), (str, type(None))))
-        _check(f"{place}.arguments", "an object", isinstance(arguments, (str, Mapping, type(None))))
-        _check(
-            f"{place}.always", "true or false", isinstance(data.get("always"), (bool, type(None)))
-        )
-        return cls(
-            call_id=data["call_id"],
-            approve=data["approve"],
-            path=None if path is None else tuple(path),
-            message=data.get("message"),
-            arguments=arguments,
-            always=bool(data.get("always")),
-        )
+    Args:
+        given: The object: `call_id`, `approve`, and optionally `path`, `message`, `arguments` (an
+            object or JSON text) and `always`.
+        place: The location of the object, for error messages.
+
+    Raises:
+        HttpError: The object is not a decision.
+    """
+    if not isinstance(given, Mapping):
+        raise HttpError(422, f"{place}: expected an object, got {json_kind(given)}.")
+    data = cast("Mapping[str, Any]", given)
+    path, arguments = data.get("path"), data.get("arguments")
+    _check(f"{place}.call_id", "a text", isinstance(data.get("call_id"), str))
+    _check(f"{place}.approve", "true or false", isinstance(data.get("approve"), bool))
+    _check(f"{place}.path", "a list of texts", path is None or _is_path(path))
+    _check(f"{place}.message", "a text", isinstance(data.get("message"), (str, type(None))))
+    _check(f"{place}.arguments", "an object", isinstance(arguments, (str, Mapping, type(None))))
+    _check(f"{place}.always", "true or false", isinstance(data.get("always"), (bool, type(None))))
+    if arguments is not None and data["approve"]:
+        try:
+            arguments = edited_arguments(cast("Mapping[str, Any] | str", arguments))
+        except UserError as error:
+            raise HttpError(422, f"{place}: {error}") from None
+    else:
+        arguments = None  # a rejected call does not run, so it needs none
+    decision = Decision(
+        approved=data["approve"],
+        message=data.get("message"),
+        arguments=arguments,
+        always=bool(data.get("always")),
+    )
+    return CallReference(data["call_id"], None if path is None else tuple(path)), decision
 
 
 def waiting_call(
-    verdict: Verdict, waiting: Sequence[ToolApprovalItem], place: str
+    reference: CallReference, waiting: Sequence[ToolApprovalItem], place: str
 ) -> ToolApprovalItem:
-    """Return the waiting call of a verdict.
+    """Return the waiting call of a reference.
 
     Raises:
         HttpError: No call matches, or several calls match.
@@ -84,8 +77,8 @@ def waiting_call(
     matching = [
         item
         for item in waiting
-        if item.call_id == verdict.call_id
-        and verdict.path in {None, item.path, (*item.path, item.call_id)}
+        if item.call_id == reference.call_id
+        and reference.path in {None, item.path, (*item.path, item.call_id)}
     ]
     if len(matching) == 1:
         return matching[0]
@@ -93,12 +86,12 @@ def waiting_call(
     if not matching:
         raise HttpError(
             422,
-            f"{place}: the call {shown(verdict.call_id)} does not wait. Waiting calls: {named}.",
+            f"{place}: the call {shown(reference.call_id)} does not wait. Waiting calls: {named}.",
         )
     raise HttpError(
         422,
-        f"{place}: several calls with the id {shown(verdict.call_id)} wait. Add the path of one of "
-        f"them: {named}.",
+        f"{place}: several calls with the id {shown(reference.call_id)} wait. Add the path of one "
+        f"of them: {named}.",
     )
 
 

@@ -7,16 +7,15 @@ import json
 import logging
 import os
 import re
-import socket
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypedDict
 
-from agents_tools.errors import UserError, UserTypeError, UserValueError
+from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.server.host_rules import (
     DEFAULT_PORTS,
     check_list,
@@ -29,19 +28,22 @@ from agents_tools.server.host_rules import (
     parse_origin,
     show_header,
 )
+from agents_tools.server.log_throttle import LogThrottle
 from agents_tools.text.escape import type_name
 from agents_tools.text.forms import MASK
 from agents_tools.text.output import release_text
 from agents_tools.text.secrets import guard_logs
 
 __all__ = [
+    "PRINCIPAL_KEY",
     "ListenerLimits",
     "Principal",
     "SecuredApp",
+    "SecurityOptions",
     "TokenVerifier",
-    "bound_socket",
     "check_binding",
     "current_principal",
+    "inner_path",
 ]
 
 logger = logging.getLogger("agents_tools")
@@ -52,7 +54,8 @@ Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-_PRINCIPAL = "agents_tools.principal"
+PRINCIPAL_KEY = "agents_tools.principal"
+"""The key of the authenticated caller in the state of an ASGI scope."""
 _SHORTEST_TOKEN = 16
 _LONGEST_LENGTH = 18
 """The largest number of digits of a Content-Length. With more, it exceeds every limit."""
@@ -147,40 +150,24 @@ def check_binding(host: str, *, auth: Any, setting: str) -> None:
         )
 
 
-def bound_socket(host: str, port: int) -> socket.socket:
-    """Open a socket that listens on an address.
+def inner_path(scope: Mapping[str, Any]) -> str:
+    """Return the path below the mount point of the app."""
+    path, root = str(scope.get("path", "")), str(scope.get("root_path", "")).rstrip("/")
+    if root and (path == root or path.startswith(root + "/")):
+        path = path.removeprefix(root)
+    return path or "/"
 
-    Args:
-        host: The address.
-        port: The port; 0 for a free one.
 
-    Raises:
-        UserError: The address cannot be used.
-    """
-    try:
-        family, kind, _, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        # The protocol must be TCP explicitly: otherwise asyncio does not set TCP_NODELAY, and
-        # small writes are delayed by 40 ms.
-        sock = socket.socket(family, kind, socket.IPPROTO_TCP)
-    except OSError as error:
-        raise UserError(
-            f"The address {host!r} cannot be listened on: {error.strerror}. Pass another host=."
-        ) from None
-    try:
-        if os.name == "posix":
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind(address)
-        sock.listen(2048)
-        sock.setblocking(False)
-    except OSError as error:
-        sock.close()
-        raise UserError(
-            f"The address {host}:{port} cannot be listened on: {error.strerror}. Choose another "
-            "port=, or 0 for a free one."
-        ) from None
-    return sock
+class SecurityOptions(TypedDict, total=False):
+    """The options of `SecuredApp`, except those that say where it listens and for whom."""
+
+    allowed_hosts: Sequence[str]
+    allowed_origins: Sequence[str]
+    required_scopes: Sequence[str]
+    limits: ListenerLimits | None
+    protect: Callable[[str], bool] | None
+    metadata_url: str | None
+    resource: str | None
 
 
 class RequestRefused(Exception):  # noqa: N818 - a response rather than a fault
@@ -255,6 +242,7 @@ class SecuredApp:
         self._metadata_url = metadata_url
         self._resource = resource
         self._inside = 0
+        self._throttle = LogThrottle()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request and pass it to the app, or answer it with an error."""
@@ -306,7 +294,7 @@ class SecuredApp:
             await self._app(scope, body.receive, response.send)
             return
         principal = await self._authenticated(scope)
-        state: dict[str, Any] = {**(scope.get("state") or {}), _PRINCIPAL: principal}
+        state: dict[str, Any] = {**(scope.get("state") or {}), PRINCIPAL_KEY: principal}
         before = _principal.set(principal)
         try:
             await self._app({**scope, "state": state}, body.receive, response.send)
@@ -316,12 +304,15 @@ class SecuredApp:
     async def _refuse(self, response: _Response, refused: RequestRefused) -> None:
         if response.settled:
             return
-        logger.warning(
-            "A request to the listener on %s was refused (%d): %s",
-            self._host,
-            refused.status,
-            refused,
-        )
+        note = self._throttle.note(refused.status)
+        if note is not None:
+            logger.warning(
+                "A request to the listener on %s was refused (%d): %s%s",
+                self._host,
+                refused.status,
+                refused,
+                note,
+            )
         error = {"status": refused.status, "message": str(refused)}
         await response.fail(refused.status, error, refused.headers)
 
@@ -385,9 +376,7 @@ class SecuredApp:
     # --- authentication
 
     def _is_protected(self, scope: Scope) -> bool:
-        path, root = str(scope.get("path", "")), str(scope.get("root_path", ""))
-        inner = path.removeprefix(root) if root and path.startswith(root) else path
-        return self._protect is None or self._protect(inner)
+        return self._protect is None or self._protect(inner_path(scope))
 
     async def _authenticated(self, scope: Scope) -> Principal:
         token = _bearer(_values(scope, b"authorization"))

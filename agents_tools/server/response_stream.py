@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, TypeAlias
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import Response
 
 from agents_tools.concurrency.supervisor import finish
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+    from collections.abc import AsyncIterator, Mapping, MutableMapping
 
-    Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
-    Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+    from starlette.types import Receive, Scope, Send
 
-__all__ = ["ResponseStream"]
+__all__ = ["FrameResponse"]
 
 _CHUNK = 64 << 10
 """The size of buffered frames, in bytes, at which reading pauses until the client reads."""
@@ -21,7 +23,60 @@ _COLLECT_TIME = 0.004
 """The seconds for which frames are collected, so that many frames are sent in few messages."""
 
 
-class ResponseStream:
+class FrameResponse(Response):
+    """A response with a stream of frames until they end or the client disconnects.
+
+    Frames that are available at the same time are sent together. If the client does not read, at
+    most about 64 KiB of frames are buffered. The iterator is always closed. In these points it
+    differs from Starlette's `StreamingResponse`.
+
+    Args:
+        frames: The frames.
+        content_type: The content type of the frames.
+        headers: More headers.
+        heartbeat: The seconds without data after which an empty frame is sent. It keeps the
+            connection open and detects clients that have disconnected.
+        heartbeat_frame: The empty frame.
+        watching: Entered before the first frame and left after the last one or the disconnect.
+    """
+
+    def __init__(
+        self,
+        frames: AsyncIterator[bytes],
+        *,
+        content_type: str = "text/event-stream",
+        headers: Mapping[str, str] | None = None,
+        heartbeat: float | None = 15.0,
+        heartbeat_frame: bytes = b":\n\n",
+        watching: contextlib.AbstractContextManager[Any] | None = None,
+    ) -> None:
+        own = {
+            "content-type": content_type,
+            "cache-control": "no-cache, no-transform",
+            "x-accel-buffering": "no",
+            "x-content-type-options": "nosniff",
+        }
+        own |= {name.lower(): value for name, value in (headers or {}).items()}
+        super().__init__(None, headers=own)
+        del self.headers["content-length"]
+        self._frames = frames
+        self._heartbeat = heartbeat
+        self._heartbeat_frame = heartbeat_frame
+        self._watching = watching or contextlib.nullcontext()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the stream."""
+        del scope
+        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        with self._watching:
+            stream = _FrameSender(send, self._frames, self._heartbeat, self._heartbeat_frame)
+            try:
+                await stream.run(receive, start)
+            finally:
+                await stream.aclose()
+
+
+class _FrameSender:
     """Sends frames from an iterator to a client.
 
     It has three tasks: one reads frames ahead up to a limit, one sends them, and one waits for the
@@ -58,8 +113,8 @@ class ResponseStream:
         self._due = False
         self._timer: asyncio.TimerHandle | None = None
 
-    async def run(self, receive: Receive, start: MutableMapping[str, Any]) -> bool:
-        """Send all frames; return whether the client disconnected before the end.
+    async def run(self, receive: Receive, start: MutableMapping[str, Any]) -> None:
+        """Send all frames, or as many as the client accepts before it disconnects.
 
         Raises:
             Exception: The exception of the iterator. The response stays unfinished, so that the
@@ -70,10 +125,7 @@ class ResponseStream:
         disconnecting = self._start_task(_wait_for_disconnect(receive), "watch")
         self._start_task(self._read(), "read")
         await asyncio.wait({writing, disconnecting}, return_when=asyncio.FIRST_COMPLETED)
-        if writing.done():
-            return not writing.result()
-        disconnecting.result()
-        return True
+        (writing if writing.done() else disconnecting).result()
 
     async def aclose(self) -> None:
         """Stop all tasks and close the iterator."""
@@ -133,8 +185,8 @@ class ResponseStream:
             self._has_data.set()
         self._timer = self._loop.call_later(rest, self._check_heartbeat)
 
-    async def _write(self, start: MutableMapping[str, Any]) -> bool:
-        """Send frames until the end; return whether the client got all of them."""
+    async def _write(self, start: MutableMapping[str, Any]) -> None:
+        """Send frames until the end or the disconnect."""
         try:
             await self._send(start)
             await self._send_body(b"", more=True)
@@ -147,10 +199,9 @@ class ResponseStream:
             if self._failure is None:
                 await self._send_body(b"", more=False)
         except OSError:  # servers of ASGI 2.4 raise it after a disconnect
-            return False
+            return
         if self._failure is not None:
             raise self._failure
-        return True
 
     async def _next(self) -> bytes | None:
         """Wait for frames and return all available ones; `None` at the end."""

@@ -26,8 +26,7 @@ from agents_tools.errors import (
 )
 from agents_tools.persistence.stream import EventStream
 from agents_tools.server.active_run import ActiveRun, RunFactory, Status
-from agents_tools.server.approvals import Verdict
-from agents_tools.server.asgi import HttpError, HttpRequest, shown
+from agents_tools.server.http_errors import HttpError, shown
 from agents_tools.server.http_security import Principal, current_principal
 from agents_tools.server.public_errors import ErrorMasker
 from agents_tools.server.run_records import (
@@ -47,10 +46,11 @@ if TYPE_CHECKING:
     from agents_tools.agents.config import RunConfig
     from agents_tools.content.items import Item
     from agents_tools.persistence import EventStore
+    from agents_tools.server.application import HttpRequest
     from agents_tools.server.run_records import RunRecord
     from agents_tools.tool.tool import FunctionTool
 
-__all__ = ["ActiveRun", "OnDisconnect", "RunManager", "Status", "Target", "Verdict", "runs_for"]
+__all__ = ["ActiveRun", "OnDisconnect", "RunManager", "Status", "Target", "runs_for"]
 
 logger = logging.getLogger("agents_tools.ui")
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         track as track,
     )
     from agents_tools.tool.run_context import RunContextWrapper as RunContextWrapper
+    from agents_tools.tool.state import ToolState as ToolState
     from agents_tools.tool.stream import ToolStream as ToolStream
     from agents_tools.tool.tool import FunctionTool as FunctionTool
 
@@ -45,6 +46,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "tool": ("FunctionTool",),
+        "state": ("ToolState",),
         "stream": ("ToolStream",),
         "failure": ("default_tool_error_function", "set_default_tool_error_function"),
         "flatten": ("function_tools",),

@@ -14,6 +14,7 @@ from agents_tools.events.listener import current_listeners
 from agents_tools.text.json_limits import parse_object
 from agents_tools.text.secrets import guard_logs, has_secrets
 from agents_tools.tool.event_filter import mask_event, without_content
+from agents_tools.tool.state import ToolState
 
 if TYPE_CHECKING:
     import asyncio
@@ -90,6 +91,8 @@ class Call:
         filters: Change the events of the call before they are delivered, innermost first.
         asker: Handles questions of the tool.
         approver: Decides about calls inside the call that need approval.
+        tool_state: The state of the tools that are called inside this call or run; `None` if it is
+            that of the call or run around it.
         outcome: The outcome, while the end event is delivered.
         sinks: The functions that receive the events.
     """
@@ -120,6 +123,7 @@ class Call:
     filters: tuple[EventFilter, ...] = ()
     asker: Callable[[Question], Any] | None = None
     approver: Callable[[Call], Any] | None = None
+    tool_state: ToolState | None = None
     outcome: CallOutcome | None = None
     sinks: tuple[Emit, ...] = ()
     _context: Any = None
@@ -489,6 +493,12 @@ class Call:
         """Return what decides about this call while the calls around it run, if anything does."""
         return next((call.approver for call in self.ancestors if call.approver is not None), None)
 
+    def find_tool_state(self) -> ToolState | None:
+        """Return the state of tools in this call: that of its run; `None` outside a run."""
+        if self.tool_state is not None or self._parent is None:
+            return self.tool_state
+        return self._parent.find_tool_state()
+
     @property
     def scope(self) -> RunScope | None:
         """The run that the call belongs to; `None` outside a run."""
@@ -659,6 +669,7 @@ class RunScope(Call):
         asker: Handles the questions of tools.
         approver: Decides about calls that need approval inside the calls of the run.
         sampler: Handles the sampling requests of MCP servers.
+        tool_state: The state of the tools of the run; by default its own, which `release` closes.
         run: The run, for runs that are started inside it.
     """
 
@@ -676,6 +687,7 @@ class RunScope(Call):
         asker: Callable[[Question], Any] | None,
         approver: Callable[[Call], Any] | None = None,
         sampler: Callable[[Mapping[str, Any], Any], Any] | None = None,
+        tool_state: ToolState | None = None,
         run: Any,
     ) -> None:
         self.app_context = app_context
@@ -690,6 +702,9 @@ class RunScope(Call):
         self.asker = asker
         self.approver = approver
         self.sampler = sampler
+        self.tool_state = tool_state
+        self._own_state: ToolState | None = None
+        self._is_released = False
         self.run = run
         self.ordinal = ""  # distinguishes the idempotency keys of several runs in one call
         if parent is not None and (number := parent._next_number("")) > 1:
@@ -714,6 +729,24 @@ class RunScope(Call):
         """The number of runs around this one."""
         enclosing = self.scope
         return 0 if enclosing is None else enclosing.depth + 1
+
+    def find_tool_state(self) -> ToolState:
+        """Return the state of tools in this run; create it when it is first needed."""
+        if self.tool_state is not None:
+            return self.tool_state
+        with self._run_state().lock:  # calls can begin in other threads
+            if self._own_state is None:
+                self._own_state = ToolState()
+                if self._is_released:  # the caller outlived the run, and can create nothing
+                    self._own_state.close()
+        return self._own_state
+
+    async def release(self) -> None:
+        """Close the state of the tools, unless it is shared with other runs."""
+        with self._run_state().lock:
+            self._is_released = True
+        if self._own_state is not None:
+            await self._own_state.aclose()
 
     def close(self, last: Event) -> None:
         """End the calls that the run left running, emit the last event, and end the scope."""

@@ -118,8 +118,11 @@ class Decision:
         approved: Whether the call may run.
         message: The reason for a rejection, for the model.
         arguments: Other arguments for the call, as JSON text.
+        always: Whether an approval also applies to later calls of the tool in the run, as long as
+            its definition does not change.
     """
 
     approved: bool
     message: str | None = None
     arguments: str | None = None
+    always: bool = False

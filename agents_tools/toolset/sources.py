@@ -392,6 +392,8 @@ def _opened(sources: Iterable[Any]) -> Iterable[Any]:
     for source in sources:
         if isinstance(source, (list, tuple)):
             yield from _opened(cast("Iterable[Any]", source))
+        elif not isinstance(source, type) and hasattr(source, "as_function_tools"):
+            yield from source.as_function_tools()  # a specification
         else:
             yield source
 
@@ -431,8 +433,6 @@ def _remedy(source: object) -> str:
         return f"Create an instance: {source.__name__}(...)."
     if hasattr(source, "as_tool"):
         return "Use agent.as_tool()."
-    if type(source).__name__ == "ToolSpec":
-        return "Use resolve_tool(spec)."
     if callable(source):
         return "Put @function_tool above the function."
     if isinstance(source, Iterable) and not isinstance(source, str):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from agents_tools._package import lazy_exports
 
 if TYPE_CHECKING:
+    from agents_tools.server.application import HttpRequest as HttpRequest
     from agents_tools.ui import (
         ag_ui as ag_ui,
         console as console,
@@ -15,10 +16,15 @@ if TYPE_CHECKING:
         vercel as vercel,
     )
     from agents_tools.ui._app_limits import AppLimits as AppLimits
+    from agents_tools.ui._serve import serve as serve
 
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
-    {"_app_limits": ("AppLimits",)},
+    {
+        "_app_limits": ("AppLimits",),
+        "_serve": ("serve",),
+        "agents_tools.server.application": ("HttpRequest",),
+    },
     submodules=(
         "ag_ui",
         "console",
@@ -26,4 +32,5 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "sse",
         "vercel",
     ),
+    requires={"agents_tools.server.application": "pip install -U 'agents-tools[ui]'"},
 )

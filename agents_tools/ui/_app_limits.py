@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from agents_tools.server.http_security import ListenerLimits
 from agents_tools.tool.options import check_option_names
 
 if TYPE_CHECKING:
@@ -39,23 +40,28 @@ class AppLimits(TypedDict, total=False):
     secrets: Mapping[str, str] | None
 
 
-_LISTENER = ("host", "max_body", "max_concurrency", "body_timeout", "required_scopes")
+_LISTENER = ("host", "required_scopes")
+_REQUESTS = ("max_body", "max_concurrency", "body_timeout")
 
 
 def split_limits(
-    name: str, app: Callable[..., Any], limits: AppLimits
+    name: str, app: Callable[..., Any], limits: AppLimits, *, max_body: int = 4 << 20
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the limits of the listener and those of the `RunManager`.
+    """Return the options of the listener and those of the `RunManager`.
 
     Args:
         name: The public name of `app`.
         app: The function that creates the app, for errors about unknown options.
         limits: The limits that `app` received.
+        max_body: The default of `max_body`.
 
     Raises:
         UserError: A limit is unknown.
     """
     known = (*AppLimits.__annotations__, *(app.__kwdefaults__ or ()))
     check_option_names(f"{name}(...)", limits, known)
-    listener = {key: value for key, value in limits.items() if key in _LISTENER}
-    return listener, {key: value for key, value in limits.items() if key not in _LISTENER}
+    given = dict(limits)
+    listener = {key: given.pop(key) for key in _LISTENER if key in given}
+    requests: dict[str, Any] = {"max_body": max_body, "max_concurrency": 2_000}
+    requests |= {key: given.pop(key) for key in _REQUESTS if key in given}
+    return {**listener, "limits": ListenerLimits(**requests)}, given

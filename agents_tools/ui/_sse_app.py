@@ -14,16 +14,9 @@ from agents_tools.agents.agent import Agent
 from agents_tools.agents.state import open_calls
 from agents_tools.content.items import MessageInputItem, input_items
 from agents_tools.errors import UserTypeError, UserValueError
-from agents_tools.server.asgi import (
-    AsgiApp,
-    HttpError,
-    HttpRequest,
-    json_kind,
-    respond_empty,
-    respond_json,
-    respond_stream,
-    shown,
-)
+from agents_tools.server.application import Application, JsonResponse, empty_response
+from agents_tools.server.http_errors import HttpError, json_kind, shown
+from agents_tools.server.response_stream import FrameResponse
 from agents_tools.server.run_manager import ActiveRun, RunManager, runs_for
 from agents_tools.tool.flatten import function_tools
 from agents_tools.tool.tool import FunctionTool
@@ -33,8 +26,10 @@ from agents_tools.ui.ndjson import CONTENT_TYPE as NDJSON, json_of
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
+    from starlette.responses import Response
+
     from agents_tools.events.base import Event
-    from agents_tools.server.asgi import Send
+    from agents_tools.server.application import HttpRequest
     from agents_tools.server.run_manager import Target
 
 __all__ = ["SseApp"]
@@ -48,7 +43,7 @@ _MAX_CACHED_FRAME = 4_096
 _RUNS = ("keep_runs", "keep_for", "max_running", "secrets")
 
 
-class SseApp(AsgiApp):
+class SseApp(Application):
     """The app that `sse.app` returns: an agent or tools over HTTP.
 
     Attributes:
@@ -91,36 +86,35 @@ class SseApp(AsgiApp):
             auth=auth,
             allowed_hosts=allowed_hosts,
             allowed_origins=allowed_origins,
-            name="sse.app",
             **listener,
         )
 
     # --- information
 
-    async def _info(self, _: HttpRequest, send: Send) -> None:
+    async def _info(self, _: HttpRequest) -> Response:
         from agents_tools._package import __version__
 
         agent = self._agent
         target = {"kind": "tools"} if agent is None else {"kind": "agent", "name": agent.name}
         info = {"name": "agents-tools", "version": __version__, "target": target}
-        await respond_json(send, {**info, "on_disconnect": self.runs.on_disconnect})
+        return JsonResponse({**info, "on_disconnect": self.runs.on_disconnect})
 
-    async def _list_tools(self, _: HttpRequest, send: Send) -> None:
-        await respond_json(send, {"tools": [_describe(tool) for tool in self._tools.values()]})
+    async def _list_tools(self, _: HttpRequest) -> Response:
+        return JsonResponse({"tools": [_describe(tool) for tool in self._tools.values()]})
 
-    async def _list_runs(self, request: HttpRequest, send: Send) -> None:
+    async def _list_runs(self, request: HttpRequest) -> Response:
         await self.runs.restore()
-        limit = _number(request.query.get("limit"), "limit", _MAX_LISTED)
+        limit = _number(request.query_params.get("limit"), "limit", _MAX_LISTED)
         newest = self.runs.list()[::-1]
         listed = [run.to_dict() for run in newest[:limit]]
-        await respond_json(send, {"runs": listed, "more": len(newest) > limit})
+        return JsonResponse({"runs": listed, "more": len(newest) > limit})
 
-    async def _show(self, request: HttpRequest, send: Send) -> None:
-        await respond_json(send, (await self._run(request)).to_dict())
+    async def _show(self, request: HttpRequest) -> Response:
+        return JsonResponse((await self._run(request)).to_dict())
 
     # --- a run
 
-    async def _start(self, request: HttpRequest, send: Send) -> None:
+    async def _start(self, request: HttpRequest) -> Response:
         body = await request.json_object()
         _check_fields(body, _FIELDS)
         await self.runs.restore()
@@ -146,9 +140,8 @@ class SseApp(AsgiApp):
                 "location": quote(where, safe="/:@~+"),
                 "preference-applied": "respond-async",
             }
-            await respond_json(send, run.to_dict(), 202, headers)
-        else:
-            await self._stream(run, -1, request, send)
+            return JsonResponse(run.to_dict(), 202, headers)
+        return self._stream(run, -1, request)
 
     def _call(self, body: Mapping[str, Any]) -> tuple[AnyTool, str]:
         name, arguments = body.get("tool"), body.get("arguments", {})
@@ -168,15 +161,14 @@ class SseApp(AsgiApp):
             raise HttpError(404, f"The tool {shown(name)} does not exist.{hint}")
         return tool, json.dumps(arguments)
 
-    async def _watch(self, request: HttpRequest, send: Send) -> None:
+    async def _watch(self, request: HttpRequest) -> Response:
         run = await self._run(request)
         after = _last_event_id(request, run)
         if run.is_over(after):
-            await respond_empty(send, 204)
-        else:
-            await self._stream(run, after, request, send)
+            return empty_response()
+        return self._stream(run, after, request)
 
-    async def _cancel(self, request: HttpRequest, send: Send) -> None:
+    async def _cancel(self, request: HttpRequest) -> Response:
         run = await self._run(request)
         body = await request.json_object()
         _check_fields(body, ("reason",))
@@ -184,9 +176,9 @@ class SseApp(AsgiApp):
         if not isinstance(reason, str):
             raise HttpError(422, f"reason: expected a text, got {json_kind(reason)}.")
         cancelled = run.cancel(reason[:1_000])
-        await respond_json(send, {"cancelled": cancelled, "status": run.status})
+        return JsonResponse({"cancelled": cancelled, "status": run.status})
 
-    async def _decide(self, request: HttpRequest, send: Send) -> None:
+    async def _decide(self, request: HttpRequest) -> Response:
         run = await self._run(request)
         body = await request.json_object()
         _check_fields(body, ("decisions",))
@@ -196,12 +188,10 @@ class SseApp(AsgiApp):
         await self.runs.lend_context(run, request)
         run.decide(cast("list[Any]", decisions))
         state = run.to_dict()
-        await respond_json(
-            send, {"ok": True, "status": run.status, "approvals": state["approvals"]}
-        )
+        return JsonResponse({"ok": True, "status": run.status, "approvals": state["approvals"]})
 
     async def _run(self, request: HttpRequest) -> ActiveRun:
-        run_id = request.params["id"]
+        run_id = request.path_params["id"]
         run = await self.runs.find(run_id)
         if run is None:
             raise HttpError(
@@ -209,17 +199,15 @@ class SseApp(AsgiApp):
             )
         return run
 
-    async def _stream(self, run: ActiveRun, after: int, request: HttpRequest, send: Send) -> None:
+    def _stream(self, run: ActiveRun, after: int, request: HttpRequest) -> Response:
         lines = NDJSON in request.headers.get("accept", "")
-        with run.watching():
-            await respond_stream(
-                request.receive,
-                send,
-                self._frames.of(run, after, "ndjson" if lines else "sse"),
-                content_type=NDJSON if lines else "text/event-stream",
-                heartbeat=self._heartbeat,
-                heartbeat_frame=b"\n" if lines else b":\n\n",
-            )
+        return FrameResponse(
+            self._frames.of(run, after, "ndjson" if lines else "sse"),
+            content_type=NDJSON if lines else "text/event-stream",
+            heartbeat=self._heartbeat,
+            heartbeat_frame=b"\n" if lines else b":\n\n",
+            watching=run.watching(),
+        )
 
 
 class _SseFrames:
@@ -333,7 +321,7 @@ def _prefers_async(request: HttpRequest) -> bool:
 def _last_event_id(request: HttpRequest, run: ActiveRun) -> int:
     """Return the id of the last event that the client has."""
     header = request.headers.get("last-event-id")
-    value = header or request.query.get("after") or "-1"
+    value = header or request.query_params.get("after") or "-1"
     name = "Last-Event-ID" if header else "after"
     after = parse_event_id(value, run.id)
     if after is None:

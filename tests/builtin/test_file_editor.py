@@ -1030,7 +1030,7 @@ def test_the_tool_definition(tmp_path: Path) -> None:
     parameters = tool.to_openai_tool()["function"]["parameters"]
     commands = ["view", "create", "str_replace", "insert", "undo_edit"]
     assert parameters["properties"]["command"]["enum"] == commands
-    assert tool.executor.workspace.working_dir == tmp_path
+    assert tool.executor.default.workspace.working_dir == tmp_path
     assert (
         FileEditorTool.create(description="Edit.", executor=tool.executor)[0].description == "Edit."
     )

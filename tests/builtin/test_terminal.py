@@ -494,7 +494,7 @@ def test_the_tool_can_be_created_without_arguments(tmp_path: Path) -> None:
     tool = BashTool.create()[0]
     assert BashTool is TerminalTool
     assert tool.name == "execute_bash"
-    assert tool.executor._session is None
+    assert tool.executor.default._session is None
     assert BashExecutor is TerminalExecutor
 
 

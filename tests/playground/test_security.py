@@ -263,7 +263,7 @@ async def test_the_link_on_the_browser_command_line_works_once() -> None:
     async with playing(add) as client:
         link = client.app.link()
         client.token = None
-        assert (await client.ask("GET", "/open/")).status == 404
+        assert (await client.ask("GET", "/open/")).status == 401
         assert (await client.ask("GET", "/open/guess")).status == 410
         assert (await client.ask("HEAD", link)).status == 405
         answer = await client.ask("GET", link)

@@ -154,7 +154,7 @@ _UI = f"""
 {_ADD}
 import asyncio, urllib.request
 from agents_tools import playground
-from agents_tools.server.http_security import bound_socket
+from agents_tools.server.listener import bound_socket
 
 async def main():
     app = playground.app(lambda: playground.Loaded(target="sums", tools=(add,)), token="token-of-the-smoke")

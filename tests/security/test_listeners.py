@@ -28,7 +28,7 @@ import pytest
 import agents_tools
 from agents_tools import Agent, UserError, function_tool, playground
 from agents_tools.mcp import mcp_server, serve, serve_async
-from agents_tools.server.http_security import bound_socket
+from agents_tools.server.listener import bound_socket
 from agents_tools.testing import ScriptedModel
 from agents_tools.ui import ag_ui, sse, vercel
 from tests.durable.lite import needs_dbos_on_sqlite
@@ -334,12 +334,7 @@ def test_a_command_does_not_listen_for_others_without_a_token(
 # --- no other listeners
 
 KNOWN = {
-    "server/http_security.py": {
-        "bind",
-        "listen",
-    },  # bound_socket: where all that listen get their socket
-    "mcp/server/app.py": {"Server"},  # uvicorn with that socket, behind Guarded
-    "playground/server.py": {"Server"},  # as above
+    "server/listener.py": {"bind", "listen", "Server"},  # uvicorn, for all that listen
 }
 """Where the package listens, and with what; the table above starts each of them."""
 

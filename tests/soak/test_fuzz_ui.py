@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents_tools.server import asgi as _asgi, run_manager as _runs
+from agents_tools.server import application as _application, run_manager as _runs
 from tests.soak import fuzz_ui
 from tests.soak._made_cases import Cases
 from tests.soak.campaign import Budget
@@ -31,7 +31,7 @@ def test_an_app_that_breaks_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         if '"approved"' in text:
             raise LookupError("planted")
 
-    monkeypatch.setattr(_asgi, "check_bounds", checking)
+    monkeypatch.setattr(_application, "check_bounds", checking)
 
     monkeypatch.setattr(Cases, "most", 1)
 

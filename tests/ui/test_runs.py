@@ -10,7 +10,6 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -39,11 +38,13 @@ from agents_tools.events import (
 from agents_tools.persistence import MemoryEventStore, PendingFuture, SQLiteEventStore
 from agents_tools.policies import needs_approval
 from agents_tools.server import active_run as _runs_live, run_manager as _runs
-from agents_tools.server.asgi import HttpError
+from agents_tools.server.approvals import CallReference
+from agents_tools.server.http_errors import HttpError
 from agents_tools.server.public_errors import ErrorMasker
-from agents_tools.server.run_manager import ActiveRun, RunManager, Verdict
+from agents_tools.server.run_manager import ActiveRun, RunManager
 from agents_tools.server.run_records import ProcessIdentity, record_of, state_record
 from agents_tools.testing import ScriptedModel, tool_call
+from agents_tools.tool import Decision
 from tests.ui.scenarios import SCENARIOS, Scenario, events_of
 
 PATIENCE = 45.0
@@ -346,11 +347,10 @@ async def test_decisions_may_come_one_by_one() -> None:
         run = runs.start(agent_of(calls, "Done.", tools=[drop]), "Hi")
         before = await all_events(run)
         first, second = run.interruptions
-        run.decide([Verdict(call_id=first.call_id, approve=True)])
+        run.decide([(CallReference(first.call_id), Decision(approved=True))])
         assert run.status == "interrupted"
         assert run.interruptions == [second]
-        asked = SimpleNamespace(call_id=second.call_id, approve=False, message="no")
-        run.decide([asked])
+        run.decide([{"call_id": second.call_id, "approve": False, "message": "no"}])
         assert run.running
         after = await all_events(run, before[-1].id)
         assert run.output == "Done."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from agents_tools.builtin.file_editor.models import (
@@ -9,11 +10,8 @@ from agents_tools.builtin.file_editor.models import (
     FileEditorAction,
     FileEditorObservation,
 )
-from agents_tools.classes.definition import (
-    ToolDefinition,
-    ToolExecutor,
-    working_dir_of,
-)
+from agents_tools.classes.definition import ToolDefinition, ToolExecutor, working_dir_of
+from agents_tools.classes.per_run import PerRunExecutor
 from agents_tools.tool.records import ToolAnnotations
 
 if TYPE_CHECKING:
@@ -60,21 +58,26 @@ class FileEditorTool(ToolDefinition[FileEditorAction, FileEditorObservation]):
         workspace: ConfinedWorkspace | None = None,
         description: str | None = None,
     ) -> Sequence[Self]:
-        """Create the tool.
+        """Create the tool, with an undo history for each run.
 
         Args:
             conv_state: The state of a conversation, which provides the default working directory.
             working_dir: The directory that confines the tool; by default that of the conversation,
                 or else the current one.
-            executor: The executor; other tools can share it.
-            workspace: The directories to work in, instead of `working_dir`.
+            executor: An executor that all runs and other tools share.
+            workspace: The directories to work in, instead of `working_dir`; the caller closes it.
             description: The description for models, instead of the default.
         """
         if executor is None:
+            from agents_tools.builtin._paths import ConfinedWorkspace
             from agents_tools.builtin.file_editor.executor import FileEditorExecutor
 
             place = working_dir_of(conv_state, working_dir)
-            executor = FileEditorExecutor(place, workspace=workspace)
+            opened = workspace or ConfinedWorkspace(place)
+            executor = PerRunExecutor(
+                partial(FileEditorExecutor, workspace=opened),
+                on_close=opened.close if workspace is None else None,
+            )
         return [
             cls(
                 description=DESCRIPTION if description is None else description,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence  # noqa: TC003 - as in the signature of the base
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from agents_tools.builtin.terminal.models import TerminalAction, TerminalObservation
-from agents_tools.classes.definition import (
-    ToolDefinition,
-    working_dir_of,
-)
+from agents_tools.classes.definition import ToolDefinition, ToolExecutor, working_dir_of
+from agents_tools.classes.per_run import PerRunExecutor
 from agents_tools.tool.records import ToolAnnotations
 
 if TYPE_CHECKING:
@@ -59,13 +58,13 @@ class TerminalTool(ToolDefinition[TerminalAction, TerminalObservation]):
         description: str | None = None,
         **params: Any,
     ) -> Sequence[Self]:
-        """Create the tool.
+        """Create the tool, with a shell for each run.
 
         Args:
             conv_state: Provides `workspace.working_dir` as the default directory.
             working_dir: The initial directory, which confined commands can write.
-            executor: A shared executor, which has its own `working_dir`, `sandbox`, `timeout` and
-                `max_output`.
+            executor: An executor that all runs share, which has its own `working_dir`, `sandbox`,
+                `timeout` and `max_output`.
             sandbox: The sandbox; commands are not confined by default.
             timeout: The default timeout of a command in seconds.
             max_output: The maximum number of characters of a shown output.
@@ -74,17 +73,24 @@ class TerminalTool(ToolDefinition[TerminalAction, TerminalObservation]):
         """
         from agents_tools.builtin.terminal.executor import TerminalExecutor
 
+        own: ToolExecutor[TerminalAction, TerminalObservation] | None = executor
         if executor is None:
             place = working_dir_of(conv_state, working_dir)
-            executor = TerminalExecutor(
-                place, sandbox=sandbox, timeout=timeout, max_output=max_output, **params
+            create = partial(
+                TerminalExecutor,
+                place,
+                sandbox=sandbox,
+                timeout=timeout,
+                max_output=max_output,
+                **params,
             )
+            executor, own = create(), PerRunExecutor(create)
         return [
             cls(
                 description=description or _describe(executor),
                 action_type=TerminalAction,
                 observation_type=TerminalObservation,
-                executor=executor,
+                executor=own,
                 annotations=ToolAnnotations(
                     readOnlyHint=False,
                     destructiveHint=True,

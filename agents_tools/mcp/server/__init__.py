@@ -26,4 +26,5 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "serve_async",
         ),
     },
+    requires={"app": "pip install -U 'agents-tools[mcp]'"},
 )

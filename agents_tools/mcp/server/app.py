@@ -4,38 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 from typing import TYPE_CHECKING, Any, Literal
 
 from agents_tools.errors import UserValueError
 from agents_tools.mcp.server.handlers import MCPRequest, ToolHandlers
 from agents_tools.mcp.server.sdk import SdkServer
-from agents_tools.mcp.server.signals import shared_signals
-from agents_tools.server.http_security import (
-    ListenerLimits,
-    SecuredApp,
-    bound_socket,
-    check_binding,
-)
+from agents_tools.server.application import Application, JsonResponse
+from agents_tools.server.http_security import ListenerLimits
+from agents_tools.server.listener import HEAD_TIMEOUT, bound_socket, serve_app, url_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
 
     from agents_tools.mcp.server.handlers import Tools
-
-    Scope = MutableMapping[str, Any]
-    Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-    Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+    from agents_tools.server.application import Handler, HttpRequest
 
 __all__ = ["MCPApp", "MCPRequest", "mcp_server", "serve", "serve_async"]
 
 logger = logging.getLogger("agents_tools.mcp")
 
 _SHUTDOWN_TIMEOUT = 5
-"""Seconds that requests in flight have to finish when the server shuts down."""
-_KEEP_ALIVE = 75
-"""Seconds for which an idle connection is kept open: more than on most proxies."""
+"""Seconds that sessions have to end when the server shuts down."""
 
 
 def mcp_server(
@@ -92,7 +85,6 @@ def mcp_server(
     Raises:
         UserError: An option is invalid.
     """
-    check_binding(host, auth=auth, setting="auth")
     handlers = ToolHandlers(tools, errors=errors, page_size=page_size, context=context)
     app = MCPApp(
         SdkServer(handlers, name, version, instructions),
@@ -119,6 +111,8 @@ def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
+    head_timeout: float = HEAD_TIMEOUT,
+    max_connections: int | None = None,
     **options: Any,
 ) -> None:
     """Serve function tools until the client closes the connection or a signal arrives.
@@ -129,6 +123,9 @@ def serve(
             `http` for a network address.
         host: The address for `http`; an address other than loopback requires `auth`.
         port: The port for `http`.
+        head_timeout: For `http`, the seconds in which a client must send the head of a request.
+        max_connections: For `http`, the largest number of connections. By default, and at most, as
+            many as the process can have open files, less a reserve for tools.
         **options: The options of `mcp_server`. `http` requires `auth`; with `auth=False`, every
             program on this machine can call the tools.
 
@@ -136,7 +133,17 @@ def serve(
         UserError: An option is invalid.
     """
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(serve_async(tools, transport, host=host, port=port, **options))
+        asyncio.run(
+            serve_async(
+                tools,
+                transport,
+                host=host,
+                port=port,
+                head_timeout=head_timeout,
+                max_connections=max_connections,
+                **options,
+            )
+        )
 
 
 async def serve_async(
@@ -145,6 +152,8 @@ async def serve_async(
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
+    head_timeout: float = HEAD_TIMEOUT,
+    max_connections: int | None = None,
     on_ready: Callable[[str], None] | None = None,
     **options: Any,
 ) -> None:
@@ -155,6 +164,8 @@ async def serve_async(
         transport: `stdio` or `http`.
         host: The address for `http`.
         port: The port for `http`; 0 selects a free one.
+        head_timeout: As for `serve`.
+        max_connections: As for `serve`.
         on_ready: For `http`, called with the URL once the server listens.
         **options: The options of `mcp_server`; `auth` as for `serve`.
 
@@ -167,7 +178,16 @@ async def serve_async(
     if is_stdio:
         await app.run_stdio()
     elif transport == "http":
-        await _listen(app, host, port, on_ready)
+        sock = bound_socket(host, port)
+        if on_ready is not None:
+            on_ready(url_of(host, sock) + app.path)  # from here on, connections wait
+        await serve_app(
+            app,
+            sock,
+            head_timeout=head_timeout,
+            max_connections=max_connections,
+            handle_signals=True,
+        )
     else:
         raise UserValueError(
             f"serve(transport=...) expects 'stdio' or 'http', got {transport!r:.60}."
@@ -186,8 +206,8 @@ def _resolve_auth(auth: Any, *, required: bool) -> Any:
     return None if auth is False else auth
 
 
-class MCPApp:
-    """An MCP server, created by `mcp_server`: an ASGI app that can also serve stdin and stdout."""
+class MCPApp(Application):
+    """An MCP server, created by `mcp_server`: a Starlette app that also serves stdin and stdout."""
 
     def __init__(
         self,
@@ -212,34 +232,37 @@ class MCPApp:
         self._stateless = stateless
         self._json = json_response
         self._max_body = limits.max_body
-        self._metadata = {
-            "resource": resource_url,
-            "authorization_servers": list(authorization_servers),
-            "scopes_supported": list(required_scopes),
-            "bearer_methods_supported": ["header"],
-        }
+        self._running: _RunningServer | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         if authorization_servers and resource_url is None:
             raise UserValueError(
                 "authorization_servers= requires resource_url=, the URL that the tokens are for."
             )
-        self._well_known = f"/.well-known/oauth-protected-resource{self.path}"
+        well_known = f"/.well-known/oauth-protected-resource{self.path.rstrip('/')}"
+        routes: dict[tuple[str, str], Handler] = {("GET", "/healthz"): _health}
         metadata_url = None
         if resource_url is not None and authorization_servers:
-            metadata_url = resource_url.removesuffix(self.path).rstrip("/") + self._well_known
-        self._running: _RunningServer | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._secured_app = SecuredApp(
-            self._route,
+            metadata_url = resource_url.removesuffix(self.path).rstrip("/") + well_known
+            metadata = {
+                "resource": resource_url,
+                "authorization_servers": list(authorization_servers),
+                "scopes_supported": list(required_scopes),
+                "bearer_methods_supported": ["header"],
+            }
+            routes["GET", well_known] = _create_handler(metadata)
+        super().__init__(
+            routes,
+            endpoints={self.path: self._handle},
+            on_start=self._ensure_started,
             host=host,
             allowed_hosts=allowed_hosts,
             allowed_origins=allowed_origins,
             auth=auth,
             required_scopes=required_scopes,
             limits=limits,
-            protect=lambda path: path not in {"/healthz", self._well_known},
+            protect=lambda path: path not in {"/healthz", well_known},
             metadata_url=metadata_url,
             resource=resource_url,
-            local_only=auth is None and not allowed_hosts,
         )
 
     async def tools_changed(self) -> None:
@@ -270,28 +293,6 @@ class MCPApp:
             await running.stop()
         await self._server.elicitations.close()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle an HTTP request, or the startup and shutdown of the ASGI server."""
-        if scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
-        else:
-            await self._secured_app(scope, receive, send)
-
-    async def _lifespan(self, receive: Receive, send: Send) -> None:
-        while True:
-            message = await receive()
-            if message["type"] == "lifespan.startup":
-                try:
-                    await self._ensure_started()
-                except Exception as error:  # noqa: BLE001 - the ASGI server reports it
-                    await send({"type": "lifespan.startup.failed", "message": str(error)})
-                    return
-                await send({"type": "lifespan.startup.complete"})
-            else:
-                await self.aclose()
-                await send({"type": "lifespan.shutdown.complete"})
-                return
-
     async def _ensure_started(self) -> Any:
         """Return the SDK's session manager; start it if no lifespan event has started it."""
         running = self._running
@@ -308,19 +309,21 @@ class MCPApp:
         await asyncio.shield(running.ready)
         return running.manager
 
-    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = _inner_path(scope)
-        if path == "/healthz":
-            await _respond(send, 200, {"status": "ok"})
-        elif path == self._well_known and self._metadata["authorization_servers"]:
-            await _respond(send, 200, self._metadata)
-        elif path.rstrip("/") == self.path.rstrip("/"):
-            manager = await self._ensure_started()
-            handle = getattr(manager, "asgi_app", None) or manager.handle_request
-            await handle(self._server.with_principal(_without_last_event(scope)), receive, send)
-        else:
-            message = f"Path {path!r:.100} was not found. The MCP server is at {self.path!r}."
-            await _respond(send, 404, {"error": {"message": message}})
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        manager = await self._ensure_started()
+        handle = getattr(manager, "asgi_app", None) or manager.handle_request
+        await handle(self._server.with_principal(_without_last_event(scope)), receive, send)
+
+
+async def _health(_: HttpRequest) -> Response:
+    return JsonResponse({"status": "ok"})
+
+
+def _create_handler(value: Mapping[str, Any]) -> Handler:
+    async def answer(_: HttpRequest) -> Response:
+        return JsonResponse(value)
+
+    return answer
 
 
 class _RunningServer:
@@ -359,49 +362,3 @@ def _without_last_event(scope: Scope) -> Scope:
     """Remove the Last-Event-ID header: events are not stored, so the SDK cannot resume a stream."""
     headers = [(name, value) for name, value in scope["headers"] if name != b"last-event-id"]
     return {**scope, "headers": headers}
-
-
-def _inner_path(scope: Scope) -> str:
-    """Return the path below the path that the app is mounted at."""
-    path, root = str(scope.get("path", "")), str(scope.get("root_path", ""))
-    return (path.removeprefix(root) if root and path.startswith(root) else path) or "/"
-
-
-async def _respond(send: Send, status: int, body: Any) -> None:
-    data = json.dumps(body).encode()
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(data)).encode()),
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": data})
-
-
-async def _listen(
-    app: MCPApp, host: str, port: int, on_ready: Callable[[str], None] | None
-) -> None:
-    import uvicorn
-
-    sock = bound_socket(host, port)
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        timeout_graceful_shutdown=_SHUTDOWN_TIMEOUT,
-        timeout_keep_alive=_KEEP_ALIVE,
-        server_header=False,
-    )
-    if on_ready is not None:
-        url_host = f"[{host}]" if ":" in host else host
-        on_ready(f"http://{url_host}:{sock.getsockname()[1]}{app.path}")
-    server = uvicorn.Server(config)
-    vars(server)["capture_signals"] = lambda: shared_signals(server)
-    task = asyncio.create_task(server.serve(sockets=[sock]))
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        server.should_exit = True
-        await asyncio.wait({task}, timeout=_SHUTDOWN_TIMEOUT + 2)
-        raise
-    finally:
-        sock.close()

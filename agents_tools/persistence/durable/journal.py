@@ -117,13 +117,16 @@ class Journal:
         """Return whether the model has answered in a turn."""
         return self._step(f"model/{turn}").done
 
+    def recorded_answer(self, turn: int) -> Mapping[str, Any]:
+        """Return the recorded answer of the model in a turn, as JSON."""
+        return cast("Mapping[str, Any]", self._step(f"model/{turn}").value)
+
     async def answer(
         self, turn: int, ask: Callable[[], Awaitable[dict[str, Any]]]
     ) -> Mapping[str, Any]:
         """Return the answer of the model in a turn, as JSON; ask for it if it never came."""
-        known = self._step(f"model/{turn}")
-        if known.done:
-            return cast("Mapping[str, Any]", known.value)
+        if self.has_answer(turn):
+            return self.recorded_answer(turn)
         key = f"{self._prefix}model/{turn}"
         return await self._store.step(self._outermost, key, ask, again=True)
 

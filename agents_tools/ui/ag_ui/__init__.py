@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agents_tools.agents.config import RunConfig
     from agents_tools.events.base import Event
     from agents_tools.persistence import EventStore
-    from agents_tools.server.asgi import HttpRequest
+    from agents_tools.server.application import HttpRequest
     from agents_tools.server.http_security import TokenVerifier
     from agents_tools.server.run_manager import OnDisconnect, RunManager
     from agents_tools.ui._app_limits import AppLimits

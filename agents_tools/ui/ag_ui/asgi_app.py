@@ -12,25 +12,30 @@ from agents_tools.agents.agent import Agent
 from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.events.kinds import RunFinishedEvent
 from agents_tools.policies import needs_approval
-from agents_tools.server.asgi import (
-    AsgiApp,
-    HttpError,
-    HttpRequest,
-    respond_json,
-    respond_stream,
-    shown,
-)
-from agents_tools.server.run_manager import ActiveRun, RunManager, Verdict, runs_for
+from agents_tools.server.application import Application, JsonResponse
+from agents_tools.server.approvals import CallReference
+from agents_tools.server.http_errors import HttpError, shown
+from agents_tools.server.response_stream import FrameResponse
+from agents_tools.server.run_manager import ActiveRun, RunManager, runs_for
 from agents_tools.server.safe_json import written
+from agents_tools.tool.records import Decision
 from agents_tools.tool.tool import FunctionTool
 from agents_tools.ui.ag_ui.encoder import AgUiEncoder
 from agents_tools.ui.ag_ui.frames import wire_id
-from agents_tools.ui.ag_ui.run_input import NO_RESULT, answers_of, items_of, read_input, verdicts_of
+from agents_tools.ui.ag_ui.run_input import (
+    NO_RESULT,
+    answers_of,
+    decisions_of,
+    items_of,
+    read_input,
+)
 
 if TYPE_CHECKING:
+    from starlette.responses import Response
+
     from agents_tools.content.outputs import ToolOutput
     from agents_tools.events.base import Event
-    from agents_tools.server.asgi import Send
+    from agents_tools.server.application import HttpRequest
     from agents_tools.tool.context import ToolContext
     from agents_tools.ui.ag_ui.frames import Version
     from agents_tools.ui.ag_ui.messages import Frame
@@ -64,7 +69,7 @@ class ResponsePart:
     answers: dict[str, ToolOutput]
 
 
-class AgUiApp(AsgiApp):
+class AgUiApp(Application):
     """The app that `ag_ui.app` returns: an agent for AG-UI clients.
 
     Attributes:
@@ -113,13 +118,12 @@ class AgUiApp(AsgiApp):
             auth=auth,
             allowed_hosts=allowed_hosts,
             allowed_origins=allowed_origins,
-            name="ag_ui.app",
             **listener,
         )
 
     # --- information
 
-    async def _info(self, request: HttpRequest, send: Send) -> None:
+    async def _info(self, request: HttpRequest) -> Response:
         """Send the capabilities of the agent."""
         del request
         from agents_tools._package import __version__
@@ -148,19 +152,18 @@ class AgUiApp(AsgiApp):
             },
             "custom": {"agents_tools": {"versions": ["1.0", "0.x"], "cancel": "cancel"}},
         }
-        await respond_json(send, capabilities)
+        return JsonResponse(capabilities)
 
     # --- a run
 
-    async def _run(self, request: HttpRequest, send: Send) -> None:
+    async def _run(self, request: HttpRequest) -> Response:
         run_input = read_input(await request.json_object())
         live = await self.runs.find(run_input.run_id)
         if run_input.resume:
-            await self._stream(await self._resume(run_input, request), run_input, request, send)
-        elif live is not None and live.thread_id == run_input.thread_id:
-            await self._stream(live, run_input, request, send, late=True)
-        else:
-            await self._stream(await self._start(run_input, request), run_input, request, send)
+            return self._stream(await self._resume(run_input, request), run_input)
+        if live is not None and live.thread_id == run_input.thread_id:
+            return self._stream(live, run_input, late=True)
+        return self._stream(await self._start(run_input, request), run_input)
 
     async def _start(self, run_input: RunInput, request: HttpRequest) -> ActiveRun:
         answers: dict[str, ToolOutput] = {}
@@ -196,8 +199,8 @@ class AgUiApp(AsgiApp):
                 f"resume: the run of thread {shown(run_input.thread_id)} was started by an earlier "
                 "process, and its client tools are not stored. Send the messages again.",
             )
-        verdicts = verdicts_of(run_input)
-        decided = {verdict.path for verdict in verdicts}
+        decisions = decisions_of(run_input)
+        decided = {reference.path for reference, _ in decisions}
         for item in live.interruptions:
             path = (*item.path, item.call_id)
             if path in decided:
@@ -208,10 +211,10 @@ class AgUiApp(AsgiApp):
                     f"resume: the answer to {shown(wire_id(path))} is missing. Answer all "
                     "interrupts.",
                 )
-            verdicts.append(Verdict(call_id=item.call_id, path=path, approve=True))
+            decisions.append((CallReference(item.call_id, path), Decision(approved=True)))
         answers = answers_of(run_input)
         after = live.stream.last_id
-        live.decide(verdicts)
+        live.decide(decisions)
         part.answers.update(answers)
         parts[-1] = replace(part, messages=[])  # the client has sent them again
         parts.append(_part(run_input, after, part.client_tools, part.answers))
@@ -230,15 +233,15 @@ class AgUiApp(AsgiApp):
         client_tools = _client_tools(run_input.tools, own, answers)
         return self._agent.clone(tools=[*self._agent.tools, *client_tools])
 
-    async def _connect(self, request: HttpRequest, send: Send) -> None:
+    async def _connect(self, request: HttpRequest) -> Response:
         """Stream the newest run of a thread from its beginning."""
         run_input = read_input(await request.json_object())
         live = await self.runs.find_newest(run_input.thread_id)
         if live is None:
             raise HttpError(404, f"Thread {shown(run_input.thread_id)} has no run.")
-        await self._stream(live, run_input, request, send, late=True)
+        return self._stream(live, run_input, late=True)
 
-    async def _cancel(self, request: HttpRequest, send: Send) -> None:
+    async def _cancel(self, request: HttpRequest) -> Response:
         body = await request.json_object()
         run_id, thread_id = body.get("runId"), body.get("threadId")
         if isinstance(run_id, str):
@@ -250,7 +253,7 @@ class AgUiApp(AsgiApp):
         if live is None:
             raise HttpError(404, f"No run found for {shown(run_id or thread_id)}.")
         cancelled = live.cancel("cancelled by the user")
-        await respond_json(send, {"cancelled": cancelled, "status": live.status})
+        return JsonResponse({"cancelled": cancelled, "status": live.status})
 
     def _by_part(self, run_id: str) -> ActiveRun | None:
         """Return the run with a part of this id."""
@@ -260,15 +263,7 @@ class AgUiApp(AsgiApp):
                 return live
         return None
 
-    async def _stream(
-        self,
-        live: ActiveRun,
-        run_input: RunInput,
-        request: HttpRequest,
-        send: Send,
-        *,
-        late: bool = False,
-    ) -> None:
+    def _stream(self, live: ActiveRun, run_input: RunInput, *, late: bool = False) -> Response:
         part = _parts(live, run_input)[-1]
         encoder = AgUiEncoder(
             version=self._version or run_input.version,
@@ -277,13 +272,11 @@ class AgUiApp(AsgiApp):
             messages=part.messages,
             client_tools=part.client_tools,
         )
-        with live.watching():
-            await respond_stream(
-                request.receive,
-                send,
-                _bytes(live, part.after, encoder, late=late),
-                heartbeat=self._heartbeat,
-            )
+        return FrameResponse(
+            _bytes(live, part.after, encoder, late=late),
+            heartbeat=self._heartbeat,
+            watching=live.watching(),
+        )
 
 
 def _part(

@@ -15,16 +15,17 @@ from agents_tools.content.items import (
 )
 from agents_tools.content.outputs import ContentBlock, ToolOutput, block_from_dict
 from agents_tools.errors import UserError
-from agents_tools.server.asgi import HttpError, json_kind, shown
-from agents_tools.server.run_manager import Verdict
+from agents_tools.server.approvals import CallReference, read_decision
+from agents_tools.server.http_errors import HttpError, json_kind, shown
 from agents_tools.ui.ag_ui.frames import path_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from agents_tools.tool.records import Decision
     from agents_tools.ui.ag_ui.frames import Version
 
-__all__ = ["NO_RESULT", "RunInput", "answers_of", "items_of", "read_input", "verdicts_of"]
+__all__ = ["NO_RESULT", "RunInput", "answers_of", "decisions_of", "items_of", "read_input"]
 
 Json = Mapping[str, Any]
 
@@ -140,13 +141,13 @@ def answers_of(run_input: RunInput) -> dict[str, ToolOutput]:
     return answers
 
 
-def verdicts_of(run_input: RunInput) -> list[Verdict]:
+def decisions_of(run_input: RunInput) -> list[tuple[CallReference, Decision]]:
     """Return the decisions about the calls that wait for approval.
 
     Raises:
         HttpError: A decision is invalid.
     """
-    verdicts: list[Verdict] = []
+    decisions: list[tuple[CallReference, Decision]] = []
     for index, entry in enumerate(run_input.resume):
         place = f"resume[{index}]"
         path = path_of(_text(entry, "interruptId", place))
@@ -172,8 +173,8 @@ def verdicts_of(run_input: RunInput) -> list[Verdict]:
             "message": answer.get("message"),
             "arguments": answer.get("arguments"),
         }
-        verdicts.append(Verdict.read(read, place))
-    return verdicts
+        decisions.append(read_decision(read, place))
+    return decisions
 
 
 def _assistant_items(

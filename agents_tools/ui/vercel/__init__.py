@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from agents_tools.ui.vercel.asgi_app import app as app
 
 # Encoding alone needs neither agents nor HTTP.
-__getattr__, __dir__, _ = lazy_exports(__name__, {"asgi_app": ("app",)})
+__getattr__, __dir__, _ = lazy_exports(
+    __name__,
+    {"asgi_app": ("app",)},
+    requires={"asgi_app": "pip install -U 'agents-tools[ui]'"},
+)
 
 __all__ = ["DONE", "HEADERS", "VercelEncoder", "Version", "app", "encode", "frame"]
 

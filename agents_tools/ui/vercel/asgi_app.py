@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from agents_tools.agents.agent import Agent
 from agents_tools.errors import UserTypeError, UserValueError
-from agents_tools.server.asgi import (
-    AsgiApp,
-    HttpError,
-    respond_empty,
-    respond_json,
-    respond_stream,
-    shown,
-)
-from agents_tools.server.run_manager import ActiveRun, OnDisconnect, RunManager, Verdict, runs_for
+from agents_tools.server.application import Application, JsonResponse, empty_response
+from agents_tools.server.approvals import CallReference
+from agents_tools.server.http_errors import HttpError, shown
+from agents_tools.server.response_stream import FrameResponse
+from agents_tools.server.run_manager import ActiveRun, OnDisconnect, RunManager, runs_for
+from agents_tools.tool.records import Decision
 from agents_tools.ui._app_limits import AppLimits, split_limits
 from agents_tools.ui.vercel.encoder import VERSIONS, VercelEncoder
 from agents_tools.ui.vercel.messages import items_of, parse_request
@@ -27,10 +24,12 @@ from agents_tools.ui.vercel.text import DONE, HEADERS, frame
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
+    from starlette.responses import Response
+
     from agents_tools.agents.config import RunConfig
     from agents_tools.events.base import Event
     from agents_tools.persistence import EventStore
-    from agents_tools.server.asgi import Handler, HttpRequest, Send
+    from agents_tools.server.application import Handler, HttpRequest
     from agents_tools.server.http_security import TokenVerifier
     from agents_tools.ui.vercel.encoder import Version
     from agents_tools.ui.vercel.messages import ChatRequest
@@ -66,7 +65,7 @@ def app(
     errors: Literal["hide", "show"] = "hide",
     runs: RunManager | None = None,
     **limits: Unpack[AppLimits],
-) -> AsgiApp:
+) -> Application:
     """Create an ASGI application for `useChat` of the Vercel AI SDK.
 
     - `POST /` accepts the request of `useChat` and streams the answer.
@@ -100,8 +99,7 @@ def app(
         UserError: An argument is invalid.
     """
     _check_arguments(agent, version)
-    listener, limits_of_runs = split_limits("vercel.app", app, limits)
-    listener.setdefault("max_body", _MAX_BODY)
+    listener, limits_of_runs = split_limits("vercel.app", app, limits, max_body=_MAX_BODY)
     manager = runs_for(
         runs,
         store=store,
@@ -113,14 +111,13 @@ def app(
     )
     manager.offer(agent, max_turns=max_turns)
     chats = _Chats(agent, manager, version, preliminary, max_turns, heartbeat)
-    return AsgiApp(
+    return Application(
         chats.routes(),
         on_start=manager.restore if runs is None else None,
         on_stop=manager.aclose if runs is None else None,
         auth=auth,
         allowed_hosts=allowed_hosts,
         allowed_origins=allowed_origins,
-        name="vercel.app",
         **listener,
     )
 
@@ -174,31 +171,30 @@ class _Chats:
             ("POST", "/{chat}/stop"): self.stop,
         }
 
-    async def post(self, request: HttpRequest, send: Send) -> None:
+    async def post(self, request: HttpRequest) -> Response:
         """Start a run, or continue a run that waits for approval."""
         message = parse_request(await request.json_object())
         if message.decisions:
             live = await self._decide(message, request)
         else:
             live = await self._start(message, request)
-        await self._respond(live, request, send, after=_message(live).sent_before)
+        return self._respond(live, after=_message(live).sent_before)
 
-    async def resume(self, request: HttpRequest, send: Send) -> None:
+    async def resume(self, request: HttpRequest) -> Response:
         """Stream a message again from its start, unless the page has all of it."""
         live = await self._newest(request)
         if live is None or _is_delivered(live):
-            await respond_empty(send)
-            return
-        await self._respond(live, request, send, after=-1)
+            return empty_response()
+        return self._respond(live, after=-1)
 
-    async def stop(self, request: HttpRequest, send: Send) -> None:
+    async def stop(self, request: HttpRequest) -> Response:
         """Cancel the run of a chat."""
         live = await self._newest(request)
         is_stopped = live is not None and live.cancel("stopped by the user")
-        await respond_json(send, {"stopped": is_stopped})
+        return JsonResponse({"stopped": is_stopped})
 
     async def _newest(self, request: HttpRequest) -> ActiveRun | None:
-        live = await self._runs.find_newest(request.params["chat"])
+        live = await self._runs.find_newest(request.path_params["chat"])
         return live if live is not None and _KEY in live.meta else None
 
     async def _start(self, chat_request: ChatRequest, request: HttpRequest) -> ActiveRun:
@@ -230,25 +226,21 @@ class _Chats:
             )
         await self._runs.lend_context(live, request)
         open_calls = {(*item.path, item.call_id) for item in live.interruptions}
-        verdicts = [
-            Verdict(
-                call_id=decision.path[-1],
-                approve=decision.approved,
-                path=decision.path,
-                message=decision.reason,
+        decisions = [
+            (
+                CallReference(decision.path[-1], decision.path),
+                Decision(approved=decision.approved, message=decision.reason),
             )
             for decision in chat_request.decisions
             if decision.run_id == live.id and decision.path in open_calls
         ]
-        if verdicts:
+        if decisions:
             after = live.stream.last_id
-            live.decide(verdicts)
+            live.decide(decisions)
             _message(live).sent_before = after
         return live
 
-    async def _respond(
-        self, live: ActiveRun, request: HttpRequest, send: Send, *, after: int
-    ) -> None:
+    def _respond(self, live: ActiveRun, *, after: int) -> Response:
         # `errors="show"` is safe: the run has already hidden the messages that must be hidden.
         encoder = VercelEncoder(
             self._version,
@@ -257,11 +249,12 @@ class _Chats:
             preliminary=self._preliminary,
             errors="show",
         )
-        frames = frames_of(live, encoder, after=after)
-        with live.watching():
-            await respond_stream(
-                request.receive, send, frames, headers=HEADERS, heartbeat=self._heartbeat
-            )
+        return FrameResponse(
+            frames_of(live, encoder, after=after),
+            headers=HEADERS,
+            heartbeat=self._heartbeat,
+            watching=live.watching(),
+        )
 
 
 async def frames_of(

@@ -24,7 +24,7 @@ from agents_tools.content.outputs import (
     block_from_dict,
 )
 from agents_tools.errors import UserError
-from agents_tools.server.asgi import HttpError, json_kind, shown
+from agents_tools.server.http_errors import HttpError, json_kind, shown
 from agents_tools.server.safe_json import written
 
 if TYPE_CHECKING:

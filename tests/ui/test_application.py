@@ -8,39 +8,39 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 import pytest
+from starlette.responses import Response
 
 from agents_tools.errors import UserError, UserValueError
-from agents_tools.server.asgi import (
-    AsgiApp,
-    HttpError,
+from agents_tools.server.application import (
+    Application,
     HttpRequest,
-    inner_path,
-    respond_empty,
-    respond_json,
-    respond_stream,
-    respond_text,
+    JsonResponse,
+    empty_response,
 )
+from agents_tools.server.http_errors import HttpError
+from agents_tools.server.http_security import ListenerLimits, inner_path
+from agents_tools.server.response_stream import FrameResponse
 from tests.ui.web import PATIENCE, Exchange, ask, served
 
 TOKEN = "canary-7f3a9c-canary-7f3a9c"  # noqa: S105 - opens nothing
 OTHER_MACHINE = ("192.0.2.7", 1)
 
 
-async def echo(request: HttpRequest, send: Any) -> None:
-    await respond_json(
-        send,
+async def echo(request: HttpRequest) -> Response:
+    return JsonResponse(
         {
             "method": request.method,
-            "path": request.path,
-            "params": dict(request.params),
-            "query": dict(request.query),
+            "path": inner_path(request.scope),
+            "params": request.path_params,
+            "query": dict(request.query_params),
             "body": await request.json(),
             "headers": dict(request.headers),
-        },
+            "cookies": request.cookies,
+        }
     )
 
 
-def app_of(**options: Any) -> AsgiApp:
+def app_of(**options: Any) -> Application:
     routes = {
         ("GET", "/"): echo,
         ("POST", "/things"): echo,
@@ -48,7 +48,7 @@ def app_of(**options: Any) -> AsgiApp:
         ("GET", "/things/{id}/parts"): echo,
         ("GET", "/files/{name:path}"): echo,
     }
-    return AsgiApp(routes, **options)
+    return Application(routes, **options)
 
 
 # --- routes
@@ -109,6 +109,7 @@ async def test_credentials_are_removed_from_the_request_headers() -> None:
     reply = await ask(app_of(auth=TOKEN), "POST", "/things", {}, headers=headers)
     assert reply.status == 200
     assert reply.json["headers"].keys() == {"host", "content-type", "x-own"}
+    assert reply.json["cookies"] == {"a": "b"}
 
 
 @pytest.mark.requirement("S4")
@@ -135,7 +136,9 @@ async def test_a_body_is_json_within_bounds(body: bytes, told: str) -> None:
 @pytest.mark.requirement("S2")
 async def test_a_large_body_is_rejected_before_it_is_read() -> None:
     """The error names the setting."""
-    reply = await ask(app_of(max_body=10), "POST", "/things", {"a": "x" * 100})
+    reply = await ask(
+        app_of(limits=ListenerLimits(max_body=10)), "POST", "/things", {"a": "x" * 100}
+    )
     assert reply.status == 413
     assert "max_body=" in reply.message
 
@@ -174,13 +177,13 @@ def test_a_public_address_needs_a_token() -> None:
 async def test_errors_are_json_with_their_headers_and_facts() -> None:
     """A handler raises the error to send."""
 
-    async def full(_: HttpRequest, __: Any) -> None:
+    async def full(_: HttpRequest) -> Response:
         raise HttpError(503, "No room.", {"Retry-After": "1"}, code="full")
 
-    async def wrong(_: HttpRequest, __: Any) -> None:
+    async def wrong(_: HttpRequest) -> Response:
         raise UserValueError("That cannot work.")
 
-    app = AsgiApp({("GET", "/full"): full, ("GET", "/wrong"): wrong})
+    app = Application({("GET", "/full"): full, ("GET", "/wrong"): wrong})
     reply = await ask(app, "GET", "/full")
     assert (reply.status, reply.headers["retry-after"]) == (503, "1")
     assert reply.json == {"error": {"status": 503, "message": "No room.", "code": "full"}}
@@ -192,30 +195,27 @@ async def test_errors_are_json_with_their_headers_and_facts() -> None:
 async def test_an_unexpected_error_is_reported_by_number(caplog: pytest.LogCaptureFixture) -> None:
     """The error itself is only logged."""
 
-    async def fail(_: HttpRequest, __: Any) -> None:
+    async def fail(_: HttpRequest) -> Response:
         raise RuntimeError("the inside of the server")
 
-    reply = await ask(AsgiApp({("GET", "/"): fail}), "GET", "/")
+    reply = await ask(Application({("GET", "/"): fail}), "GET", "/")
     assert reply.status == 500
     assert "inside" not in reply.text
     assert reply.json["error"]["id"] in caplog.text
     assert "the inside of the server" in caplog.text
 
 
-async def test_text_and_empty_responses_are_supported() -> None:
-    """A page is not JSON."""
+async def test_empty_responses_have_no_content_length() -> None:
+    """HTTP forbids it for 204; other statuses without a body need it."""
 
-    async def page(_: HttpRequest, send: Any) -> None:
-        await respond_text(send, "<p>", content_type="text/html", headers={"Cache-Control": "a"})
+    async def empty(request: HttpRequest) -> Response:
+        return empty_response(int(request.path_params["status"]))
 
-    async def empty(_: HttpRequest, send: Any) -> None:
-        await respond_empty(send)
-
-    app = AsgiApp({("GET", "/"): page, ("GET", "/empty"): empty})
-    reply = await ask(app, "GET", "/")
-    assert (reply.text, reply.headers["content-type"]) == ("<p>", "text/html")
-    assert reply.headers["cache-control"] == "a"
-    assert (await ask(app, "GET", "/empty")).status == 204
+    app = Application({("GET", "/{status}"): empty})
+    reply = await ask(app, "GET", "/204")
+    assert (reply.status, "content-length" in reply.headers) == (204, False)
+    reply = await ask(app, "GET", "/303")
+    assert (reply.status, reply.headers["content-length"]) == (303, "0")
 
 
 # --- streams
@@ -246,11 +246,11 @@ class Frames:
             self.closed.set()
 
 
-def streaming(frames: Any, **options: Any) -> AsgiApp:
-    async def handler(request: HttpRequest, send: Any) -> None:
-        await respond_stream(request.receive, send, aiter(frames), **options)
+def streaming(frames: Any, **options: Any) -> Application:
+    async def handler(_: HttpRequest) -> Response:
+        return FrameResponse(aiter(frames), **options)
 
-    return AsgiApp({("GET", "/"): handler})
+    return Application({("GET", "/"): handler})
 
 
 async def test_frames_are_sent_at_once_and_the_end_completes_the_response() -> None:
@@ -285,37 +285,36 @@ async def test_available_frames_are_sent_as_one_chunk() -> None:
 @pytest.mark.requirement("F23")
 async def test_a_disconnect_is_noticed_without_frames() -> None:
     """The disconnect is watched independently of writing."""
-    frames, gone = Frames(), asyncio.Event()
-    exchange = Exchange(streaming(frames, on_disconnect=gone.set), "GET", "/")
+    frames, watching = Frames(), Watching()
+    exchange = Exchange(streaming(frames, watching=watching), "GET", "/")
     frames.queue.put_nowait(b"1")
     await exchange.until("1")
+    assert watching.entered
+    assert not watching.left
     await exchange.leave()
-    assert gone.is_set()
+    assert watching.left
     assert frames.closed.is_set()
+
+
+class Watching:
+    """A context that records whether it was entered and left."""
+
+    entered = left = False
+
+    def __enter__(self) -> None:
+        self.entered = True
+
+    def __exit__(self, *_: object) -> None:
+        self.left = True
 
 
 async def test_a_heartbeat_detects_a_disconnect_on_asgi_2_4() -> None:
     """With ASGI 2.4, only a failed send reports it."""
-    frames, gone = Frames(), asyncio.Event()
-
-    async def left() -> None:
-        gone.set()
-
-    exchange = Exchange(
-        streaming(frames, on_disconnect=left, heartbeat=0.01), "GET", "/", spec="2.4"
-    )
+    frames = Frames()
+    exchange = Exchange(streaming(frames, heartbeat=0.01), "GET", "/", spec="2.4")
     await exchange.until(":\n\n", times=3)
     await exchange.leave()
-    assert gone.is_set()
     assert frames.closed.is_set()
-
-
-async def test_the_end_of_a_stream_is_not_a_disconnect() -> None:
-    """A client that got the whole response has not left."""
-    frames, gone = Frames(), asyncio.Event()
-    frames.queue.put_nowait(None)
-    await Exchange(streaming(frames, on_disconnect=gone.set), "GET", "/").whole()
-    assert not gone.is_set()
 
 
 async def test_a_failed_stream_leaves_the_response_incomplete() -> None:
@@ -372,7 +371,7 @@ async def test_an_app_starts_and_stops_with_the_server_and_within_another_app() 
     async def stop() -> None:
         said.append("stop")
 
-    app = AsgiApp({}, on_start=lambda: said.append("start"), on_stop=stop)
+    app = Application({}, on_start=lambda: said.append("start"), on_stop=stop)
     async with served(app):
         assert said == ["start"]
     assert said == ["start", "stop"]
@@ -395,30 +394,73 @@ async def test_an_app_that_cannot_start_reports_the_reason() -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    await AsgiApp({}, on_start=start)({"type": "lifespan"}, receive, send)
-    assert sent == [{"type": "lifespan.startup.failed", "message": "no store"}]
+    with pytest.raises(UserValueError, match="no store"):
+        await Application({}, on_start=start)({"type": "lifespan"}, receive, send)
+    assert sent[0]["type"] == "lifespan.startup.failed"
+    assert "no store" in sent[0]["message"]
 
 
-async def test_an_incomplete_body_is_rejected() -> None:
-    """The client has disconnected before the end."""
-    request = HttpRequest({"method": "POST", "path": "/"}, _gone)
-    with pytest.raises(HttpError, match="closed before"):
-        await request.body()
+async def test_an_incomplete_body_is_not_a_failure_of_the_server(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The client has disconnected before the end; its log entry would help no one."""
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/things",
+        "query_string": b"",
+        "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
+    }
+    await app_of()(scope, _gone, send)
+    assert sent[0]["status"] == 400
+    assert b"closed before the body was complete" in sent[1]["body"]
+    assert not caplog.records
 
 
 async def test_a_body_that_is_not_an_object_is_rejected() -> None:
     """A list is JSON, but not an object."""
 
-    async def handler(request: HttpRequest, send: Any) -> None:
-        await respond_json(send, await request.json_object())
+    async def handler(request: HttpRequest) -> Response:
+        return JsonResponse(await request.json_object())
 
-    app = AsgiApp({("POST", "/"): handler})
+    app = Application({("POST", "/"): handler})
     assert (await ask(app, "POST", "/", b"")).json == {}
     reply = await ask(app, "POST", "/", json.dumps([1]).encode())
     assert (reply.status, reply.message) == (
         422,
         "The body is wrong: expected a JSON object, got a list.",
     )
+
+
+async def test_an_invalid_option_is_an_error_when_the_app_is_created() -> None:
+    """Not at the first request."""
+    with pytest.raises(UserValueError, match="allowed_hosts="):
+        app_of(allowed_hosts=["exa mple.com"])
+
+
+async def test_middleware_can_be_added() -> None:
+    """It is a Starlette application."""
+
+    class Stamp:
+        def __init__(self, app: Any) -> None:
+            self.app = app
+
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            async def stamped(message: Any) -> None:
+                if message["type"] == "http.response.start":
+                    message = {**message, "headers": [*message["headers"], (b"x-stamp", b"1")]}
+                await send(message)
+
+            await self.app(scope, receive, stamped)
+
+    app = app_of()
+    app.add_middleware(Stamp)
+    assert (await ask(app, "GET", "/")).headers["x-stamp"] == "1"
 
 
 async def _gone() -> dict[str, Any]:
