@@ -160,6 +160,47 @@ async def test_calls_survive_two_of_four_workers(workers: Workers, tmp_path: Pat
     assert max(runs.values()) <= 3
 
 
+@pytest.mark.slow
+@pytest.mark.requirement("F45")
+async def test_workers_are_killed_at_random_points(workers: Workers, tmp_path: Path) -> None:
+    """Each killed worker is replaced; every call has one answer, and none that is not true."""
+    chance = random.Random(workers.url)  # noqa: S311 - for a test
+    count, kills = (200, 20) if IS_FULL else (60, 4)
+    effects = tmp_path / "effects"
+    fleet = [workers.start_soon(concurrency=4) for _ in range(3)]
+    for worker in fleet:
+        workers.wait_until_ready(worker)
+    async with queue_of(workers, attempts=kills) as queue:
+
+        async def answer(number: int) -> tuple[str, Any]:
+            arguments = {"folder": str(tmp_path), "number": number, "seconds": 0.2}
+            is_idempotent = number % 3 != 0
+            call = call_of("double", arguments, idempotent=is_idempotent)
+            results = [one for one in await messages_of(queue, call) if one.kind == "result"]
+            assert len(results) == 1
+            return results[0].payload["status"], results[0].payload["output"]
+
+        answers = [asyncio.create_task(answer(number)) for number in range(count)]
+        for _ in range(kills):
+            after = len(lines_in(effects)) + chance.randrange(1, max(2, count // (2 * kills)))
+            await comes(
+                lambda after=after: (
+                    len(lines_in(effects)) >= after or all(task.done() for task in answers)
+                )
+            )
+            await asyncio.sleep(chance.random() * 0.1)  # anywhere in the life of a call
+            workers.kill(fleet.pop(chance.randrange(len(fleet))).pid)
+            fleet.append(workers.start_soon(concurrency=4))
+        found = await asyncio.wait_for(asyncio.gather(*answers), 3 * BOUND)
+    runs = Counter(int(line.split()[0]) for line in lines_in(effects))
+    for number, (status, output) in enumerate(found):
+        if number % 3:
+            assert (status, output) == ("ok", str(2 * number))
+        else:
+            assert runs[number] <= 1
+            assert status == "lost" or (status, output) == ("ok", str(2 * number))
+
+
 # --- a worker that is stopped
 
 
