@@ -453,11 +453,11 @@ class RunRecorder:
                 run.set_decision((*run.scope.path, *path), call_id, decision)
             case "cancel":
                 self.log.consume(message.number)
-                call_id = body.get("call_id")
-                if call_id is None:
+                one_call: object = body.get("call_id")
+                if one_call is None:
                     run.cancel(str(body.get("reason") or "") or None)
                 else:
-                    run.cancel_call(str(call_id))
+                    run.cancel_call(str(one_call))
             case "message":
                 run.post(str(body.get("text")), message.number)
             case kind:
