@@ -1140,11 +1140,8 @@ class _Engine:
     def _run_watch(self) -> None:
         while not self.closed:
             with self._watch_condition:
-                while not self.closed and not self._watched():
-                    self._watch_condition.wait()
-            if self.closed:
-                return
-            self._check_waits(self._watched())
+                self._watch_condition.wait_for(lambda: self.closed or self._watched())
+            self._check_waits([] if self.closed else self._watched())
             if not self.closed and self._watched():
                 try:
                     self.storage.wait_for_change(_CHECK_INTERVAL)
