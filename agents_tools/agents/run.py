@@ -469,7 +469,7 @@ class Run:
         recorder = self.recorder
         if recorder is None or not recorder.receives_messages:
             return await self._take_steps(step)
-        messages = asyncio.ensure_future(recorder.handle_messages(self))
+        messages = asyncio.ensure_future(recorder.handle_messages())
         try:
             return await self._take_steps(step)
         finally:

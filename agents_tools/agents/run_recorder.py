@@ -38,12 +38,10 @@ from agents_tools.persistence.run_log import RunLog, RunReplay
 from agents_tools.tool.records import CallOutcome, Decision
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from agents_tools.agents.config import RunConfig
-    from agents_tools.agents.run import Run
-    from agents_tools.agents.tool_calls import TurnCalls
     from agents_tools.agents.toolbox import RunnableAgent, Toolbox
     from agents_tools.content.items import Item, ToolCallItem
     from agents_tools.events.base import Event
@@ -61,6 +59,19 @@ _MOST_ATTEMPTS = 2
 """How often a repeatable call is begun. One that ends its process each time must not continue."""
 
 
+class _RecordedCalls(Protocol):
+    """The parts of the calls of a run that its recorder uses."""
+
+    approvals: Any
+
+    @property
+    def copies(self) -> Mapping[str, str]: ...
+    @property
+    def reserved_ids(self) -> list[str]: ...
+    def restore_copies(self, copies: Mapping[str, str]) -> None: ...
+    def reserve_ids(self, ids: Iterable[str]) -> None: ...
+
+
 class _RecordedRun(Protocol):
     """The parts of a run that its recorder uses."""
 
@@ -74,10 +85,14 @@ class _RecordedRun(Protocol):
     given_state: RunState | None
 
     @property
-    def calls(self) -> TurnCalls: ...
+    def calls(self) -> _RecordedCalls: ...
     @property
     def scope(self) -> RunScope: ...
     def restore(self, state: RunState) -> None: ...
+    def cancel(self, reason: str | None = None) -> None: ...
+    def cancel_call(self, call_id: str) -> bool: ...
+    def post(self, text: str, number: int) -> None: ...
+    def set_decision(self, path: tuple[str, ...], call_id: str, decision: Decision) -> None: ...
 
 
 class RunRecorder:
@@ -417,7 +432,7 @@ class RunRecorder:
         if number is not None:
             self.log.consume(number)
 
-    async def handle_messages(self, run: Run) -> None:
+    async def handle_messages(self) -> None:
         """Execute the messages to the run until this is cancelled."""
         after = 0
         while True:
@@ -428,21 +443,21 @@ class RunRecorder:
                 return
             for message in messages:
                 after = message.number
-                self._handle(run, message)
+                self._handle(message)
 
-    def _handle(self, run: Run, message: RunMessage) -> None:
-        body = message.body
+    def _handle(self, message: RunMessage) -> None:
+        run, body = self._run, message.body
         match body.get("type"):
             case "decision":
                 path, call_id, decision = self.record_decision(message)
                 run.set_decision((*run.scope.path, *path), call_id, decision)
             case "cancel":
                 self.log.consume(message.number)
-                call_id = body.get("call_id")
-                if call_id is None:
+                one_call: object = body.get("call_id")
+                if one_call is None:
                     run.cancel(str(body.get("reason") or "") or None)
                 else:
-                    run.cancel_call(str(call_id))
+                    run.cancel_call(str(one_call))
             case "message":
                 run.post(str(body.get("text")), message.number)
             case kind:

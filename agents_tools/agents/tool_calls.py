@@ -365,7 +365,7 @@ class TurnCalls:
             item, tool = call.item, call.tool
             if self._recorder is not None and self._finish_recorded(self._recorder, call):
                 continue
-            if item.call_id in self._lost and not is_repeatable(tool):
+            if item.call_id in self._lost and tool is None:
                 self._finish(call, "lost", _LOST)
             elif truncation is not None and call.task is None:
                 self._finish(call, "invalid_args", truncation)
@@ -447,7 +447,7 @@ class TurnCalls:
     async def _run(self, call: PendingToolCall) -> None:
         item, tool = call.item, cast("FunctionTool[..., Any]", call.tool)
         record = await self._prepare(call, tool)
-        if self._recorder is not None and await self._finish_if_lost(self._recorder, call, record):
+        if await self._finish_if_lost(call, record):
             return
         if record.tool.stack.has_checks and not await self.approvals.check(call, tool, record):
             return
@@ -547,18 +547,18 @@ class TurnCalls:
             output = _with_edit_note(output, call.edited_arguments)
         return outcome if output is outcome.output else replace(outcome, output=output)
 
-    async def _finish_if_lost(
-        self, recorder: RunRecorder, call: PendingToolCall, record: Call
-    ) -> bool:
+    async def _finish_if_lost(self, call: PendingToolCall, record: Call) -> bool:
         """Finish a call that ran when an earlier process ended.
 
         Other calls are run again: those that are repeatable, and those that a backend knows, whose
         bodies do not run again.
         """
-        tool = cast("FunctionTool[..., Any]", call.tool)
-        if not recorder.is_lost(call.item, tool, is_repeatable=is_repeatable(tool)):
-            return False
-        if record.failure is None and await record.tool.source.has_call(record):
+        tool, recorder = cast("FunctionTool[..., Any]", call.tool), self._recorder
+        can_repeat = is_repeatable(tool)
+        is_lost = call.item.call_id in self._lost and not can_repeat
+        if recorder is not None:
+            is_lost = is_lost or recorder.is_lost(call.item, tool, is_repeatable=can_repeat)
+        if not is_lost or (record.failure is None and await record.tool.source.has_call(record)):
             return False
         self._finish(call, "lost", _LOST)
         return True

@@ -19,17 +19,13 @@ if TYPE_CHECKING:
     from agents_tools.persistence.protocol import (
         Durability as Durability,
         EventStore as EventStore,
-        SessionInfo as SessionInfo,
-    )
-    from agents_tools.persistence.rows import (
         RunStatus as RunStatus,
+        SessionInfo as SessionInfo,
     )
     from agents_tools.persistence.run_store import (
         RunStore as RunStore,
-        StoredLog as StoredLog,
-    )
-    from agents_tools.persistence.session import (
         Session as Session,
+        StoredLog as StoredLog,
     )
     from agents_tools.persistence.storage import (
         LogStorage as LogStorage,
@@ -64,11 +60,10 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "protocol": (
             "Durability",
             "EventStore",
+            "RunStatus",
             "SessionInfo",
         ),
-        "rows": ("RunStatus",),
-        "run_store": ("RunStore", "StoredLog"),
-        "session": ("Session",),
+        "run_store": ("RunStore", "Session", "StoredLog"),
         "storage": (
             "LogStorage",
             "RunInfo",

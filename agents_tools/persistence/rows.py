@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast, get_args
 
 from pydantic_core import from_json, to_json
 
 from agents_tools.events.kinds import RunFinishedEvent, RunRecordEvent
 from agents_tools.persistence.marks import MARK, MARK_BYTES, hide_secrets, show_secrets
+from agents_tools.persistence.protocol import RunStatus
 from agents_tools.persistence.unknown_event import event_of
 from agents_tools.text.secrets import has_secrets
 
@@ -28,17 +29,12 @@ __all__ = [
     "LARGE",
     "Blob",
     "EventRow",
-    "RunStatus",
     "RunSummary",
     "column_text",
     "event_of_row",
     "event_to_row",
     "facts_of",
 ]
-
-RunStatus: TypeAlias = Literal["running", "interrupted", "ok", "error", "cancelled"]
-"""The status of a run. `interrupted` runs wait for a person. A `running` run whose lease is free is
-orphaned: its process has ended."""
 
 LARGE: Final = 1 << 16
 """Texts with more bytes than this are stored separately."""

@@ -14,7 +14,7 @@ import threading
 import weakref
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
@@ -28,7 +28,6 @@ from agents_tools.persistence.lease import LeaseHolder
 from agents_tools.persistence.protocol import SessionInfo
 from agents_tools.persistence.records import shown_event
 from agents_tools.persistence.rows import event_to_row
-from agents_tools.persistence.session import Session
 from agents_tools.persistence.storage import (
     AppendRows,
     DeleteLog,
@@ -49,15 +48,15 @@ if TYPE_CHECKING:
     from typing import Self
 
     from agents_tools.events.base import Event
-    from agents_tools.persistence.protocol import Durability
-    from agents_tools.persistence.rows import EventRow, RunStatus
+    from agents_tools.persistence.protocol import Durability, RunStatus
+    from agents_tools.persistence.rows import EventRow
     from agents_tools.persistence.storage import (
         LogStorage,
         RunMessage,
         WriteRequest,
     )
 
-__all__ = ["RunStore", "StoredLog"]
+__all__ = ["RunStore", "Session", "StoredLog", "undecided_calls"]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -353,6 +352,30 @@ class RunStore:
             f"No call {call_id!r} of run {run_id!r} waits for a decision. "
             "RunStore.approvals(run_id) lists the waiting calls."
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A conversation: an ordered list of runs under an id that the application chooses.
+
+    Pass it as `Runner.run(..., session=...)`. A run continues the conversation of the earlier runs
+    and becomes the last one. One run at a time is active in a session.
+
+    Args:
+        id: The id, for example of a chat.
+        store: The store of the runs.
+    """
+
+    id: str
+    store: RunStore
+
+    def events(self) -> PendingFuture[list[Event]]:
+        """Return the messages, calls and outputs of all runs, oldest first."""
+        return self.store.conversation(self.id)
+
+    def runs(self) -> PendingFuture[list[RunInfo]]:
+        """List the runs, oldest first."""
+        return self.store.runs(session=self.id)
 
 
 def undecided_calls(events: Iterable[Event]) -> dict[tuple[str, ...], ToolApprovalItem]:

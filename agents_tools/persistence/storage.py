@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from agents_tools.events.base import Event
     from agents_tools.persistence.filter import EventFilter
     from agents_tools.persistence.lease import LeaseHolder
-    from agents_tools.persistence.rows import EventRow, RunStatus, RunSummary
+    from agents_tools.persistence.protocol import RunStatus
+    from agents_tools.persistence.rows import EventRow, RunSummary
 
 __all__ = [
     "AppendRows",

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
     from agents_tools.events.base import Event
     from agents_tools.persistence.lease import LeaseHolder
-    from agents_tools.persistence.rows import EventRow, RunStatus, RunSummary
+    from agents_tools.persistence.protocol import RunStatus
+    from agents_tools.persistence.rows import EventRow, RunSummary
     from agents_tools.persistence.storage import ReadSpan, WriteRequest
 
 __all__ = ["MemoryEventStore", "MemoryRunStore", "MemoryStorage"]

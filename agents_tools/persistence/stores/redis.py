@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
     from agents_tools.concurrency.future import PendingFuture
     from agents_tools.events.base import Event
-    from agents_tools.persistence.rows import RunStatus
+    from agents_tools.persistence.protocol import RunStatus
     from agents_tools.persistence.storage import ReadSpan, WriteRequest
 
 __all__ = ["RedisEventStore", "RedisRunStore", "RedisStorage"]
