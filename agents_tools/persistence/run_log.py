@@ -62,6 +62,9 @@ class RunLog:
         stream: The events of the run; `None` until `open`.
         is_complete: Whether the run has ended with a result, so that nothing is written any more.
         depth: The number of calls around the run.
+        cancellations: The numbers of the messages that cancel the run.
+        cancelled_calls: The numbers of the messages that cancel a call without an output, by its
+            id.
     """
 
     def __init__(
@@ -82,6 +85,8 @@ class RunLog:
         self.is_complete = False
         self.store = store
         self.depth = len(path)
+        self.cancellations: list[int] = []
+        self.cancelled_calls: dict[str, int] = {}
         self._secrets = secrets
         self._early: list[Event] = []
         self._stored: StoredLog | None = None
@@ -220,8 +225,13 @@ class RunLog:
         return await self.store.conversation(self.session, before=self.run_id)
 
     async def end_interrupted_runs(self) -> None:
-        """End the runs of the session that wait for a person: this run has their open calls now."""
-        for info in await self.store.runs(session=self.session, status="interrupted"):
+        """End the runs of the session that have not ended: this run has their open calls now.
+
+        They wait for a person, or their process has ended.
+        """
+        for info in await self.store.runs(session=self.session):
+            if info.status not in {"running", "interrupted"} or info.run_id == self.run_id:
+                continue
             other = self.store.log(info.run_id)
             try:
                 await other.take()
@@ -321,6 +331,7 @@ class RunReplay:
                 self.results[call_id] = data
             case "approval_requested":
                 self.requests[call_id] = data
+                self.decisions.pop(call_id, None)  # it was not usable, so the person is asked again
             case "approval_decided":
                 self.decisions.setdefault(call_id, data)
             case _:

@@ -18,10 +18,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from agents_tools.concurrency.future import PendingFuture, batched_wakeups
-from agents_tools.content.items import ToolApprovalItem, item_from_dict
-from agents_tools.errors import EventStoreError, LeaseLostError, UserKeyError, UserValueError
-from agents_tools.events.envelope import INVALID_ID
-from agents_tools.events.kinds import RunItemStreamEvent, RunRecordEvent
+from agents_tools.content.items import ToolApprovalItem, ToolCallOutputItem, item_from_dict
+from agents_tools.errors import (
+    EventStoreError,
+    LeaseLostError,
+    RunInUseError,
+    UserKeyError,
+    UserValueError,
+)
+from agents_tools.events.envelope import INVALID_ID, EventSource, Origin
+from agents_tools.events.kinds import RunFinishedEvent, RunItemStreamEvent, RunRecordEvent
 from agents_tools.persistence.filter import EventFilter
 from agents_tools.persistence.lease import LeaseHolder
 from agents_tools.persistence.protocol import SessionInfo
@@ -40,10 +46,14 @@ from agents_tools.persistence.storage import (
     RunInfo,
     TakeLease,
 )
-from agents_tools.persistence.write_errors import run_in_use_error, stale_lease_error
+from agents_tools.persistence.write_errors import (
+    already_posted_error,
+    run_in_use_error,
+    stale_lease_error,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -74,6 +84,10 @@ A sync takes about as long, so waiting for callers that append again saves syncs
 """
 _CHECK_INTERVAL: Final = 0.5
 """How often waiting readers are checked even if no change was reported, in seconds."""
+_CANCELLED: Final = (
+    "Not run: the user cancelled the run while this call waited for the decision of a person."
+)
+_ENDED: Final = frozenset({"ok", "error", "cancelled"})
 _APPROVALS: Final = EventFilter(types=(RunItemStreamEvent.type, RunRecordEvent.type))
 
 logger = logging.getLogger("agents_tools")
@@ -132,12 +146,7 @@ class RunStore:
 
     def run(self, run_id: str, /) -> PendingFuture[RunInfo | None]:
         """Return the summary of a run; `None` if there is no such run."""
-
-        def read() -> RunInfo | None:
-            found = self._engine.storage.logs(names=[run_id])
-            return found[0] if found and found[0].status is not None else None
-
-        return self._engine.submit_read(read)
+        return self._engine.submit_read(lambda: self._info(run_id))
 
     def conversation(
         self, session: str, /, *, before: str | None = None
@@ -213,20 +222,41 @@ class RunStore:
     def cancel(
         self, run_id: str, call_id: str | None = None, *, reason: str = ""
     ) -> PendingFuture[None]:
-        """Ask the holder of a run to cancel the run, or one call of it.
+        """Cancel a run, or one call of it, from any process.
+
+        The process that holds the run cancels it. A run that no process holds is ended at once, and
+        the cancellation of a call waits there until the run is resumed. A run that has ended stays
+        as it is.
 
         Args:
             run_id: The run.
             call_id: The call; by default the run is cancelled.
             reason: The reason, for people.
+
+        Returns:
+            A future that is done when the cancellation would survive the end of this process. It
+            raises `UserKeyError` if there is no such run.
         """
-        body = {"type": "cancel", "call_id": call_id, "reason": reason}
-        return self._engine.chain(lambda: self.post(run_id, body), lambda _: None)
+        return self._engine.submit_read(lambda: self._cancel(run_id, call_id, reason))
 
     def send(self, run_id: str, text: str, /) -> PendingFuture[None]:
-        """Send a message of the user to a run, which its model receives before the next request."""
+        """Send a message of the user to a run, which its model receives before the next request.
+
+        The future raises `UserKeyError` if there is no such run, and `UserValueError` if the run
+        has ended.
+        """
         body = {"type": "message", "text": text}
-        return self._engine.chain(lambda: self.post(run_id, body), lambda _: None)
+
+        def begin() -> PendingFuture[int]:
+            info = self._info(run_id)
+            if info is not None and info.status in _ENDED:
+                raise UserValueError(
+                    f"The message was not sent: run {run_id!r} has ended. Start another run with "
+                    "it, in the same session."
+                )
+            return self.post(run_id, body)
+
+        return self._engine.chain(begin, lambda _: None)
 
     def post(
         self, run_id: str, body: Mapping[str, Any], *, key: str | None = None
@@ -236,14 +266,20 @@ class RunStore:
         It raises `UserKeyError` if there is no such run, and `EventConflictError` if the run has a
         message with this key.
         """
+        return self._engine.chain(
+            lambda: self._submit_message(run_id, body, key),
+            lambda number: self._check_posted(run_id, number),
+        )
 
-        def check(number: int) -> int:
-            if not number:
-                raise UserKeyError(f"There is no run {run_id!r} in {self.place}. Check the id.")
-            return number
+    def _submit_message(
+        self, run_id: str, body: Mapping[str, Any], key: str | None = None
+    ) -> PendingFuture[int]:
+        return self._engine.submit(PostMessage(name=run_id, body=json.dumps(body), key=key))
 
-        request = PostMessage(name=run_id, body=json.dumps(body), key=key)
-        return self._engine.chain(lambda: self._engine.submit(request), check)
+    def _check_posted(self, run_id: str, number: int) -> int:
+        if not number:
+            raise UserKeyError(f"There is no run {run_id!r} in {self.place}. Check the id.")
+        return number
 
     def messages(self, run_id: str, /, after: int = 0) -> PendingFuture[list[RunMessage]]:
         """Return the messages to a run with larger numbers, in order."""
@@ -314,24 +350,72 @@ class RunStore:
         """Return the place of the store."""
         return f"{type(self).__name__}({self.place!r})"
 
+    def _info(self, run_id: str) -> RunInfo | None:
+        found = self._engine.storage.logs(names=[run_id])
+        return found[0] if found and found[0].status is not None else None
+
+    # --- cancellation
+
+    def _cancel(self, run_id: str, call_id: str | None, reason: str) -> None:
+        """Send a cancellation, and end the run if no process receives it."""
+        info = self._info(run_id)
+        if info is not None and info.status in _ENDED:
+            return
+        body = {"type": "cancel", "call_id": call_id, "reason": reason}
+        number = self._check_posted(run_id, self._submit_message(run_id, body).result())
+        if call_id is not None:
+            return
+        log = self.log(run_id)
+        try:
+            is_run = log.take(is_exclusive=True).result().is_run
+            info = self._info(run_id)
+            if is_run and info is not None and info.status not in _ENDED:
+                events = [*self._open_outputs(run_id), _cancelled_run(reason)]
+                log.append(events, durability="sync", consumed=[number]).result()
+        except RunInUseError:
+            return  # its process receives the message
+        finally:
+            log.close()
+
+    def _open_outputs(self, run_id: str) -> Iterator[Event]:
+        """Yield the outputs of the calls that wait for a person in the outermost run."""
+        for item in self._undecided(run_id).values():
+            if item.path:
+                continue
+            output = ToolCallOutputItem(
+                call_id=item.call_id,
+                name=item.name,
+                output=_CANCELLED,
+                status="cancelled",
+                agent=item.agent,
+            )
+            for event in (
+                RunRecordEvent("call_result", {"call_id": item.call_id, "is_open": True}),
+                RunItemStreamEvent("tool_output", output.to_dict()),
+            ):
+                yield event.stamped(Origin(source=EventSource.ENVIRONMENT), INVALID_ID)
+
     # --- approvals
 
+    def _undecided(self, run_id: str) -> dict[tuple[str, ...], ToolApprovalItem]:
+        return undecided_calls(self._engine.storage.read(run_id, ReadSpan(where=_APPROVALS)))
+
     def _waiting_calls(self, run_id: str) -> list[ToolApprovalItem]:
-        storage = self._engine.storage
-        events = storage.read(run_id, ReadSpan(where=_APPROVALS))
         posted = {
             (*message.body.get("path", ()), message.body.get("call_id"))
-            for message in storage.messages(run_id, 0)
+            for message in self._engine.storage.messages(run_id, 0)
             if message.body.get("type") == "decision"
         }
-        waiting = undecided_calls(events)
-        info = storage.logs(names=[run_id])
-        if not info or info[0].status not in {"running", "interrupted"}:
+        waiting = self._undecided(run_id)
+        info = self._info(run_id)
+        if info is None or info.status in _ENDED:
             return []
         return [item for place, item in waiting.items() if place not in posted]
 
     def _find_waiting(self, run_id: str, call_id: str, path: tuple[str, ...]) -> ToolApprovalItem:
-        waiting = undecided_calls(self._engine.storage.read(run_id, ReadSpan(where=_APPROVALS)))
+        events = self._engine.storage.read(run_id, ReadSpan(where=_APPROVALS))
+        info = self._info(run_id)
+        waiting = {} if info is None or info.status in _ENDED else undecided_calls(events)
         found = [
             item
             for item in waiting.values()
@@ -339,6 +423,8 @@ class RunStore:
         ]
         if len(found) == 1:
             return found[0]
+        if not found and any(_is_decision(shown_event(event), call_id, path) for event in events):
+            raise already_posted_error(run_id, self.place)
         if found:
             raise UserValueError(
                 f"{len(found)} waiting calls of run {run_id!r} have the id {call_id!r}: expected "
@@ -348,6 +434,21 @@ class RunStore:
             f"No call {call_id!r} of run {run_id!r} waits for a decision. "
             "RunStore.approvals(run_id) lists the waiting calls."
         )
+
+
+def _cancelled_run(reason: str) -> Event:
+    end = RunFinishedEvent("cancelled", error=reason or None)
+    return end.stamped(Origin(source=EventSource.ENVIRONMENT), INVALID_ID)
+
+
+def _is_decision(event: Event, call_id: str, path: tuple[str, ...]) -> bool:
+    """Return whether an event is the decision about a call."""
+    return (
+        isinstance(event, RunRecordEvent)
+        and event.name == "approval_decided"
+        and event.data.get("call_id") == call_id
+        and path in {(), event.path, (*event.path, call_id)}
+    )
 
 
 def undecided_calls(events: Iterable[Event]) -> dict[tuple[str, ...], ToolApprovalItem]:
