@@ -559,6 +559,8 @@ class Run:
         """Return whether a message was sent before the run could end; no other one is accepted."""
         if self.is_replaying:
             return True
+        if self.recorder is not None and self.recorder.sent_before(self.turns + 1):
+            return True  # a message is recorded whose answer is not
         if self.recorder is not None and self.recorder.receives_messages:
             await self.recorder.receive()
         return not self._sent.close_if_empty()

@@ -485,9 +485,8 @@ class RunRecorder:
         if call_id in known.decisions:
             self.log.consume(message.number)
             return
-        data = {
-            name: body[name] for name in ("call_id", "approved", "message", "arguments", "always")
-        }
+        names = ("call_id", "approved", "message", "arguments", "always")
+        data = {name: body[name] for name in names} | {"number": message.number}
         with self.consuming(message.number):
             self.log.record("approval_decided", data, path)
         known.read_record("approval_decided", data)

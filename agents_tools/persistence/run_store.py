@@ -15,7 +15,7 @@ import weakref
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar, cast
 
 from agents_tools.concurrency.future import PendingFuture, batched_wakeups
 from agents_tools.content.items import ToolApprovalItem, ToolCallOutputItem, item_from_dict
@@ -27,7 +27,12 @@ from agents_tools.errors import (
     UserValueError,
 )
 from agents_tools.events.envelope import INVALID_ID, EventSource, Origin
-from agents_tools.events.kinds import RunFinishedEvent, RunItemStreamEvent, RunRecordEvent
+from agents_tools.events.kinds import (
+    MessageEvent,
+    RunFinishedEvent,
+    RunItemStreamEvent,
+    RunRecordEvent,
+)
 from agents_tools.persistence.filter import EventFilter
 from agents_tools.persistence.lease import LeaseHolder
 from agents_tools.persistence.protocol import SessionInfo
@@ -88,6 +93,9 @@ _CANCELLED: Final = (
     "Not run: the user cancelled the run while this call waited for the decision of a person."
 )
 _ENDED: Final = frozenset({"ok", "error", "cancelled"})
+_ORIGIN: Final = Origin(source=EventSource.ENVIRONMENT)
+_USER: Final = Origin(source=EventSource.USER)
+_RECORDS: Final = EventFilter(types=(RunRecordEvent.type,))
 _APPROVALS: Final = EventFilter(types=(RunItemStreamEvent.type, RunRecordEvent.type))
 
 logger = logging.getLogger("agents_tools")
@@ -202,7 +210,7 @@ class RunStore:
             `UserKeyError` if no such call waits, and `EventConflictError` if another decision was
             recorded first.
         """
-        decision = {
+        body = {
             "type": "decision",
             "call_id": call_id,
             "approved": approved,
@@ -210,14 +218,7 @@ class RunStore:
             "arguments": arguments if isinstance(arguments, str | None) else json.dumps(arguments),
             "always": always,
         }
-
-        def find() -> PendingFuture[int]:
-            item = self._find_waiting(run_id, call_id, tuple(path))
-            full = [*item.path, call_id]
-            body = {**decision, "path": list(item.path), "shown": item.arguments}
-            return self.post(run_id, body, key=f"decision/{json.dumps(full)}")
-
-        return self._engine.chain(find, lambda _: None)
+        return self._engine.submit_read(lambda: self._decide(run_id, body, tuple(path)))
 
     def cancel(
         self, run_id: str, call_id: str | None = None, *, reason: str = ""
@@ -362,7 +363,7 @@ class RunStore:
         if info is not None and info.status in _ENDED:
             return
         body = {"type": "cancel", "call_id": call_id, "reason": reason}
-        number = self._check_posted(run_id, self._submit_message(run_id, body).result())
+        self._check_posted(run_id, self._submit_message(run_id, body).result())
         if call_id is not None:
             return
         log = self.log(run_id)
@@ -370,8 +371,17 @@ class RunStore:
             is_run = log.take(is_exclusive=True).result().is_run
             info = self._info(run_id)
             if is_run and info is not None and info.status not in _ENDED:
-                events = [*self._open_outputs(run_id), _cancelled_run(reason)]
-                log.append(events, durability="sync", consumed=[number]).result()
+                messages = self._engine.storage.messages(run_id, 0)
+                events = [
+                    *self._open_outputs(run_id),
+                    *filter(None, map(_sent_message, messages)),
+                    RunFinishedEvent("cancelled", error=reason or None),
+                ]
+                log.append(
+                    [event.stamped(event.origin or _ORIGIN, INVALID_ID) for event in events],
+                    durability="sync",
+                    consumed=[message.number for message in messages],
+                ).result()
         except RunInUseError:
             return  # its process receives the message
         finally:
@@ -389,11 +399,8 @@ class RunStore:
                 status="cancelled",
                 agent=item.agent,
             )
-            for event in (
-                RunRecordEvent("call_result", {"call_id": item.call_id, "is_open": True}),
-                RunItemStreamEvent("tool_output", output.to_dict()),
-            ):
-                yield event.stamped(Origin(source=EventSource.ENVIRONMENT), INVALID_ID)
+            yield RunRecordEvent("call_result", {"call_id": item.call_id, "is_open": True})
+            yield RunItemStreamEvent("tool_output", output.to_dict())
 
     # --- approvals
 
@@ -412,6 +419,22 @@ class RunStore:
             return []
         return [item for place, item in waiting.items() if place not in posted]
 
+    def _decide(self, run_id: str, body: Mapping[str, Any], path: tuple[str, ...]) -> None:
+        """Post a decision, unless there is another one."""
+        call_id = str(body["call_id"])
+        item = self._find_waiting(run_id, call_id, path)
+        place = (*item.path, call_id)
+        key = f"decision/{json.dumps(place)}"
+        body = {**body, "path": list(item.path), "shown": item.arguments}
+        number = self._check_posted(run_id, self._submit_message(run_id, body, key).result())
+        # The run can have received another decision since the call was read as waiting. That one
+        # is in the log, because its key would have refused this message before.
+        if place not in self._undecided(run_id):
+            events = self._engine.storage.read(run_id, ReadSpan(where=_RECORDS))
+            decisions = [event for event in events if _is_decision(event, call_id, place)]
+            if decisions and decisions[-1].data.get("number") != number:
+                raise already_posted_error(run_id, self.place)
+
     def _find_waiting(self, run_id: str, call_id: str, path: tuple[str, ...]) -> ToolApprovalItem:
         events = self._engine.storage.read(run_id, ReadSpan(where=_APPROVALS))
         info = self._info(run_id)
@@ -423,7 +446,7 @@ class RunStore:
         ]
         if len(found) == 1:
             return found[0]
-        if not found and any(_is_decision(shown_event(event), call_id, path) for event in events):
+        if not found and any(_is_decision(event, call_id, path) for event in events):
             raise already_posted_error(run_id, self.place)
         if found:
             raise UserValueError(
@@ -436,12 +459,14 @@ class RunStore:
         )
 
 
-def _cancelled_run(reason: str) -> Event:
-    end = RunFinishedEvent("cancelled", error=reason or None)
-    return end.stamped(Origin(source=EventSource.ENVIRONMENT), INVALID_ID)
+def _sent_message(message: RunMessage) -> Event | None:
+    """Return the event of a message of the user that the run has not received."""
+    if message.body.get("type") != "message":
+        return None
+    return MessageEvent(str(message.body.get("text")), role="user").replace(origin=_USER)
 
 
-def _is_decision(event: Event, call_id: str, path: tuple[str, ...]) -> bool:
+def _is_decision(event: Event, call_id: str, path: tuple[str, ...]) -> TypeGuard[RunRecordEvent]:
     """Return whether an event is the decision about a call."""
     return (
         isinstance(event, RunRecordEvent)
