@@ -362,12 +362,7 @@ async def test_an_approver_is_asked_again_after_invalid_changed_arguments(where:
         return outputs(await Runner.run(one, "Go.", run_config=RunConfig(approve=decide)))
 
     [(status, text)] = await results(ship.tool)
-    assert (
-        snapshot(
-            "The arguments that a person wrote for tool 'ship' are invalid. The call was not run."
-        )
-        in text
-    )
+    assert "that a person wrote for tool 'ship' are invalid. The call was not run." in text
     assert "denied" in (status, text.partition(":")[0])
     assert ship.sent == []
     assert [error is None for error in seen] == [True, False, False]

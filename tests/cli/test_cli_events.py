@@ -337,8 +337,8 @@ def test_every_command_has_help(run: Run) -> None:
 
 
 @pytest.mark.requirement("D44")
-def test_runs_that_a_stream_has_kept_are_listed(tmp_path: Path, run: Run) -> None:
-    """Their start and end are stored separately from the conversation."""
+def test_runs_that_a_stream_has_stored_are_listed(tmp_path: Path, run: Run) -> None:
+    """Their start and end are in the log of the stream, next to the conversation."""
     file = str(tmp_path / "runs.db")
 
     async def talk() -> None:
@@ -347,7 +347,22 @@ def test_runs_that_a_stream_has_kept_are_listed(tmp_path: Path, run: Run) -> Non
                 agent = Agent(name="Clerk", model=ScriptedModel(["One.", "Two."]))
                 config = RunConfig(event_stream=stream)
                 for text in ("go", "and again"):
-                    await Runner.run(agent, text, session=stream, run_config=config)
+                    await Runner.run(agent, text, run_config=config)
+
+    asyncio.run(talk())
+    assert run("events", "list", file).out.count("Clerk: ok") == 2
+
+
+@pytest.mark.requirement("D44")
+def test_runs_of_a_run_store_are_listed(tmp_path: Path, run: Run) -> None:
+    """The file of an application is read with the same commands."""
+    file = str(tmp_path / "runs.db")
+
+    async def talk() -> None:
+        async with SQLiteRunStore(file) as store:
+            agent = Agent(name="Clerk", model=ScriptedModel(["One.", "Two."]))
+            for text in ("go", "and again"):
+                await Runner.run(agent, text, session=store.session("chat"))
 
     asyncio.run(talk())
     assert run("events", "list", file).out.count("Clerk: ok") == 2

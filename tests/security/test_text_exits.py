@@ -596,7 +596,7 @@ OWN_CLEANING = {
 }
 OWN_MASKING = {
     "persistence.stream": "deltas, and secrets of one stream",
-    "persistence.durable": "puts marks in the place of secrets, to restore them",
+    "persistence.marks": "puts marks in the place of secrets, to restore them",
 }
 
 
