@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -520,6 +524,93 @@ async def test_a_run_with_a_store_continues_in_another_process(tmp_path: Path, e
         assert "The action was stopped before it had a result" in request[4]
         assert begun == [5]
         assert len(request) == 5
+
+
+KILLED = """
+import asyncio, os, signal, sys
+from agents_tools import Agent, RunConfig, function_tool
+from agents_tools.classes.event_types import MessageAction
+from agents_tools.event_driven import AgentController, ToolRuntime
+from agents_tools.persistence import SQLiteEventStore
+from agents_tools.persistence import SQLiteRunStore
+from agents_tools.persistence.stream import EventStream
+from agents_tools.testing import ScriptedModel, tool_call
+
+@function_tool
+def work(n: int) -> str:
+    with open("work.log", "a") as file:
+        file.write(f"{n} ")
+    return f"did {n}"
+
+async def die(_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+async def main(answers):
+    model = ScriptedModel(answers)
+    agent = Agent("A", tools=[work], model=model)
+    config = RunConfig(store=SQLiteRunStore("runs.db"))
+    async with (
+        EventStream(SQLiteEventStore("stream.db"), sid="chat") as stream,
+        ToolRuntime(stream, [work]),
+        AgentController(stream, agent, run_config=config),
+    ):
+        if len(answers) > 1:
+            stream.add_event(MessageAction("Start."), "user")
+        async for event in stream.follow(stream.first_id - 1):
+            value = getattr(event, "value", None)
+            if isinstance(value, MessageAction) and value.wait_for_response:
+                break
+    print(len(model.requests), [item.to_dict().get("output") for item in model.requests[0].input])
+
+begun = [tool_call("work", n=1), tool_call("work", n=2), die]
+asyncio.run(main(begun if sys.argv[1] == "begin" else ["All done."]))
+"""
+
+
+def test_a_durable_run_continues_after_its_process_was_killed(tmp_path: Path) -> None:
+    """The model is asked once for each step, and each call runs once."""
+    programs: list[subprocess.CompletedProcess[str]] = [
+        subprocess.run(  # noqa: S603 - the program above
+            [sys.executable, "-c", KILLED, argument],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+            capture_output=True,
+            text=True,
+            timeout=TIME_LIMIT,
+            check=False,
+        )
+        for argument in ("begin", "continue")
+    ]
+    assert programs[0].returncode == -signal.SIGKILL, programs[0].stderr
+    assert programs[1].returncode == 0, programs[1].stderr
+    assert programs[1].stdout == "1 [None, None, 'did 1', None, 'did 2']\n"
+    assert (tmp_path / "work.log").read_text() == "1 2 "
+
+
+async def test_a_run_that_was_not_durable_is_not_continued(tmp_path: Path) -> None:
+    """There is nothing to continue it from, so the agent waits for the user."""
+    store, asked = MemoryEventStore(), asyncio.Event()
+
+    async def hang(_: ModelRequest) -> str:
+        asked.set()
+        await asyncio.Event().wait()
+        return "no"
+
+    async with (
+        EventStream(store) as stream,
+        AgentController(stream, Agent("A", model=ScriptedModel([hang]))),
+    ):
+        stream.add_event(MessageAction("Hi"), USER)
+        await asked.wait()
+    model = ScriptedModel(["Hello."])
+    config = RunConfig(store=SQLiteRunStore(tmp_path / "runs"))
+    async with (
+        EventStream(store) as stream,
+        AgentController(stream, Agent("A", model=model), run_config=config) as controller,
+    ):
+        assert controller.state.agent_state is AgentState.AWAITING_USER_INPUT
+        await send(stream, "Hi?", AgentState.AWAITING_USER_INPUT)
+    assert [shape(request) for request in model.requests] == [["user: Hi", "user: Hi?"]]
 
 
 async def test_a_message_while_a_call_runs_steers_the_next_request(stream: EventStream) -> None:

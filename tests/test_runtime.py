@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agents_tools import function_tool, notify, progress
+from agents_tools import function_tool, get_default_tools, notify, progress
 from agents_tools.builtin.file_editor import FileEditorAction
 from agents_tools.builtin.terminal import TerminalAction
 from agents_tools.classes import Action, Observation, ToolDefinition, ToolExecutor
@@ -694,3 +694,18 @@ async def test_actions_published_before_the_first_runtime_run_once() -> None:
         async with ToolRuntime(stream, [once]):
             await act(stream, ActionEvent[Any]("once", {"what": "b"}))
     assert done == ["a", "b"]
+
+
+async def test_two_runtimes_with_the_same_tools_share_no_state(tmp_path: Path) -> None:
+    """Two sessions of one program must not see each other's shell (finding R1)."""
+    with get_default_tools(tmp_path) as tools:
+        async with (
+            EventStream() as first,
+            EventStream() as second,
+            ToolRuntime(first, tools),
+            ToolRuntime(second, tools),
+        ):
+            await act(first, CmdRunAction("export NAME=alice"))
+            await act(second, CmdRunAction("export NAME=bob"))
+            seen = await act(first, CmdRunAction("echo I am $NAME"))
+    assert "I am alice" in seen.text

@@ -102,6 +102,8 @@ class RunConfig:
         store: The store that records the run, so that it can be continued after its process has
             ended, and read and decided about by other processes. Runs inside this one are recorded
             with it.
+        resume_orphans: Whether a server with these settings resumes runs of its agents whose
+            process has ended.
     """
 
     model: str | Model | None = None
@@ -124,6 +126,7 @@ class RunConfig:
     event_stream: PublishesEvents | None = None
     tool_state: ToolState | None = None
     store: RunStore | None = None
+    resume_orphans: bool = False
 
     def __post_init__(self) -> None:
         for name, kinds, least in _NUMBERS:

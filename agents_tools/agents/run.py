@@ -858,11 +858,10 @@ class Run:
 
     def _emit_item(self, name: str, item: Any, is_replayed: bool = False) -> None:
         """Emit a new item; a replayed one was emitted by an earlier process."""
-        if is_replayed:
-            if self.on_replayed is not None:
-                self.on_replayed(RunItemStreamEvent(name, item.to_dict()).attach(item))
-        elif self.scope.sinks:
-            self._emit(RunItemStreamEvent(name, item.to_dict()).attach(item))
+        if is_replayed and self.on_replayed is not None:
+            self.on_replayed(_item_event(name, item))
+        elif self.scope.sinks and not is_replayed:
+            self._emit(_item_event(name, item))
 
     def _emit(self, event: Event) -> None:
         """Emit an event of the conversation, which the log stores with its secrets."""
@@ -871,6 +870,15 @@ class Run:
             return
         with self.recorder.log.restoring(event):
             self.scope.emit(event)
+
+
+def _item_event(name: str, item: Any) -> RunItemStreamEvent[Any]:
+    """Return the event of an item."""
+    data = item.to_dict()
+    public = item.public_message if isinstance(item, ToolCallOutputItem) else None
+    if public is not None and public != item.output:
+        data["public_message"] = public
+    return RunItemStreamEvent(name, data).attach(item)
 
 
 class _MessageQueue:

@@ -38,11 +38,10 @@ from agents_tools.persistence.run_log import RunLog, RunReplay
 from agents_tools.tool.records import CallOutcome, Decision
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from agents_tools.agents.config import RunConfig
-    from agents_tools.agents.tool_calls import TurnCalls
     from agents_tools.agents.toolbox import RunnableAgent, Toolbox
     from agents_tools.content.items import Item, ToolCallItem
     from agents_tools.events.base import Event
@@ -60,6 +59,19 @@ _MOST_ATTEMPTS = 2
 """How often a repeatable call is begun. One that ends its process each time must not continue."""
 
 
+class _RecordedCalls(Protocol):
+    """The parts of the calls of a run that its recorder uses."""
+
+    approvals: Any
+
+    @property
+    def copies(self) -> Mapping[str, str]: ...
+    @property
+    def reserved_ids(self) -> list[str]: ...
+    def restore_copies(self, copies: Mapping[str, str]) -> None: ...
+    def reserve_ids(self, ids: Iterable[str]) -> None: ...
+
+
 class _RecordedRun(Protocol):
     """The parts of a run that its recorder uses."""
 
@@ -73,7 +85,7 @@ class _RecordedRun(Protocol):
     given_state: RunState | None
 
     @property
-    def calls(self) -> TurnCalls: ...
+    def calls(self) -> _RecordedCalls: ...
     @property
     def scope(self) -> RunScope: ...
     def restore(self, state: RunState) -> None: ...
@@ -96,7 +108,10 @@ class RunRecorder:
     Attributes:
         log: The log.
         is_replayed: Whether the current response of the model comes from the log.
+        must_be_new: Whether a run that the log has already is refused.
     """
+
+    must_be_new = False
 
     def __init__(
         self,
@@ -154,6 +169,10 @@ class RunRecorder:
             self._restore_approvals()
             return
         replay = await self.log.open()
+        if self.must_be_new and replay.created is not None:
+            raise UserValueError(
+                f"Run {self.run_id!r} exists already in {self.log.store.place}. Use another run_id."
+            )
         self._is_new = replay.created is None
         if replay.created is None and self.log.session is not None:
             await self.log.end_interrupted_runs()
@@ -235,6 +254,7 @@ class RunRecorder:
             data |= {
                 "agent": run.agent.name,
                 "session": self.log.session,
+                "reads_session": self.log.session is not None,
                 "fingerprint": _fingerprint(run.history[run.new_input :]),
                 "max_turns": run.max_turns,
                 "tools": pins,
@@ -589,7 +609,7 @@ class RecordedCall:
             value=_restored_value(result, tool),
             output=self.output.output,
             error=None if error is None else _restored_error(error),
-            public_message=result.get("public"),
+            public_message=self.output.public_message,
             metadata=result.get("metadata"),
         )
         self.usage = Usage.from_dict(result.get("usage", {}))
@@ -651,8 +671,6 @@ def _result_data(
     if outcome.error is not None and tool.failure_error_function is None:
         error = outcome.error
         data["raises"] = {"type": type(error).__name__, "message": str(error)}
-    if outcome.public_message is not None:
-        data["public"] = outcome.public_message
     if outcome.metadata and _is_plain(outcome.metadata):
         data["metadata"] = outcome.metadata
     value = outcome.value

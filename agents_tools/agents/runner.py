@@ -19,7 +19,6 @@ from agents_tools.concurrency.supervisor import finish
 from agents_tools.content.items import input_items
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.events.channel import Channel
-from agents_tools.persistence.session import Session
 from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.call import current_call
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from agents_tools.content.items import Item, RunItem, ToolApprovalItem
     from agents_tools.content.usage import Usage
     from agents_tools.events.base import Event
-    from agents_tools.persistence.run_store import RunStore
+    from agents_tools.persistence.run_store import RunStore, Session
 
 __all__ = ["RunResultStreaming", "Runner"]
 
@@ -449,6 +448,8 @@ def _read_session(session: object, config: RunConfig | None) -> tuple[str | None
                 "configured. Pass run_config=RunConfig(store=...)."
             )
         return _checked_session(session), config
+    from agents_tools.persistence.run_store import Session
+
     if not isinstance(session, Session):
         raise UserTypeError(
             "session is not valid: expected the id of a session or a Session, got "

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Coroutine, Generator, Mapping
 
-    from agents_tools.persistence import EventStore
+    from agents_tools.persistence import RunStore
     from agents_tools.playground import LoadedTarget, PlaygroundApp, ReloadingTarget, TargetError
 
 __all__ = ["command", "load_for_page"]
@@ -399,16 +399,16 @@ def _listener(host: str, port: int, *, or_any: bool) -> socket.socket:
 # --- the history
 
 
-def _store(path: Path | None, target: str) -> EventStore | None:
+def _store(path: Path | None, target: str) -> RunStore | None:
     """Open the file of the history; return `None` if the default file cannot be opened."""
-    from agents_tools.persistence import SQLiteEventStore
+    from agents_tools.persistence import SQLiteRunStore
 
     try:
         chosen = path if path is not None else _state_folder() / f"{_file_name(target)}.sqlite"
         if path is None:
             chosen.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        store = SQLiteEventStore(chosen)
-        store.sessions().result(_PATIENCE)
+        store = SQLiteRunStore(chosen, keep_display=True)
+        store.runs(limit=1).result(_PATIENCE)
     except (OSError, RuntimeError, EventStoreError) as error:  # the user can have no home folder
         if path is not None:
             raise CommandError(f"the history {path} cannot be opened: {error}") from error

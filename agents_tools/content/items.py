@@ -193,8 +193,8 @@ class ToolCallOutputItem:
             as far as you trust the server.
         value: The return value of the tool as a Python object; not part of the JSON form.
         metadata: The metadata of a `ToolResult`; not part of the JSON form.
-        public_message: The text about a failed call for callers outside the application; not part
-            of the JSON form. `None` if they can read the output.
+        public_message: The text about a failed call for callers outside the application; part of
+            the JSON form in events only. `None` if they can read the output.
     """
 
     type: ClassVar[str] = "tool_call_output_item"
@@ -536,6 +536,7 @@ def _parse_tool_call_output(data: Mapping[str, Any], at: str) -> ToolCallOutputI
         kind=_kind(data, at),
         agent=_text_or_none(data, "agent", at),
         server=_text_or_none(data, "server", at),
+        public_message=_text_or_none(data, "public_message", at),
     )
 
 

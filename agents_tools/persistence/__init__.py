@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from agents_tools.persistence.protocol import (
         Durability as Durability,
         EventStore as EventStore,
+        RunStatus as RunStatus,
         SessionInfo as SessionInfo,
     )
     from agents_tools.persistence.redis.store import (
@@ -26,16 +27,13 @@ if TYPE_CHECKING:
     )
     from agents_tools.persistence.run_store import (
         RunStore as RunStore,
-        StoredLog as StoredLog,
-    )
-    from agents_tools.persistence.session import (
         Session as Session,
+        StoredLog as StoredLog,
     )
     from agents_tools.persistence.storage import (
         LogStorage as LogStorage,
         RunInfo as RunInfo,
         RunMessage as RunMessage,
-        RunStatus as RunStatus,
     )
     from agents_tools.persistence.stores.memory import (
         MemoryEventStore as MemoryEventStore,
@@ -61,16 +59,15 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "protocol": (
             "Durability",
             "EventStore",
+            "RunStatus",
             "SessionInfo",
         ),
         "redis.store": ("RedisEventStore",),
-        "run_store": ("RunStore", "StoredLog"),
-        "session": ("Session",),
+        "run_store": ("RunStore", "Session", "StoredLog"),
         "storage": (
             "LogStorage",
             "RunInfo",
             "RunMessage",
-            "RunStatus",
         ),
         "stores.memory": ("MemoryEventStore", "MemoryRunStore"),
         "stores.postgres": ("PostgresRunStore",),

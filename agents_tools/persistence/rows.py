@@ -15,7 +15,7 @@ from pydantic_core import from_json, to_json
 
 from agents_tools.events.kinds import RunFinishedEvent, RunRecordEvent
 from agents_tools.persistence.marks import MARK, MARK_BYTES, hide_secrets, show_secrets
-from agents_tools.persistence.storage import RunStatus
+from agents_tools.persistence.protocol import RunStatus
 from agents_tools.persistence.unknown_event import event_of
 from agents_tools.text.secrets import has_secrets
 
@@ -33,6 +33,7 @@ __all__ = [
     "column_text",
     "event_of_row",
     "event_to_row",
+    "facts_of",
 ]
 
 LARGE: Final = 1 << 16
@@ -59,6 +60,8 @@ class RunSummary(NamedTuple):
     agent: str
     kind: str | None
     owner: str | None
+    facts: str | None
+    """JSON of the application."""
 
 
 class EventRow(NamedTuple):
@@ -144,7 +147,15 @@ def _created(event: Event) -> RunSummary | None:
         column_text(data.get("agent")) or "",
         column_text(data.get("kind")),
         column_text(data.get("owner")),
+        json.dumps(hide_secrets(data["facts"])) if data.get("facts") else None,
     )
+
+
+def facts_of(text: str | None) -> dict[str, Any]:
+    """Return the stored data of the application, without marks of secrets."""
+    if text is None:
+        return {}
+    return cast("dict[str, Any]", show_secrets(from_json(text), restore=False))
 
 
 def _end_status(event: Event) -> RunStatus | None:

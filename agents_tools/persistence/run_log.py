@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from agents_tools.content.items import ToolApprovalItem, input_items, item_from_dict
 from agents_tools.errors import UserError
-from agents_tools.events.envelope import EventSource, Origin
+from agents_tools.events.envelope import INVALID_ID, EventSource, Origin
 from agents_tools.events.kinds import (
     MessageEvent,
     RunFinishedEvent,
     RunItemStreamEvent,
     RunRecordEvent,
 )
+from agents_tools.persistence.filter import EventFilter
 from agents_tools.persistence.records import shown_event
 from agents_tools.persistence.stream import EventStream
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Mapping
+    from collections.abc import Callable, Generator, Iterable, Mapping
     from contextlib import AbstractContextManager
 
     from agents_tools.content.items import Item
@@ -39,6 +40,7 @@ __all__ = ["Replay", "RunLog", "RunReplay"]
 
 _log = logging.getLogger("agents_tools")
 
+_RECORDS: Final = EventFilter(types=(RunRecordEvent.type,))
 _ANSWER_ITEMS: Final = frozenset(
     {"message_output_created", "reasoning_item_created", "tool_called"}
 )
@@ -54,13 +56,16 @@ class RunLog:
         facts: More data of the `run_created` record, such as the `owner`.
         path: The ids of the calls around the run, if it has a log of its own although it runs
             inside a call. They are removed from the paths of its events.
-        secrets: Values that are masked in the log, by name, in addition to the registered ones.
 
     Attributes:
         run_id: The id of the run.
         replay: The records of an earlier process; empty for a new run.
         stream: The events of the run; `None` until `open`.
         is_complete: Whether the run has ended with a result, so that nothing is written any more.
+        secrets: Values that are masked in the log, by name, in addition to the registered ones.
+        on_open: Called when the stream is open.
+        last_id: The id of the last event.
+        last_end: The last end of the run, or its last stop.
         depth: The number of calls around the run.
         cancellations: The numbers of the messages that cancel the run.
         cancelled_calls: The numbers of the messages that cancel a call without an output, by its
@@ -75,7 +80,6 @@ class RunLog:
         session: str | None = None,
         facts: Mapping[str, Any] | None = None,
         path: tuple[str, ...] = (),
-        secrets: Mapping[str, str] | None = None,
     ) -> None:
         self.run_id = run_id
         self.session = session
@@ -87,10 +91,14 @@ class RunLog:
         self.depth = len(path)
         self.cancellations: list[int] = []
         self.cancelled_calls: dict[str, int] = {}
-        self._secrets = secrets
+        self.secrets: Mapping[str, str] | None = None
+        self.on_open: Callable[[], object] | None = None
+        self.last_id = INVALID_ID
+        self.last_end: RunFinishedEvent | None = None
         self._early: list[Event] = []
         self._stored: StoredLog | None = None
         self._has_lease = False
+        self._seq = 0  # the first sequence number of this process
         self._thread = threading.local()
 
     # --- the lease
@@ -106,20 +114,32 @@ class RunLog:
         stored = self._stored = self.store.log(self.run_id)
         info = await self.store.run(self.run_id)
         if info is not None:
-            self.session = info.session
+            self.session = await self._recorded_session(stored)
             self.is_complete = info.status == "ok"
         if not self.is_complete:
             await stored.take(session=self.session, is_exclusive=True)
             self._has_lease = True
-        self.replay = Replay(await stored.read_all())
+        events = await stored.read_all()
+        self.replay = Replay(events)
+        self._seq = 1 + max((event.seq for event in events), default=-1)
         if self.is_complete:
             self._early.clear()
             return self.replay
-        self.stream = EventStream(stored, sid=self.run_id, keep="run", secrets=self._secrets)
+        self.stream = EventStream(stored, sid=self.run_id, keep="run", secrets=self.secrets)
+        if self.on_open is not None:
+            self.on_open()
         early, self._early = self._early, []
         for event in early:
             self.publish(event)
         return self.replay
+
+    async def _recorded_session(self, stored: StoredLog) -> str | None:
+        """Return the session whose history a recorded run has read."""
+        first = await stored.read(limit=1, where=_RECORDS)
+        if not first or not isinstance(first[0], RunRecordEvent):
+            return None
+        data = first[0].data
+        return cast("str | None", data.get("session")) if data.get("reads_session") else None
 
     def abandon(self) -> None:
         """Write nothing more, so that another process can continue the run."""
@@ -165,8 +185,13 @@ class RunLog:
                 )
             )
         original = getattr(self._thread, "original", None)
+        if self._seq and event.seq >= 0:
+            event = event.replace(seq=event.seq + self._seq)
         try:
-            self.stream.publish_restorable(event, original or event)
+            published = self.stream.publish_restorable(event, original or event)
+            self.last_id = published.id
+            if isinstance(published, RunFinishedEvent) and not published.path:
+                self.last_end = published
         except UserError as error:
             _log.warning("An event of run %s was not stored: %s", self.run_id, error)
 

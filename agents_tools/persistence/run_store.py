@@ -14,7 +14,7 @@ import threading
 import weakref
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar, cast
 
 from agents_tools.concurrency.future import PendingFuture, batched_wakeups
@@ -38,7 +38,6 @@ from agents_tools.persistence.lease import LeaseHolder
 from agents_tools.persistence.protocol import SessionInfo
 from agents_tools.persistence.records import shown_event
 from agents_tools.persistence.rows import event_to_row
-from agents_tools.persistence.session import Session
 from agents_tools.persistence.storage import (
     AppendRows,
     DeleteLog,
@@ -63,16 +62,15 @@ if TYPE_CHECKING:
     from typing import Self
 
     from agents_tools.events.base import Event
-    from agents_tools.persistence.protocol import Durability
+    from agents_tools.persistence.protocol import Durability, RunStatus
     from agents_tools.persistence.rows import EventRow
     from agents_tools.persistence.storage import (
         LogStorage,
         RunMessage,
-        RunStatus,
         WriteRequest,
     )
 
-__all__ = ["RunStore", "StoredLog"]
+__all__ = ["RunStore", "Session", "StoredLog", "undecided_calls"]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -133,17 +131,22 @@ class RunStore:
         return StoredLog(self, run_id)
 
     def runs(
-        self, *, session: str | None = None, status: RunStatus | None = None
+        self,
+        *,
+        session: str | None = None,
+        status: RunStatus | None = None,
+        limit: int | None = None,
     ) -> PendingFuture[list[RunInfo]]:
         """List runs, oldest first.
 
         Args:
             session: Only the runs of this session.
             status: Only runs with this status.
+            limit: The largest number of runs; the newest ones are listed.
         """
 
         def read() -> list[RunInfo]:
-            logs = self._engine.storage.logs(session=session, status=status)
+            logs = self._engine.storage.logs(session=session, status=status, limit=limit)
             return [info for info in logs if info.status is not None]
 
         return self._engine.submit_read(read)
@@ -476,6 +479,30 @@ def _is_decision(event: Event, call_id: str, path: tuple[str, ...]) -> TypeGuard
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A conversation: an ordered list of runs under an id that the application chooses.
+
+    Pass it as `Runner.run(..., session=...)`. A run continues the conversation of the earlier runs
+    and becomes the last one. One run at a time is active in a session.
+
+    Args:
+        id: The id, for example of a chat.
+        store: The store of the runs.
+    """
+
+    id: str
+    store: RunStore
+
+    def events(self) -> PendingFuture[list[Event]]:
+        """Return the messages, calls and outputs of all runs, oldest first."""
+        return self.store.conversation(self.id)
+
+    def runs(self) -> PendingFuture[list[RunInfo]]:
+        """List the runs, oldest first."""
+        return self.store.runs(session=self.id)
+
+
 def undecided_calls(events: Iterable[Event]) -> dict[tuple[str, ...], ToolApprovalItem]:
     """Return the calls that wait for a decision, by their path including the own id."""
     waiting: dict[tuple[str, ...], ToolApprovalItem] = {}
@@ -620,9 +647,13 @@ class StoredLog:
         span = ReadSpan(after=after, before=before, limit=limit, reverse=reverse, where=where)
         return self._read(span)
 
-    def read_all(self) -> PendingFuture[list[Event]]:
-        """Return all events, with the registered secrets restored, to resume a run."""
-        return self._read(ReadSpan(restore=True))
+    def read_all(self, *, where: EventFilter | None = None) -> PendingFuture[list[Event]]:
+        """Return all events, with the registered secrets restored, to resume a run.
+
+        Args:
+            where: The filter for events.
+        """
+        return self._read(ReadSpan(where=where, restore=True))
 
     def _read(self, span: ReadSpan) -> PendingFuture[list[Event]]:
         if self._is_closed():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from agents_tools.events.envelope import INVALID_ID
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from agents_tools.events.base import Event
     from agents_tools.persistence.filter import EventFilter
     from agents_tools.persistence.lease import LeaseHolder
+    from agents_tools.persistence.protocol import RunStatus
     from agents_tools.persistence.rows import EventRow, RunSummary
 
 __all__ = [
@@ -27,14 +28,9 @@ __all__ = [
     "RetainLogs",
     "RunInfo",
     "RunMessage",
-    "RunStatus",
     "TakeLease",
     "WriteRequest",
 ]
-
-RunStatus: TypeAlias = Literal["running", "interrupted", "ok", "error", "cancelled"]
-"""The status of a run. `interrupted` runs wait for a person. A `running` run whose lease is free is
-orphaned: its process has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +43,7 @@ class RunInfo:
         agent: The name of the agent, or of the tool of a single call.
         kind: Whether an agent or a single tool call runs.
         owner: The principal that started the run.
+        facts: JSON data of the application, with `***` in place of secrets.
         status: The status of the run.
         is_orphaned: Whether the run has not ended and no process holds its lease.
         started: The time of the first event, in seconds since 1970.
@@ -61,6 +58,7 @@ class RunInfo:
     agent: str | None = None
     kind: str | None = None
     owner: str | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
     status: RunStatus | None = None
     is_orphaned: bool = False
     started: float | None = None
@@ -321,8 +319,9 @@ class LogStorage(Protocol):
         names: Sequence[str] | None = None,
         session: str | None = None,
         status: str | None = None,
+        limit: int | None = None,
     ) -> list[RunInfo]:
-        """Return the logs that hold events, oldest first."""
+        """Return the logs that hold events, oldest first. `limit` keeps the newest ones."""
         ...
 
     def wait_for_change(self, seconds: float, /) -> bool:

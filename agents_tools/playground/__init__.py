@@ -13,7 +13,7 @@ from agents_tools.playground.server import serve
 from agents_tools.playground.target_state import LoadedTarget, TargetError, TargetProblem
 
 if TYPE_CHECKING:
-    from agents_tools.persistence import EventStore
+    from agents_tools.persistence import RunStore
     from agents_tools.playground.target_state import Load
     from agents_tools.server.http_security import TokenVerifier
 
@@ -32,7 +32,7 @@ def app(
     load: Load,
     *,
     token: str | TokenVerifier,
-    store: EventStore | None = None,
+    store: RunStore | None = None,
     target: str = "",
     **options: Any,
 ) -> PlaygroundApp:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agents_tools._package import __version__
 from agents_tools.errors import UserTypeError
-from agents_tools.persistence import MemoryEventStore
+from agents_tools.persistence import MemoryRunStore
 from agents_tools.playground.catalog import asks_first, shape_of
 from agents_tools.playground.codegen import ToolCallRequest, export
-from agents_tools.playground.history import RunHistory
 from agents_tools.playground.provider_views import diff_since, views_of
 from agents_tools.playground.results import plain_blocks, result_of
 from agents_tools.playground.run_manager import PlaygroundRuns
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from agents_tools.agents.config import RunConfig
-    from agents_tools.persistence import EventStore
+    from agents_tools.persistence import RunStore
     from agents_tools.playground.catalog import TargetCatalog
     from agents_tools.playground.codegen import Form
     from agents_tools.playground.history import HistoryRecord
@@ -81,7 +80,7 @@ class PlaygroundApp(Application):
         bench: ReloadingTarget,
         *,
         token: str | TokenVerifier,
-        store: EventStore | None = None,
+        store: RunStore | None = None,
         keep_runs: int = 500,
         keep_bytes: int = 256 << 20,
         watch: bool = True,
@@ -93,8 +92,15 @@ class PlaygroundApp(Application):
         self._bench = bench
         self._has_history = store is not None
         keep = keep_runs if store is not None else min(keep_runs, _KEPT_IN_MEMORY)
-        self._history = RunHistory(store or MemoryEventStore(), keep=keep, keep_bytes=keep_bytes)
-        self._running = PlaygroundRuns(self._history, bench, watch=watch, run_config=run_config)
+        self._running = PlaygroundRuns(
+            store or MemoryRunStore(keep_display=True),
+            bench,
+            keep=keep,
+            keep_bytes=keep_bytes,
+            watch=watch,
+            run_config=run_config,
+        )
+        self._history = self._running.history
         self._token = token
         self._link = ("", 0.0)
         table = pages()
@@ -253,7 +259,7 @@ class PlaygroundApp(Application):
         return self._running.start_tool(tool, arguments)
 
     async def _rerun(self, request: HttpRequest) -> Response:
-        record = self._record(request)
+        record = await self._record(request)
         body = await request.json_object()
         given: Any = self._running.given(record)
         if given is None and (record.kind == "agent" or "arguments" not in body):
@@ -274,10 +280,9 @@ class PlaygroundApp(Application):
     async def _runs(self, request: HttpRequest) -> Response:
         limit = _number(request.query_params.get("limit"), "limit", 50)
         await self._running.settle()
-        page, more = self._history.page(
+        page, more = await self._history.page(
             max(1, min(limit, _MOST_RUNS)), request.query_params.get("before") or None
         )
-        page = await self._running.look(page)
         return JsonResponse({"runs": [record.to_dict() for record in page], "more": more})
 
     async def _run(self, request: HttpRequest) -> Response:
@@ -291,7 +296,7 @@ class PlaygroundApp(Application):
         return JsonResponse(told)
 
     async def _events(self, request: HttpRequest) -> Response:
-        record = self._record(request)
+        record = await self._record(request)
         resumed = request.headers.get("last-event-id", "").rpartition(":")[2]
         after = _number(request.query_params.get("after") or resumed or None, "after", -1)
         frames: AsyncIterator[bytes] | None = await self._running.frames(record.id, after)
@@ -320,7 +325,7 @@ class PlaygroundApp(Application):
     async def _forget_all(self, request: HttpRequest) -> Response:
         del request
         await self._running.settle()
-        records = await self._running.look(self._history.page(1 << 30, None)[0])
+        records, _ = await self._history.page(1 << 30, None)
         await self._running.forget([record.id for record in records if record.status != "running"])
         return empty_response()
 
@@ -365,11 +370,10 @@ class PlaygroundApp(Application):
     async def _settled(self, request: HttpRequest) -> HistoryRecord:
         """Return the current state of the run in the request."""
         await self._running.settle()
-        (record,) = await self._running.look([self._record(request)])
-        return record
+        return await self._record(request)
 
-    def _record(self, request: HttpRequest) -> HistoryRecord:
-        found = self._history.get(request.path_params["id"])
+    async def _record(self, request: HttpRequest) -> HistoryRecord:
+        found = await self._history.get(request.path_params["id"])
         if found is None:
             raise HttpError(404, "The run was not found; it may have been deleted.", code="unknown")
         return found

@@ -1,40 +1,30 @@
-"""The history of runs in an event store, so that it survives a restart of the server."""
+"""The history of the playground: a view of the runs in a store."""
 
 from __future__ import annotations
 
-import logging
-import re
-import time
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from agents_tools.errors import EventStoreError
-from agents_tools.events.envelope import EventSource, Origin
-from agents_tools.events.kinds import ActionEvent, ObservationEvent
-from agents_tools.persistence import EventFilter
-from agents_tools.playground.results import summary_of
+from agents_tools.persistence.filter import EventFilter
+from agents_tools.playground.results import result_of, summary_of
 from agents_tools.text.output import release_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping
 
     from agents_tools.events.base import Event
-    from agents_tools.persistence import EventStore, PendingFuture
-    from agents_tools.playground.results import ResultView
+    from agents_tools.server.run_manager import ActiveRun, RunManager
 
-__all__ = ["HistoryRecord", "RunHistory", "new_id"]
+__all__ = ["HistoryRecord", "RunHistory", "facts_of_run", "new_id"]
 
-logger = logging.getLogger("agents_tools.playground")
-
-_BEGUN, _ENDED = "playground.begun", "playground.ended"
-_ABOUT = "about."
-"""The prefix of the name of a run's summary log. The log with its events has the id as name."""
-_ID = re.compile(r"play_[0-9a-f]{32}")
+_KEY = "playground"
+"""The name of the data that the playground stores with a run."""
 _RESULTS = EventFilter(types=("run_item_stream_event", "run_finished_event"))
-_ABANDONED = 3_600.0
-"""The seconds after which a log without a summary is regarded as abandoned."""
+_LAST_EVENTS = 4
+"""The number of events at the end of a run that contain its result."""
+_ENDS = frozenset({"ok", "error", "cancelled"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,174 +71,108 @@ class HistoryRecord:
 
 
 class RunHistory:
-    """The newest runs in an event store.
-
-    A run has two logs in the store: its events, and a short summary. Logs of other programs in the
-    same store are not changed.
+    """The runs of a store, as the playground shows them.
 
     Args:
-        store: The store.
-        keep: The number of runs to keep.
+        runs: The runs.
+        keep: The number of runs to keep; `None` for a store of another program, where nothing is
+            deleted.
         keep_bytes: The largest total size in bytes. The newest run is always kept.
     """
 
-    def __init__(self, store: EventStore, *, keep: int = 500, keep_bytes: int = 256 << 20) -> None:
-        self.store = store
+    def __init__(
+        self, runs: RunManager, *, keep: int | None = 500, keep_bytes: int = 256 << 20
+    ) -> None:
+        self._runs = runs
         self._keep = keep
         self._keep_bytes = keep_bytes
-        self._records: dict[str, HistoryRecord] = {}
+        self._summaries: dict[tuple[str, int], tuple[str, str]] = {}
 
-    async def open(self) -> None:
-        """Read the runs of earlier servers."""
-        infos = await self.store.sessions()
-        noted = {info.sid for info in infos}
-        found = [
-            await self._read(info.sid.removeprefix(_ABOUT))
-            for info in infos
-            if info.sid.startswith(_ABOUT) and _ID.fullmatch(info.sid.removeprefix(_ABOUT))
-        ]
-        for record in sorted(filter(None, found), key=lambda record: record.started):
-            self._records.setdefault(record.id, record)
-        for info in infos:
-            is_run = _ID.fullmatch(info.sid) and f"{_ABOUT}{info.sid}" not in noted
-            if is_run and (info.last or 0.0) < time.time() - _ABANDONED:
-                self._watch(self.store.delete(info.sid))
-
-    async def look(self, id: str, status: str) -> HistoryRecord | None:
-        """Read the record of a run again, because another server can have changed it.
-
-        Args:
-            id: The id of the run.
-            status: The status according to its events.
-        """
-        found = await self._read(id)
-        if found is not None and id in self._records:
-            self._records[id] = replace(found, status=status)
-        return self._records.get(id)
-
-    async def _read(self, id: str) -> HistoryRecord | None:
-        """Read the record of a run; return `None` if its log cannot be read."""
-        log = self.store.session(_ABOUT + id)
-        try:
-            return _record(id, await log.read())
-        except (EventStoreError, ValueError, TypeError) as error:
-            logger.warning("The record of run %s cannot be read: %s", id, error)
-            return None
-        finally:
-            log.close()
-
-    def page(self, limit: int, before: str | None) -> tuple[list[HistoryRecord], bool]:
+    async def page(self, limit: int, before: str | None) -> tuple[list[HistoryRecord], bool]:
         """Return runs, newest first, and whether there are older ones.
 
         Args:
-            limit: How many at most.
-            before: Only those that are older than this one.
+            limit: The largest number of runs.
+            before: Only runs that are older than this one.
         """
-        newest = list(reversed(self._records.values()))
+        runs = (await self._runs.list(1 << 30))[::-1]
         if before is not None:
-            ids = [record.id for record in newest]
-            newest = newest[ids.index(before) + 1 :] if before in ids else []
-        return newest[:limit], len(newest) > limit
+            ids = [run.id for run in runs]
+            runs = runs[ids.index(before) + 1 :] if before in ids else []
+        return [await self.record(run) for run in runs[:limit]], len(runs) > limit
 
-    def get(self, id: str) -> HistoryRecord | None:
-        """Return a run."""
-        return self._records.get(id)
+    async def get(self, id: str) -> HistoryRecord | None:
+        """Return a run; `None` if there is none with this id."""
+        run = await self._runs.find(id)
+        return None if run is None else await self.record(run)
 
-    def begin(
-        self, id: str, kind: Literal["tool", "agent"], name: str, given: Any, generation: int
-    ) -> HistoryRecord:
-        """Record the start of a run."""
-        masked = release_json(given, to="program", patterns=True)
-        record = HistoryRecord(
-            id=id,
-            kind=kind,
-            name=name,
-            given=masked,
-            is_masked=masked != given,
-            generation=generation,
-            started=time.time(),
+    async def record(self, run: ActiveRun) -> HistoryRecord:
+        """Return the record of a run."""
+        facts: Mapping[str, Any] = run.meta.get(_KEY) or {}
+        status, summary = await self._result(run)
+        has_ended = run.status in _ENDS and run.ended is not None
+        return HistoryRecord(
+            id=run.id,
+            kind=run.kind,
+            name=run.agent_name,
+            given=facts.get("given", {} if run.kind == "tool" else ""),
+            is_masked=bool(facts.get("masked", True)),
+            generation=int(facts.get("generation") or 0),
+            started=run.started,
+            status=status,
+            duration=round((run.ended or 0.0) - run.started, 6) if has_ended else None,
+            summary=summary,
         )
-        self._records[id] = record
-        told = {
-            "kind": kind,
-            "name": name,
-            "given": masked,
-            "masked": record.is_masked,
-            "generation": generation,
-        }
-        self._write(id, ActionEvent(kind=_BEGUN, action=told, hidden=True))
-        return record
 
-    def end(self, id: str, status: str, duration: float | None, result: ResultView) -> None:
-        """Record that a run has ended or waits for approvals."""
-        record = self._records.get(id)
-        if record is None:
-            return
-        record = replace(record, status=status, duration=duration, summary=summary_of(result))
-        self._records[id] = record
-        told = {"status": status, "duration": duration, "summary": record.summary}
-        self._write(id, ObservationEvent(kind=_ENDED, observation=told, hidden=True))
+    async def _result(self, run: ActiveRun) -> tuple[str, str]:
+        """Return the status of a run and the beginning of its result."""
+        if run.status not in _ENDS:
+            return run.status, ""
+        known = self._summaries.get((run.id, run.last_id))
+        if known is None:
+            events = await self.events(run.id, limit=_LAST_EVENTS)
+            result = result_of(run.kind, events)
+            failed = run.status == "ok" and run.kind == "tool" and result.call_status != "ok"
+            known = "error" if failed else run.status, summary_of(result)
+            self._summaries[run.id, run.last_id] = known
+        return known
 
-    def resume(self, id: str) -> None:
-        """Record that a run continues."""
-        self._records[id] = replace(self._records[id], status="running", duration=None)
-
-    async def events(
-        self, id: str, after: int = -1, *, limit: int | None = None, results: bool = False
-    ) -> list[Event]:
-        """Read the events of a run.
+    async def events(self, id: str, *, limit: int | None = None) -> list[Event]:
+        """Read the events of a run with its results, in order.
 
         Args:
-            id: The run.
-            after: Only events with greater ids.
-            limit: How many at most.
-            results: Only events with results.
+            id: The id of the run.
+            limit: The number of events at the end of the run; all by default.
         """
-        log = self.store.session(id)
+        log = self._runs.store.log(id)
         try:
-            return await log.read(after, limit=limit, where=_RESULTS if results else None)
+            events = await log.read(reverse=True, limit=limit, where=_RESULTS)
         finally:
             log.close()
+        return events[::-1]
+
+    async def trim(self) -> None:
+        """Delete the oldest runs that have ended, until the limits hold."""
+        if self._keep is None:
+            return
+        infos = await self._runs.store.runs()
+        size = sum(info.size for info in infos)
+        surplus = len(infos) - self._keep
+        for info in infos[:-1]:
+            if surplus <= 0 and size <= self._keep_bytes:
+                return
+            if info.status in _ENDS:
+                await self.forget([info.run_id])
+                surplus, size = surplus - 1, size - info.size
 
     async def forget(self, ids: Iterable[str]) -> None:
-        """Delete runs and all their events."""
-        pending: list[PendingFuture[None]] = []
+        """Delete runs that are not running, with all their events."""
         for run_id in ids:
-            if self._records.pop(run_id, None) is not None:
-                pending += [self.store.delete(run_id), self.store.delete(_ABOUT + run_id)]
-        for one in pending:
-            await one
-
-    async def superfluous(self) -> list[str]:
-        """Return the runs beyond the limits, oldest first."""
-        sizes = {
-            info.sid: info.size
-            for info in await self.store.sessions()
-            if _ID.fullmatch(info.sid.removeprefix(_ABOUT))
-        }
-        over = len(self._records) - self._keep
-        size = sum(sizes.values())
-        found: list[str] = []
-        for record in list(self._records.values())[:-1]:
-            if over <= 0 and size <= self._keep_bytes:
-                break
-            if record.status != "running":
-                found.append(record.id)
-                over -= 1
-                size -= sizes.get(record.id, 0) + sizes.get(_ABOUT + record.id, 0)
-        return found
-
-    def _write(self, id: str, event: Event) -> None:
-        log = self.store.session(_ABOUT + id)
-        stamped = event.stamped(Origin(source=EventSource.ENVIRONMENT), 0)
-        self._watch(log.append([stamped]))
-
-    def _watch(self, pending: PendingFuture[Any]) -> None:
-        def look(done: PendingFuture[Any]) -> None:
-            if (error := done.error()) is not None:
-                logger.warning("The history cannot be written: %s", error)
-
-        pending.add_done_callback(look)
+            run = await self._runs.find(run_id)
+            if run is not None:
+                if run.status == "interrupted":
+                    await run.cancel("The run was deleted.")
+                await self._runs.delete(run)
 
 
 def new_id() -> str:
@@ -256,27 +180,13 @@ def new_id() -> str:
     return f"play_{uuid.uuid4().hex}"
 
 
-def _record(id: str, events: Sequence[Event]) -> HistoryRecord | None:
-    """Return the record of a run from its summary log; a run that was cut off is lost."""
-    record: HistoryRecord | None = None
-    for event in events:
-        if isinstance(event, ActionEvent) and event.kind == _BEGUN:
-            told = event.action
-            record = HistoryRecord(
-                id=id,
-                kind="agent" if told.get("kind") == "agent" else "tool",
-                name=str(told.get("name")),
-                given=told.get("given"),
-                is_masked=bool(told.get("masked")),
-                generation=int(told.get("generation") or 0),
-                started=event.timestamp or 0.0,
-            )
-        elif record is not None and isinstance(event, ObservationEvent) and event.kind == _ENDED:
-            told = event.observation
-            record = replace(
-                record,
-                status=str(told.get("status")),
-                duration=told.get("duration"),
-                summary=str(told.get("summary") or ""),
-            )
-    return record
+def facts_of_run(given: Any, generation: int) -> tuple[dict[str, Any], bool]:
+    """Return the data that the playground stores with a run, and whether it has masked secrets.
+
+    Args:
+        given: The arguments of the tool, or the input of the agent.
+        generation: The generation of the target.
+    """
+    masked = release_json(given, to="program", patterns=True)
+    is_masked = masked != given
+    return {_KEY: {"given": masked, "masked": is_masked, "generation": generation}}, is_masked

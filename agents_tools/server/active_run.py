@@ -1,4 +1,8 @@
-"""One run that a server holds: it continues by itself, and people come and go to watch it."""
+"""One run as a server shows it: driven by this process or by another one, or ended.
+
+The log of the run in the store is the truth. This object adds the task that drives the run here,
+and the clients that watch it.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,24 @@ import asyncio
 import logging
 import time
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
 from agents_tools.concurrency.supervisor import GRACE, supervise
-from agents_tools.errors import EventStoreError, ToolError, UserError
-from agents_tools.events.envelope import EventSource, Origin
-from agents_tools.events.kinds import RunFinishedEvent, RunItemStreamEvent, ToolStreamStartEvent
+from agents_tools.errors import (
+    EventConflictError,
+    EventStoreError,
+    RunInUseError,
+    UserError,
+    UserKeyError,
+)
+from agents_tools.events.envelope import INVALID_ID, Origin
+from agents_tools.events.kinds import RunFinishedEvent, RunRecordEvent
+from agents_tools.persistence.filter import EventFilter
+from agents_tools.persistence.run_store import undecided_calls
+from agents_tools.persistence.stream import EventStream
 from agents_tools.server.approvals import CallReference, read_decision, waiting_call
 from agents_tools.server.http_errors import HttpError, shown
-from agents_tools.server.run_records import is_record, state_record
 from agents_tools.text.forms import MASK
 from agents_tools.tool.call import enter_scope
 
@@ -25,487 +36,495 @@ if TYPE_CHECKING:
 
     from agents_tools.agents.config import RunResult
     from agents_tools.agents.run import Run
-    from agents_tools.agents.state import RunState
-    from agents_tools.content.items import Item, ToolApprovalItem
+    from agents_tools.content.items import ToolApprovalItem
     from agents_tools.events.base import Event
-    from agents_tools.persistence import EventStore
-    from agents_tools.persistence.stream import EventStream
+    from agents_tools.persistence import RunStore
+    from agents_tools.persistence.storage import RunInfo
     from agents_tools.server.public_errors import ErrorMasker
     from agents_tools.tool.records import Decision
 
-__all__ = ["ActiveRun", "RunFactory", "Status"]
+__all__ = ["ActiveRun", "Status"]
 
 logger = logging.getLogger("agents_tools.ui")
 
-Status: TypeAlias = Literal["running", "ok", "interrupted", "cancelled", "error", "lost"]
-"""Where a run is. `lost`: the process that ran it has ended, so that nobody knows."""
+Status: TypeAlias = Literal["running", "orphaned", "interrupted", "ok", "cancelled", "error"]
+"""The status of a run. An `orphaned` run has lost its process and waits until one resumes it."""
 
 Policy: TypeAlias = Literal["block", "coalesce", "drop_oldest"]
 
 _PATIENCE = 2 * GRACE
-"""Seconds that a cancelled run has for its end, before it is told without waiting for it."""
+"""The seconds that a cancelled run has until clients are informed of its end."""
+_LAST_EVENT = EventFilter(types=(RunFinishedEvent.type,))
+_APPROVALS = EventFilter(types=("run_item_stream_event", RunRecordEvent.type))
 
 
-class _ContinuesElsewhereError(Exception):
-    """Another process was quicker to continue with a run."""
+class _Manager(Protocol):
+    """The parts of the manager of runs that a run uses."""
+
+    @property
+    def store(self) -> RunStore: ...
+    @property
+    def masker(self) -> ErrorMasker: ...
+    @property
+    def on_disconnect(self) -> str: ...
+    def claim(self, owner: str | None) -> None: ...
+    def resume(self, active: ActiveRun) -> bool: ...
 
 
-@dataclass(slots=True, kw_only=True)
-class RunFactory:
-    """How a run is made.
-
-    Attributes:
-        make: Makes the run of an input or a state; `None` where its agent is not here.
-        open: Opens its stream.
-        follow: Opens it for a run that another process runs.
-        teller: Decides what is told of errors.
-        claim: Refuses a run where its owner has as many as are allowed.
-        cancel_unwatched: Whether the run is cancelled when the last one who watches has gone.
-        mark: Makes what tells other processes that a run of theirs continues here.
-        keeps_state: Whether what a waiting run continues from is kept in its stream.
-    """
-
-    make: Callable[[ActiveRun, list[Item] | RunState], Run] | None
-    open: Callable[[], EventStream]
-    follow: Callable[[], EventStream]
-    teller: ErrorMasker
-    claim: Callable[[str | None], None]
-    cancel_unwatched: bool
-    mark: Callable[[], Event]
-    keeps_state: bool = False
-
-
-@dataclass(eq=False, kw_only=True)
 class ActiveRun:
-    """A run, its events and those who watch it.
+    """A run, its events and the clients that watch it.
+
+    Args:
+        manager: The manager of the run.
+        id: The id of the run, which is the name of its log.
+        agent_name: The name of the agent, or of the tool of a single call.
+        kind: `agent`, or `tool` for a single call.
+        owner: The caller that started the run; other callers do not see it.
+        facts: The data that is stored with the run: `thread_id` and `meta` of the application.
+        context: The application's object for tools.
 
     Attributes:
-        id: Its id, which is the name of its stream as well.
-        thread_id: The conversation it belongs to, where there is one.
-        agent_name: The agent; of a single call, the tool.
-        kind: `agent`, or `tool` for a single call.
-        owner: Whose it is: no one else sees it; `None` where callers are not told apart.
-        meta: What the application keeps with it, as JSON.
-        notes: What apps keep with it as long as this process has it.
-        weight: How many bytes of what clients sent are kept with it, more or less.
-        context: The application's object for tools.
-        started: When it began, in seconds since 1970.
-        ended: When it came to its end.
-        idle_since: When this process learned of its end.
-        status: Where it is.
-        result: What it gave.
-        output: Its final output, as JSON.
-        usage: What it used, as JSON.
-        error: Why it failed, as told outside.
-        interruptions: The calls that wait for approval.
-        detached: Whether it continues however many watch it.
-        restored: Whether it was found in the store, and not begun here.
-        remote: Whether another process runs it: it can be watched here, and nothing else.
+        notes: Data of the apps for as long as this process has the run.
+        started: The time of the start, in seconds since 1970.
+        ended: The time of the end, in seconds since 1970; `None` while it runs.
+        idle_since: The time when this process last learned of the run.
+        status: The status.
+        result: The result, if this process has driven the run.
+        output: The final output, as JSON.
+        usage: The usage, as JSON.
+        error: The error for clients.
+        interruptions: The calls that wait for approval; secrets are masked.
+        is_detached: Whether the run continues when its last client has left.
+        factory: Creates the run again to continue it, if this process has started it.
     """
 
-    id: str
-    agent_name: str
-    plan: RunFactory = field(repr=False)
-    thread_id: str | None = None
-    kind: Literal["agent", "tool"] = "agent"
-    owner: str | None = None
-    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    notes: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
-    weight: int = 0
-    context: Any = field(default=None, repr=False)
-    started: float = field(default_factory=time.time)
-    ended: float | None = None
-    idle_since: float = field(default_factory=time.time)
-    status: Status = "running"
-    result: RunResult[Any] | None = field(default=None, repr=False)
-    output: Any = None
-    usage: Mapping[str, Any] | None = None
-    error: str | None = None
-    interruptions: list[ToolApprovalItem] = field(default_factory=list["ToolApprovalItem"])
-    detached: bool = False
-    restored: bool = False
-    remote: bool = False
-    _stream: EventStream | None = field(default=None, init=False, repr=False)
-    _task: asyncio.Task[None] | None = field(default=None, init=False, repr=False)
-    _run: Run | None = field(default=None, init=False, repr=False)
-    _settled: asyncio.Event = field(default_factory=asyncio.Event, init=False, repr=False)
-    _state: RunState | None = field(default=None, init=False, repr=False)
-    _last: RunFinishedEvent | None = field(default=None, init=False, repr=False)
-    _said: str | None = field(default=None, init=False, repr=False)
-    _asked: dict[tuple[str, ...], str] = field(
-        default_factory=dict[tuple[str, ...], str], init=False, repr=False
-    )
-    _reason: str | None = field(default=None, init=False, repr=False)
-    _end: int | None = field(default=None, init=False, repr=False)
-    _seq: int = field(default=-1, init=False, repr=False)
-    _seq_before: int = field(default=0, init=False, repr=False)
-    _watchers: int = field(default=0, init=False, repr=False)
-    _patience: asyncio.TimerHandle | None = field(default=None, init=False, repr=False)
-    _retired: bool = field(default=False, init=False, repr=False)
+    def __init__(
+        self,
+        manager: _Manager,
+        id: str,
+        *,
+        agent_name: str,
+        kind: Literal["agent", "tool"] = "agent",
+        owner: str | None = None,
+        facts: Mapping[str, Any] | None = None,
+        context: Any = None,
+    ) -> None:
+        self.id = id
+        self.agent_name = agent_name
+        self.kind: Literal["agent", "tool"] = kind
+        self.owner = owner
+        self.facts: Mapping[str, Any] = facts or {}
+        self.context = context
+        self.notes: dict[str, Any] = {}
+        self.started = self.idle_since = time.time()
+        self.ended: float | None = None
+        self.status: Status = "running"
+        self.result: RunResult[Any] | None = None
+        self.output: Any = None
+        self.usage: Mapping[str, Any] | None = None
+        self.error: str | None = None
+        self.interruptions: list[ToolApprovalItem] = []
+        self.is_detached = False
+        self.factory: Callable[..., Run] | None = None
+        self._manager = manager
+        self._run: Run | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._opened = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._reader: EventStream | None = None
+        self._last_id = INVALID_ID
+        self._end: int | None = None
+        self._watchers = 0
+        self._patience: asyncio.TimerHandle | None = None
 
     @property
-    def running(self) -> bool:
-        """Return whether it continues at the moment."""
-        return self.status == "running"
+    def thread_id(self) -> str | None:
+        """The conversation that the run belongs to."""
+        return cast("str | None", self.facts.get("thread_id"))
 
     @property
-    def stream(self) -> EventStream:
-        """Its events; of a run of an earlier process, opened when they are asked for."""
-        if self._stream is None:
-            self._stream = self.plan.follow() if self.remote else self.plan.open()
-        return self._stream
+    def meta(self) -> Mapping[str, Any]:
+        """The data that an app has stored with the run."""
+        return cast("Mapping[str, Any]", self.facts.get("meta") or {})
 
     @property
-    def log(self) -> EventStore | None:
-        """Where its events are kept, once its stream is open."""
-        return None if self._stream is None else self._stream.store
+    def is_running(self) -> bool:
+        """Whether the run has neither ended nor stopped for a decision."""
+        return self.status in {"running", "orphaned"}
 
     @property
-    def last_id(self) -> int:
-        """The id of its newest event."""
-        if self._stream is None:
-            return -1 if self._end is None else self._end
-        return self._stream.last_id
+    def is_driven_here(self) -> bool:
+        """Whether this process drives the run."""
+        return self._task is not None and not self._task.done()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether this process neither drives the run nor serves a client of it."""
+        return not self.is_driven_here and not self._watchers
 
     @property
     def watchers(self) -> int:
-        """How many watch it."""
+        """The number of clients that watch the run."""
         return self._watchers
 
-    # --- for those who watch
+    @property
+    def last_id(self) -> int:
+        """The id of the newest event that this process knows."""
+        stream = self._live_stream()
+        return max(self._last_id, INVALID_ID if stream is None else stream.last_id)
+
+    # --- reading
+
+    async def refresh(self) -> None:
+        """Read the state of the run from its store, unless this process drives it.
+
+        Raises:
+            EventStoreError: The store cannot be read.
+        """
+        if self.is_driven_here:
+            if self._opened.is_set():
+                self.interruptions = await self._manager.store.approvals(self.id)
+            return
+        info = await self._manager.store.run(self.id)
+        if info is not None:
+            await self.apply(info)
+
+    async def apply(self, info: RunInfo) -> None:
+        """Take over the state that the store has."""
+        self.idle_since = time.time()
+        self.started = info.started or self.started
+        self._last_id = info.last_id
+        status: Any = info.status
+        self.status = "orphaned" if info.is_orphaned else status
+        if self.is_running:
+            self.ended, self._end = None, None
+            self.interruptions = await self._manager.store.approvals(self.id)
+            return
+        log = self._manager.store.log(self.id)
+        try:
+            (last,) = await log.read(reverse=True, limit=1, where=_LAST_EVENT) or [None]
+        finally:
+            log.close()
+        if isinstance(last, RunFinishedEvent):
+            self._finish(last)
+        self.ended = info.updated
+        is_waiting = self.status == "interrupted"
+        self.interruptions = await self._manager.store.approvals(self.id) if is_waiting else []
+
+    def _finish(self, end: RunFinishedEvent) -> None:
+        """Take over the end of the run, or its stop."""
+        self._end = end.id
+        end = cast("RunFinishedEvent", self._manager.masker.event(end, self.id))
+        self.status = cast("Status", end.status)
+        self.output, self.usage, self.error = end.output, end.usage, end.error
+        self.ended = end.timestamp or time.time()
+        self.idle_since = time.time()
 
     async def events(
-        self, after: int = -1, *, policy: Policy = "coalesce"
+        self, after: int = INVALID_ID, *, policy: Policy = "coalesce"
     ) -> AsyncGenerator[Event]:
-        """Yield the events so far, and then those that come, up to the end of the run.
+        """Yield the events so far, and then the new ones, up to the end of the run.
 
-        For a run that waits for approvals that is the end as well; when it continues, its events
-        follow in the same stream, with greater ids.
+        A run that waits for approvals ends its events as well. When it continues, more events
+        follow, with greater ids.
 
         Args:
             after: Only events with greater ids.
-            policy: What happens to display events where the reader is too slow.
+            policy: What happens to display events if the reader is too slow.
         """
-        stream: EventStream | None = None
-        while not self.is_over(after) and stream is not self.stream:
-            stream = self.stream  # another one, where the run turns out to go on elsewhere
+        while not self.is_over(after):
+            stream = await self._stream()
             followed: Any = stream.follow(after, policy=policy)
             async with aclosing(followed):
                 async for event in followed:
-                    after = event.id
-                    if is_record(event):
+                    after = max(after, event.id)
+                    if isinstance(event, RunRecordEvent):
                         continue
-                    yield event
-                    if self.remote and event.id >= self.stream.last_id:
-                        self._learn(event)
-                    if self.is_over(event.id):
+                    is_end = isinstance(event, RunFinishedEvent) and not event.path
+                    if is_end and event.id >= stream.last_id:
+                        self._finish(cast("RunFinishedEvent", event))
+                    yield self._manager.masker.event(event, self.id)
+                    if self.is_over(after):
                         return
+            if stream is self._reader:
+                self._reader = None  # the store was closed, or cannot be read
+                return
 
     def is_over(self, after: int) -> bool:
-        """Return whether no event follows the one with this id, as far as is known now."""
+        """Return whether no event follows the one with this id, as far as this process knows."""
         return self._end is not None and after >= self._end
 
-    def _learn(self, event: Event) -> None:
-        """Take the newest event of a run that another process runs."""
-        if isinstance(event, RunFinishedEvent) and not event.path:
-            self.settle(event, event.id, event.timestamp)
+    def _live_stream(self) -> EventStream | None:
+        run = self._run
+        recorder = None if run is None else run.recorder
+        return None if recorder is None else recorder.log.stream
 
-    def settle(self, end: RunFinishedEvent, last_id: int, moment: float) -> None:
-        """Take over how the run has ended, as its log tells.
+    async def _stream(self) -> EventStream:
+        """Return the stream of the run: that of this process, or one that reads the store."""
+        if self.is_driven_here and self._live_stream() is None:
+            opened = asyncio.ensure_future(self._opened.wait())
+            try:
+                await asyncio.wait(
+                    {opened, cast("Any", self._task)}, return_when=asyncio.FIRST_COMPLETED
+                )
+            finally:
+                opened.cancel()
+        live = self._live_stream()
+        if live is not None:
+            return live
+        if self._reader is None or self._reader.closed:
+            reader = await asyncio.to_thread(self._open_reader)
+            if self._reader is None or self._reader.closed:
+                self._reader = reader
+            else:
+                _close(reader)  # another client was quicker
+        return self._reader
 
-        Args:
-            end: The event that tells.
-            last_id: The id of the last event.
-            moment: When that was.
-        """
-        known = {"ok", "interrupted", "cancelled", "error", "lost"}
-        self.status = cast("Status", end.status) if end.status in known else "error"
-        self.output, self.usage, self.error = end.output, end.usage, end.error
-        self.ended, self._end, self.idle_since = moment, last_id, time.time()
-        self._seq = end.seq
-        self._settled.set()
-
-    def waits_with(self, state: RunState) -> None:
-        """Take over what the run continues from."""
-        self._state, self.interruptions = state, state.interruptions
+    def _open_reader(self) -> EventStream:
+        log = self._manager.store.log(self.id)
+        return EventStream(log, sid=self.id, keep="run", read_only=True)
 
     @contextmanager
     def watching(self) -> Generator[ActiveRun]:
-        """Count as one who watches; when the last one goes before the end, see `on_disconnect`."""
+        """Count a client. When the last one leaves before the end, `on_disconnect` applies."""
         self._watchers += 1
         try:
             yield self
         finally:
             self._watchers -= 1
-            unwatched = not self._watchers and self.running and not self.detached
-            if unwatched and self.plan.cancel_unwatched:
-                self.cancel("the last one who watched has gone")
-            if self._retired and not self._watchers:
-                self.close()
+            is_unwatched = not self._watchers and self.is_driven_here and not self.is_detached
+            if is_unwatched and self._manager.on_disconnect == "cancel":
+                self._cancel_here("The last client has disconnected.")
+            if not self._watchers:
+                self._close_reader()
 
     async def wait(self) -> None:
-        """Wait until the run has come to an end, or waits for approvals."""
-        if self.remote and self.running:
-            async with aclosing(self.events()) as events:
-                async for _ in events:
-                    pass
+        """Wait until the run has ended, or waits for approvals."""
+        if self._task is not None:
+            await asyncio.wait({self._task})
             return
-        await self._settled.wait()
+        async with aclosing(self.events()) as events:
+            async for _ in events:
+                pass
 
-    # --- for those who decide
+    # --- control
 
-    def cancel(self, reason: str = "") -> bool:
-        """Stop the run; tools are cancelled, and open calls get an answer that says so.
+    async def cancel(self, reason: str = "") -> bool:
+        """Cancel the run, in whichever process it is. Open calls get an output that reports it.
 
         Args:
-            reason: Why; told with the end.
+            reason: The reason, for people.
 
         Returns:
-            Whether there was something to stop.
+            Whether the run had not ended before.
         """
-        if self.status == "interrupted" and not self.remote:
-            self._reason = reason or None
-            self._state = None
-            self.interruptions = []
-            self._finish("cancelled")
-            return True
-        if not self.running or self._task is None or self._task.done():
+        if self.is_driven_here:
+            return self._cancel_here(reason)
+        await self.refresh()
+        if not self.is_running and self.status != "interrupted":
             return False
-        if self._patience is None:
-            self._reason = reason or None
-            loop = self._task.get_loop()
-            self._patience = loop.call_later(_PATIENCE, self._give_up, self._task)
-            self._task.cancel()
+        await self._manager.store.cancel(self.id, reason=reason)
+        await self.refresh()
         return True
 
-    def cancel_call(self, call_id: str) -> bool:
+    def _cancel_here(self, reason: str) -> bool:
+        task, run = self._task, self._run
+        if task is None or task.done():
+            return False
+        if self._patience is None:
+            self._patience = asyncio.get_running_loop().call_later(_PATIENCE, self._give_up, task)
+            if run is None:
+                task.cancel()
+            else:
+                run.cancel(reason or None)
+        return True
+
+    async def cancel_call(self, call_id: str) -> bool:
         """Cancel one call of the run, also inside a sub-agent; the run continues.
 
         Returns:
-            Whether the call was running. A run of another process is not cancelled from here.
+            Whether the call was running. For a run of another process, whether the run is running.
         """
-        return self.running and self._run is not None and self._run.cancel_call(call_id)
+        if self.is_driven_here:
+            return self._run is not None and self._run.cancel_call(call_id)
+        await self.refresh()
+        if self.status != "running":
+            return False
+        await self._manager.store.cancel(self.id, call_id)
+        return True
 
-    def decide(
+    async def decide(
         self, decisions: Sequence[Mapping[str, Any] | tuple[CallReference, Decision]]
     ) -> None:
-        """Decide about calls that wait; the run continues when all of them are decided.
+        """Decide about calls that wait. The run continues when all of them are decided.
 
         Args:
             decisions: JSON objects (see `read_decision`), or decisions with their calls.
 
         Raises:
-            HttpError: The run waits for nothing, or not for this. Nothing is decided then.
+            HttpError: The run does not wait for these calls. Nothing is decided then.
         """
-        state = self._waiting_state().copy()
-        if self.restored:
-            _check_whole(state.interruptions)
+        if self._task is not None and self.status == "interrupted":
+            await asyncio.wait({self._task})  # its end is being stored
+        await self.refresh()
+        if not self.interruptions:
+            raise HttpError(
+                409, f"Run {shown(self.id)} does not wait for approvals: it is {self.status!r}."
+            )
+        found: dict[tuple[str, ...], tuple[ToolApprovalItem, Decision]] = {}
         for number, given in enumerate(decisions):
             place = f"decisions[{number}]"
             reference, decision = given if isinstance(given, tuple) else read_decision(given, place)
-            item = waiting_call(reference, state.interruptions, place)
-            try:
-                state.decide(item, decision)
-            except UserError as error:
-                raise HttpError(422, f"{place}: {error}") from None
-        if state.interruptions:
-            self._state, self.interruptions = state, state.interruptions
-            return
-        self.plan.claim(self.owner)
-        self._state, self.interruptions = None, []
-        self.begin(state)
+            item = waiting_call(reference, self.interruptions, place)
+            found[*item.path, item.call_id] = item, decision
+        await self._check_secrets([item for item, _ in found.values()])
+        continues = len(found) == len(self.interruptions) and self.status == "interrupted"
+        if continues:
+            self._manager.claim(self.owner)
+        for item, decision in found.values():
+            await self._record(item, decision)
+        await self.refresh()
+        if not self.interruptions and self.status == "interrupted":
+            self._manager.resume(self)
 
-    def _waiting_state(self) -> RunState:
-        if self._state is None:
-            raise HttpError(
-                409, f"Run {shown(self.id)} waits for no approvals; its status is {self.status!r}."
-            )
-        if self.plan.make is None:
-            raise HttpError(
-                409, f"Run {shown(self.id)} is of an earlier process, and its agent is not here."
-            )
-        return self._state
-
-    # --- the run itself
-
-    def begin(self, given: list[Item] | RunState) -> None:
-        """Start, or continue; needs a running loop."""
-        self.status = "running"
-        before = self._end
-        self.ended = self.error = self._end = self._last = self._said = self._reason = None
-        self._seq_before = self._seq + 1
-        self._settled.clear()
-        loop = asyncio.get_running_loop()
-        self._task = loop.create_task(self._drive(given, before), name=f"run {self.id}")
-        self._task.add_done_callback(self._after_task)
-
-    async def _drive(self, given: list[Item] | RunState, before: int | None) -> None:
-        enter_scope(None)  # whoever starts a run may do it from within a call; it is its own
+    async def _record(self, item: ToolApprovalItem, decision: Decision) -> None:
         try:
-            if self.restored:
-                await self._take_over(before)
-            make = cast("Callable[[ActiveRun, list[Item] | RunState], Run]", self.plan.make)
-            self._run = make(self, given)
-            try:
-                self.result = await self._run.execute()
-            finally:
-                self._run = None
-        except asyncio.CancelledError:
-            self._finish("cancelled")
-        except _ContinuesElsewhereError:
-            self._leave()
-            return
-        except Exception as error:  # noqa: BLE001 - told to those who watch
-            self.result = getattr(error, "run_result", None)
-            self._finish("error", self._error_text(error))
-        else:
-            if self.result.interruptions:
-                self.waits_with(self.result.to_state())
-            self._finish("interrupted" if self.interruptions else "ok")
-        try:
-            await self.stream.flush()
-        except EventStoreError as error:
-            logger.error("The store has not kept all of run %s: %s", self.id, error)  # noqa: TRY400
+            await self._manager.store.decide(
+                self.id,
+                item.call_id,
+                decision.approved,
+                path=item.path,
+                message=decision.message,
+                arguments=decision.arguments,
+                always=decision.always,
+            )
+        except (UserKeyError, EventConflictError) as error:
+            raise HttpError(
+                409, f"The call {shown(item.call_id)} was decided before. {error}"
+            ) from None
+        except UserError as error:
+            raise HttpError(422, str(error)) from None
 
-    async def _take_over(self, before: int | None) -> None:
-        """Tell other processes that the run continues here; of several, one gets the next id.
-
-        Args:
-            before: The id of the event with which it has waited.
+    async def _check_secrets(self, items: Sequence[ToolApprovalItem]) -> None:
+        """Refuse calls whose arguments have a secret that is not registered in this process.
 
         Raises:
-            _GoesOnElsewhereError: Another one continues with it, or nothing can be kept.
+            HttpError: There is one.
         """
-        taken = self.stream.last_id != before
-        if not taken:
-            self.stream.publish(self.plan.mark())
-            try:
-                await self.stream.flush()
-            except EventStoreError as error:
-                logger.warning("Run %s does not go on here: %s", self.id, error)
-                taken = True
-        if taken:
-            raise _ContinuesElsewhereError
-
-    def _leave(self) -> None:
-        """Be one that another process runs."""
-        self.close()
-        self._stream, self.remote = None, True
-
-    def _after_task(self, task: asyncio.Task[None]) -> None:
-        """Tell the end of a run that was cancelled before it began, or that broke off."""
-        if self._task is task and self.running and not self.remote:
-            self._finish("cancelled")
-        if not task.cancelled() and task.exception() is not None:
-            logger.error("Run %s has broken off.", self.id, exc_info=task.exception())
-
-    def _give_up(self, task: asyncio.Task[None]) -> None:
-        """Tell the end of a cancelled run that does not end."""
-        if self._task is task and not task.done():
-            self._finish("cancelled")
-            supervise(task, name=self.agent_name)
-
-    def hear(self, event: Event) -> None:
-        """Take an event of the run; in any thread."""
-        if not self.running:
-            return  # its end was told
-        if event.__class__ is ToolStreamStartEvent:
-            event = _writable(event)
-        if self._seq_before and event.seq >= 0:
-            event = event.__copy__()
-            cast("Any", event).seq = event.seq + self._seq_before
-        self._seq = max(self._seq, event.seq)
-        if not event.path:
-            if isinstance(event, RunFinishedEvent):
-                self._last = event  # told when the run has really ended
-                return
-            event = self.plan.teller.event(event)
-            told: Any = event
-            if isinstance(told, RunItemStreamEvent) and told.name == "tool_output":
-                self._said = _text_of(told.item.get("output"))
-        else:
-            event = self.plan.teller.event(event)
-        said: Any = self.stream.publish(event)
-        if isinstance(said, RunItemStreamEvent) and said.name == "tool_approval_requested":
-            self._asked[(*said.path, said.item["call_id"])] = said.item["arguments"]
-
-    def _error_text(self, error: Exception) -> str:
-        if self.kind == "tool" and isinstance(error, ToolError) and self._said is not None:
-            return self._said
-        return self.plan.teller.error(error, where=f"Run {self.id} of {self.agent_name!r}")
-
-    def _finish(self, status: Status, error: str | None = None) -> None:
-        """Tell the end, once."""
-        if self.status not in {"running", "interrupted"}:
+        if not any(MASK in item.arguments for item in items):
             return
+        log = self._manager.store.log(self.id)
+        try:
+            known = undecided_calls(await log.read_all(where=_APPROVALS))
+        finally:
+            log.close()
+        for item in items:
+            stored = known.get((*item.path, item.call_id))
+            if stored is not None and MASK in stored.arguments:
+                raise HttpError(
+                    409,
+                    f"The arguments of {item.name!r} held a secret, which was not stored. Cancel "
+                    "the run, and start it again.",
+                    code="masked",
+                )
+
+    # --- driving the run
+
+    def begin(self, run: Run) -> None:
+        """Drive the run in a task of its own; needs a running loop."""
+        self.status, self.ended, self.error = "running", None, None
+        self._end = self._patience = None
+        self._run = run
+        self._opened.clear()
+        self._settled.clear()
+        self._close_reader()
+        loop = asyncio.get_running_loop()
+        self._task = loop.create_task(self._drive(run), name=f"run {self.id}")
+
+    async def _drive(self, run: Run) -> None:
+        enter_scope(None)  # a run that starts inside a call is not a part of that call
+        log = cast("Any", run.recorder).log
+        log.on_open = self._opened.set
+        status, error = "cancelled", None
+        try:
+            self.result = await run.execute()
+            status = "interrupted" if self.result.interruptions else "ok"
+        except asyncio.CancelledError:
+            pass
+        except RunInUseError as in_use:
+            status = "elsewhere"
+            logger.info("Run %s is not driven here: %s", self.id, in_use)
+        except Exception as failure:  # noqa: BLE001 - the log has it for the clients
+            self.result = getattr(failure, "run_result", None)
+            status, error = "error", failure
+        finally:
+            self._last_id = max(self._last_id, log.last_id)
+            self._end_driving(status)
+        if status == "elsewhere":
+            return
+        await self._read_end(log.last_end, status, error)
+
+    def _end_driving(self, status: str) -> None:
         if self._patience is not None:
             self._patience.cancel()
             self._patience = None
-        told = error or self._reason if status in {"error", "cancelled"} else None
-        last = self._last
-        if last is None:
-            last = RunFinishedEvent(usage=self.usage).stamped(
-                Origin(source=EventSource.AGENT), self._seq + 1
-            )
-        self._seq = max(self._seq, last.seq)
-        last = last.replace(status=status, error=told)
-        self.status = status
-        self.ended = self.idle_since = time.time()
-        try:
-            if self._state is not None and self.plan.keeps_state:
-                self.stream.publish(state_record(self._state.to_dict()))
-            last = cast("RunFinishedEvent", self.stream.publish(last))  # without secrets
-            self._end = last.id
-        except UserError:  # the server has stopped, and its streams are closed
-            self._end = self.stream.last_id
-        finally:
-            self.output, self.usage, self.error = last.output, last.usage, last.error
-            if status != "interrupted":
-                self.context = None  # of a request, which is over
-            self._settled.set()
+        self._run = None
+        self._settled.set()
+        if status not in {"interrupted", "elsewhere"}:
+            self.context = None  # of a request, which has ended
 
-    @property
-    def idle(self) -> bool:
-        """Return whether it has ended, and all of it is kept."""
-        return not self.running and (self._task is None or self._task.done())
+    async def _read_end(
+        self, end: RunFinishedEvent | None, status: str, error: Exception | None
+    ) -> None:
+        """Take over the end of the run from its last event."""
+        if error is not None:
+            number = INVALID_ID if end is None else end.id
+            self._manager.masker.log_error(error, self.id, number)
+        if end is not None:
+            self._finish(end)
+        else:  # nothing could be stored
+            self.status, self._end, self.ended = cast("Status", status), self._last_id, time.time()
+            if error is not None:
+                self.error = self._manager.masker.text_of(error, self.id)
+        if self.status == "interrupted":
+            try:
+                self.interruptions = await self._manager.store.approvals(self.id)
+            except EventStoreError as unreadable:
+                logger.warning("The approvals of %s cannot be read: %s", self.id, unreadable)
+        else:
+            self.interruptions = []
 
-    @property
-    def forgettable(self) -> bool:
-        """Return whether nothing here needs it.
+    def _give_up(self, task: asyncio.Task[None]) -> None:
+        """Inform the clients of the end of a cancelled run that does not end."""
+        if self._task is task and not task.done():
+            run = self._run
+            recorder = None if run is None else run.recorder
+            if recorder is not None:
+                end = RunFinishedEvent("cancelled", error="The run did not end when cancelled.")
+                recorder.log.publish(end.stamped(Origin(), -1))
+                recorder.log.abandon()
+            supervise(task, name=self.agent_name)
 
-        It is idle, or of another process and no one watches.
-        """
-        return self.idle or (self.remote and not self._watchers)
-
-    def retire(self) -> None:
-        """Make room for another object that stands for the run; those who watch stay with it."""
-        self._retired = True
-        if not self._watchers:
-            self.close()
+    def abandon(self) -> None:
+        """Stop driving the run without ending it, so that another process resumes it."""
+        if self._run is not None and self._run.recorder is not None:
+            self._run.recorder.log.abandon()
+        if self._task is not None:
+            self._task.cancel()
 
     def close(self) -> None:
-        """Close its stream; to be called when it is idle."""
-        if self._stream is not None:
-            self._stream.close(drain=False)
-            self._close_log()
+        """Release the resources of a run that is idle."""
+        self._close_reader()
 
-    async def aclose(self) -> None:
-        """Close its stream, when all of it is kept."""
-        if self._stream is not None:
-            try:
-                await self._stream.aclose(timeout=_PATIENCE)
-            except (EventStoreError, TimeoutError) as error:
-                logger.error("The store has not kept all of run %s: %s", self.id, error)  # noqa: TRY400
-            self._close_log()
-
-    def _close_log(self) -> None:
-        if self.log is not None:
-            self.log.close()
+    def _close_reader(self) -> None:
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            _close(reader)
 
     # --- as JSON
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is known of it, as JSON."""
+        """Return the run as JSON."""
         return {
             "run_id": self.id,
             "thread_id": self.thread_id,
@@ -523,51 +542,18 @@ class ActiveRun:
                     "call_id": item.call_id,
                     "path": [*item.path, item.call_id],
                     "name": item.name,
-                    "arguments": self._asked.get((*item.path, item.call_id), item.arguments),
+                    "arguments": item.arguments,
                 }
                 for item in self.interruptions
             ],
         }
 
 
-def _check_whole(waiting: Sequence[ToolApprovalItem]) -> None:
-    """Refuse to go on from a state with what stands for a secret in the store.
-
-    Raises:
-        HttpError: So it would be.
-    """
-    for item in waiting:
-        if MASK in item.arguments:
-            raise HttpError(
-                409,
-                f"The arguments of {item.name!r} held something secret, which was not stored. "
-                "Cancel the run, and start it again.",
-                code="masked",
-            )
+def _close(reader: EventStream) -> None:
+    reader.close(drain=False)
+    if reader.store is not None:
+        reader.store.close()
 
 
 def _iso(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).isoformat()
-
-
-def _writable(event: Event) -> Event:
-    """Return an event that has a JSON form: models may nest arguments deeper than events may."""
-    try:
-        event.to_dict()
-    except UserError:
-        return cast("ToolStreamStartEvent", event).replace(input_args={})
-    return event
-
-
-def _text_of(output: object) -> str | None:
-    """Return the text of a call's output."""
-    if isinstance(output, str):
-        return output
-    if not isinstance(output, list):
-        return None
-    texts = [getattr(block, "get", _nothing)("text") for block in cast("list[Any]", output)]
-    return "\n".join(text for text in texts if isinstance(text, str))
-
-
-def _nothing(_: str) -> None:
-    """Stand for what a block does not have."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import traceback
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from agents_tools.content.items import ToolCallOutputItem
 from agents_tools.errors import AgentsToolsError, UserValueError
 from agents_tools.events.kinds import ErrorEvent, RunFinishedEvent, RunItemStreamEvent
 from agents_tools.text.forms import MASK
@@ -46,8 +46,8 @@ class ErrorMasker:
         self._shows = errors == "show"
         self._secrets = sorted(filter(None, (secrets or {}).values()), key=len, reverse=True)
 
-    def error(self, error: BaseException, *, where: str) -> str:
-        """Return the text of an exception for clients.
+    def text_of(self, error: BaseException, where: str) -> str:
+        """Return the text of an exception for clients, and log a hidden one.
 
         Args:
             error: The exception.
@@ -56,48 +56,62 @@ class ErrorMasker:
         text = describe_error(error)
         if is_public(error) or self._shows:
             return release_text(text)
-        number = _number()
-        trace = "".join(traceback.format_exception(error))
-        logger.error("%s failed (error %s).\n%s", where, number, self._masked(trace))
+        number = os.urandom(4).hex()
+        self._log_trace(error, where, number)
         return f"{text.partition(':')[0]} (error {number})"
 
-    def event(self, event: Event) -> Event:
-        """Return an event for clients."""
-        if self._shows:
-            return event
+    def log_error(self, error: BaseException, run_id: str, event_id: int) -> None:
+        """Log the exception that ended a run, with the number that clients see.
+
+        Args:
+            error: The exception.
+            run_id: The run.
+            event_id: The id of the event that reports the end.
+        """
+        if not (is_public(error) or self._shows):
+            self._log_trace(error, f"Run {run_id}", _number(run_id, event_id))
+
+    def _log_trace(self, error: BaseException, where: str, number: str) -> None:
+        trace = "".join(traceback.format_exception(error))
+        logger.error("%s failed (error %s).\n%s", where, number, self._masked(trace))
+
+    def event(self, event: Event, run_id: str) -> Event:
+        """Return an event for clients; the same event has the same number each time.
+
+        Args:
+            event: The event.
+            run_id: Its run.
+        """
         if event.__class__ is RunItemStreamEvent:
             return self._item(cast("RunItemStreamEvent[Any]", event))
+        if self._shows:
+            return event
+        number = _number(run_id, event.id)
         if isinstance(event, RunFinishedEvent) and event.error:
-            return event.replace(error=self._text(event.error))
+            name, _, message = event.error.partition(": ")
+            is_shown = name in _own_names() or not message
+            return event if is_shown else event.replace(error=f"{name} (error {number})")
         if isinstance(event, ErrorEvent) and event.kind not in _own_names():
-            return event.replace(message=self._hidden(event.kind or "Error", event.message))
+            return event.replace(message=f"{event.kind or 'Error'} (error {number})")
         return event
 
+    def log_item(self, event: Event) -> None:
+        """Log the output of a failed call that clients do not see."""
+        if event.__class__ is not RunItemStreamEvent or self._shows:
+            return
+        item = cast("RunItemStreamEvent[Any]", event).item
+        if "public_message" in item:
+            logger.error("%s\n%s", item["public_message"], self._masked(str(item.get("output"))))
+
     def _item(self, event: RunItemStreamEvent[Any]) -> Event:
-        if event.name != "tool_output" or event.item.get("status") == "ok":
+        """Return the event of an item, with the output for people outside of the application."""
+        public: Any = event.item.get("public_message")
+        if event.name != "tool_output" or public is None:
             return event
-        item = event.attached
-        if isinstance(item, ToolCallOutputItem):
-            public = item.public_message
-        elif event.item.get("status") == "tool_error":  # from elsewhere: nothing is known about it
-            public = f"The tool failed (error {_number()})."
-        else:
-            return event
-        output = event.item.get("output")
-        if public is None or public == output:
-            return event
-        logger.error("%s\n%s", public, self._masked(str(output)))
-        return event.replace(item={**event.item, "output": public}, attached=None)
-
-    def _text(self, text: str) -> str:
-        """Return a text of the form `Type: message` for clients."""
-        name, _, message = text.partition(": ")
-        return text if name in _own_names() or not message else self._hidden(name, message)
-
-    def _hidden(self, kind: str, message: str) -> str:
-        number = _number()
-        logger.error("%s (error %s): %s", kind, number, self._masked(message))
-        return f"{kind} (error {number})"
+        item = {name: value for name, value in event.item.items() if name != "public_message"}
+        if not self._shows:
+            item["output"] = public
+        return event.replace(item=item, attached=None)
 
     def _masked(self, text: str) -> str:
         for secret in self._secrets:
@@ -105,8 +119,9 @@ class ErrorMasker:
         return release_text(text, to="model", patterns=True)
 
 
-def _number() -> str:
-    return os.urandom(4).hex()
+def _number(run_id: str, event_id: int) -> str:
+    """Return the number of a hidden error, which names its event and nothing of its message."""
+    return sha256(f"{run_id}\0{event_id}".encode()).hexdigest()[:8]
 
 
 def _own_names() -> set[str]:

@@ -1,4 +1,8 @@
-"""Start, find, watch and cancel the runs of a server."""
+"""Start, find, watch, resume and cancel the runs of a server.
+
+The runs are in a run store. Any server with the same store shows them, records decisions about
+them, and can resume those whose server has ended.
+"""
 
 from __future__ import annotations
 
@@ -10,33 +14,22 @@ import logging
 import re
 import time
 import uuid
+from collections import OrderedDict
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from agents_tools.agents.agent import Agent
+from agents_tools.agents.config import KEPT, RunConfig
 from agents_tools.agents.run import Run
 from agents_tools.agents.state import RunState
 from agents_tools.content.items import input_items
-from agents_tools.errors import (
-    EventConflictError,
-    EventStoreError,
-    UserError,
-    UserTypeError,
-    UserValueError,
-)
-from agents_tools.persistence.stream import EventStream
-from agents_tools.server.active_run import ActiveRun, RunFactory, Status
+from agents_tools.errors import EventStoreError, UserTypeError, UserValueError
+from agents_tools.persistence import MemoryRunStore
+from agents_tools.server.active_run import ActiveRun, Status
 from agents_tools.server.http_errors import HttpError, shown
 from agents_tools.server.http_security import current_principal, owner_of
 from agents_tools.server.public_errors import ErrorMasker
 from agents_tools.server.request_slots import ALL_CALLERS
-from agents_tools.server.run_records import (
-    ProcessIdentity,
-    claim_record,
-    kept_run,
-    record_of,
-    the_end,
-)
 from agents_tools.server.single_call_agent import SingleCallRun, one_call_agent
 from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.flatten import function_tools
@@ -44,11 +37,10 @@ from agents_tools.tool.flatten import function_tools
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
-    from agents_tools.agents.config import RunConfig
     from agents_tools.content.items import Item
-    from agents_tools.persistence import EventStore
+    from agents_tools.persistence import RunStore
+    from agents_tools.persistence.storage import RunInfo
     from agents_tools.server.application import HttpRequest
-    from agents_tools.server.run_records import RunRecord
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["ActiveRun", "OnDisconnect", "RunManager", "Status", "Target", "runs_for"]
@@ -59,20 +51,21 @@ Target: TypeAlias = "Agent[Any, Any] | Sequence[FunctionTool[..., Any]]"
 """The agent or the tools that a server offers."""
 
 OnDisconnect: TypeAlias = Literal["cancel", "detach"]
-Given: TypeAlias = "list[Item] | RunState"
-LiveRuns: TypeAlias = "list[ActiveRun]"
+Kind: TypeAlias = Literal["agent", "tool"]
+RunFactory: TypeAlias = "Callable[..., Run]"
 
 _RUN_ID = re.compile(r"[A-Za-z0-9_.:@~+-]{1,220}")
 _LONGEST_RUN_ID = 200
 """Of a client. With the tag of the caller, it is longer."""
 _LONGEST_THREAD = 256
-_WINDOW = 10_000
 _KEPT_EVENTS = 1_000_000
 """The number of events of ended runs that stay in memory, all runs together."""
 _KEPT_BYTES = 256 << 20
-"""The size of requests of ended runs that stay in memory, in bytes, all runs together."""
+"""The size of the events of ended runs that stay in memory, all runs together."""
 _SHUTDOWN_TIMEOUT = 5.0
 """The seconds that runs have to end when the server stops."""
+_ORPHAN_INTERVAL = 5.0
+"""The seconds between two searches for runs whose server has ended."""
 
 
 class RunManager:
@@ -83,15 +76,16 @@ class RunManager:
     cannot probe the ids of others. Requests can use the id with or without the tag.
 
     Args:
-        store: Stores the events of all runs, each in a log named after its run. Without a store
-            they are in memory, and old runs are dropped.
+        store: Stores the runs. Servers with the same store show the same runs. By default, runs are
+            in memory, and old ones are dropped.
         on_disconnect: What happens to a run when its last client disconnects: `cancel`, or
             `detach` to continue. The default is `detach` with a store, `cancel` otherwise.
-        run_config: The settings of the runs.
+        run_config: The settings of the runs. With `resume_orphans`, the server resumes runs whose
+            server has ended.
         context: Returns the application's object for tools (`ctx.context`), from the `HttpRequest`;
             sync or async. By default there is none.
         keep_runs: The number of ended runs that are kept in memory.
-        keep_for: How long ended runs are kept, in seconds.
+        keep_for: How long ended runs are kept in memory, in seconds.
         max_running: The largest number of runs of one caller at the same time. All callers together
             can have ten times as many.
         errors: How clients see exceptions that are not the library's: `hide` sends the type and an
@@ -105,7 +99,7 @@ class RunManager:
     def __init__(
         self,
         *,
-        store: EventStore | None = None,
+        store: RunStore | None = None,
         on_disconnect: OnDisconnect | None = None,
         run_config: RunConfig | None = None,
         context: Callable[[HttpRequest], Any] | None = None,
@@ -129,48 +123,73 @@ class RunManager:
                 raise UserValueError(f"{name}= is a number above 0, not {number!r:.60}.")
         if context is not None and not callable(context):
             raise UserTypeError("context= is a function of the request.")
-        self.store = store
+        if store is not None and not hasattr(store, "approvals"):
+            raise UserTypeError(
+                "store= is not a run store: expected for example SQLiteRunStore(path), got "
+                f"{type_with_article(store)}."
+            )
+        config = run_config or RunConfig()
+        store = store or config.store
+        self.is_shared = store is not None
+        self.store: RunStore = store or MemoryRunStore()
         self.on_disconnect: OnDisconnect = on_disconnect or (
-            "cancel" if store is None else "detach"
+            "detach" if self.is_shared else "cancel"
         )
-        self._config = run_config
+        self.masker = ErrorMasker(errors, secrets)
+        self._config = replace(config, store=self.store)
         self._context = context
         self._keep_runs = keep_runs
         self._keep_for = keep_for
         self._max_running = max_running
+        self._errors: Literal["hide", "show"] = errors
         self._secrets = dict(secrets or {})
-        self._teller = ErrorMasker(errors, self._secrets)
-        self._runs: dict[str, ActiveRun] = {}
+        self._runs: OrderedDict[str, ActiveRun] = OrderedDict()
+        self._factories: dict[tuple[str, str], RunFactory] = {}
         self._closing = False
-        self._next_look = 0.0
-        self._process = ProcessIdentity()
-        self._restored = False
-        self._restoring = asyncio.Lock()
-        self._makers: dict[tuple[str, str], Callable[[ActiveRun, Given], Run]] = {}
+        self._next_tidy = 0.0
+        self._search: asyncio.Task[None] | None = None
 
-    # --- runs begin
+    # --- starting runs
 
     def offer(self, target: Target, *, max_turns: int | None = 10) -> None:
-        """Return what the server offers, so that runs of earlier processes can continue.
+        """Register what the server offers, so that it can resume runs of other processes.
 
         Args:
             target: An agent, or tools.
-            max_turns: How often the model is asked at most.
+            max_turns: The largest number of model calls.
         """
         if isinstance(target, Agent):
-            self._makers["agent", target.name] = self._maker(Run, target, max_turns)
+            self._factories["agent", target.name] = self._factory(Run, target, max_turns)
             return
         for tool in function_tools(target):
-            agent = one_call_agent(tool, "{}")
-            self._makers["tool", agent.name] = self._maker(SingleCallRun, agent, 2)
+            agent = one_call_agent(tool, "{}", errors=self._errors)
+            self._factories["tool", agent.name] = self._factory(SingleCallRun, agent, 2)
 
-    def _maker(
+    def _factory(
         self, kind: type[Run], agent: Agent[Any, Any], max_turns: int | None
-    ) -> Callable[[ActiveRun, Given], Run]:
-        def make(live: ActiveRun, given: Given) -> Run:
-            return _made(kind, agent, live, given, self._config, max_turns)
+    ) -> RunFactory:
+        """Return a function that creates a run of an agent."""
 
-        return make
+        def create(active: ActiveRun, given: list[Item] | RunState | None, **options: Any) -> Run:
+            state = replace(given, run_id=active.id) if isinstance(given, RunState) else None
+            run = kind(
+                agent,
+                given if isinstance(given, list) else [],
+                config=self._config,
+                context=active.context,
+                max_turns=KEPT if given is None else max_turns,
+                sinks=(self.masker.log_item,),
+                state=state,
+                run_id=active.id,
+                resume=given is None,
+                **options,
+            )
+            recorder = cast("Any", run.recorder)
+            recorder.must_be_new = given is not None
+            recorder.log.secrets = self._secrets or None
+            return run
+
+        return create
 
     def start(
         self,
@@ -182,34 +201,30 @@ class RunManager:
         context: Any = None,
         max_turns: int | None = 10,
         meta: Mapping[str, Any] | None = None,
-        weight: int = 0,
     ) -> ActiveRun:
         """Start a run of an agent; it continues by itself. Needs a running loop.
 
         Args:
             agent: The agent.
-            input: What `Runner.run` takes.
-            run_id: The id of the run; a new one by default.
+            input: The input, as for `Runner.run`.
+            run_id: The id of the run; a new one by default. See also `check_new`.
             thread_id: The conversation that it belongs to.
             context: The application's object for tools.
-            max_turns: How often the model is asked at most.
-            meta: What the application wants to keep with the run, as JSON.
-            weight: How many bytes the client has sent; of ended runs, 256 MiB stay in memory.
+            max_turns: The largest number of model calls.
+            meta: Data of the application that is stored with the run, as JSON.
 
         Raises:
-            HttpError: The id is taken or none, or there are too many runs.
+            HttpError: The id is in use or invalid, or there are too many runs.
             UserError: An argument is invalid.
         """
-        given = _given(agent, input)
-        return self._begin(
+        return self._start(
             agent.name,
-            self._maker(Run, agent, max_turns),
-            given,
+            self._factory(Run, agent, max_turns),
+            _checked_input(agent, input),
             run_id=run_id,
             thread_id=thread_id,
             context=context,
             meta=meta,
-            weight=weight,
         )
 
     def start_tool(
@@ -227,18 +242,18 @@ class RunManager:
         Args:
             tool: The tool.
             arguments: The arguments, as JSON text.
-            run_id: The id of the run; a new one by default.
+            run_id: The id of the run; a new one by default. See also `check_new`.
             thread_id: The conversation that it belongs to.
             context: The application's object for tools.
-            meta: What the application wants to keep with the run, as JSON.
+            meta: Data of the application that is stored with the run, as JSON.
 
         Raises:
-            HttpError: The id is taken or none, or there are too many runs.
+            HttpError: The id is in use or invalid, or there are too many runs.
         """
-        agent = one_call_agent(tool, arguments)
-        return self._begin(
+        agent = one_call_agent(tool, arguments, errors=self._errors)
+        return self._start(
             agent.name,
-            self._maker(SingleCallRun, agent, 2),
+            self._factory(SingleCallRun, agent, 2),
             [],
             run_id=run_id,
             thread_id=thread_id,
@@ -247,81 +262,45 @@ class RunManager:
             kind="tool",
         )
 
-    def _begin(
+    def _start(
         self,
         agent: str,
-        make: Callable[[ActiveRun, Given], Run],
-        given: Given,
+        factory: RunFactory,
+        given: list[Item] | RunState,
         *,
         run_id: str | None,
         thread_id: str | None,
         context: Any,
         meta: Mapping[str, Any] | None,
-        kind: Literal["agent", "tool"] = "agent",
-        weight: int = 0,
+        kind: Kind = "agent",
     ) -> ActiveRun:
         asyncio.get_running_loop()
-        self._tidy(now=len(self._runs) > self._keep_runs)
+        self._tidy()
         run_id = self._checked_id(run_id)
         _check_thread(thread_id)
         owner = owner_of(current_principal())
-        self._claim(owner)
-        live = ActiveRun(
-            id=run_id,
-            agent_name=agent,
-            plan=self._plan(run_id, make),
-            thread_id=thread_id,
-            kind=kind,
-            owner=owner,
-            meta=dict(meta or {}),
-            context=context,
-            weight=weight,
+        self.claim(owner)
+        facts = {"thread_id": thread_id, "meta": dict(meta or {})}
+        active = ActiveRun(
+            self, run_id, agent_name=agent, kind=kind, owner=owner, facts=facts, context=context
         )
-        if self.store is not None:
-            self._note(live)
-        self._runs[run_id] = live
-        live.begin(given)
-        return live
+        created = {"session": thread_id, "kind": kind, "owner": owner, "facts": facts}
+        active.factory = factory
+        run = factory(active, given, facts=created)
+        self._runs[run_id] = active
+        active.begin(run)
+        return active
 
-    def _note(self, live: ActiveRun) -> None:
-        """Keep whose the run is, before anything else of it."""
-        record = record_of(
-            thread_id=live.thread_id,
-            kind=live.kind,
-            agent=live.agent_name,
-            owner=live.owner,
-            meta=live.meta,
-            process=self._process,
-        )
-        record.to_dict()  # raises where `meta` is no JSON: nothing of the run could be kept
-        if live.stream.last_id >= 0:
-            live.close()
-            raise _taken(live.id)
-        live.stream.publish(record)
+    async def check_new(self, run_id: object) -> None:
+        """Check that no run of the caller in the store has an id that a client has chosen.
 
-    def _plan(self, run_id: str, make: Callable[[ActiveRun, Given], Run] | None) -> RunFactory:
-        return RunFactory(
-            make=make,
-            open=lambda: self._stream(run_id),
-            follow=lambda: self._stream(run_id, read_only=True),
-            teller=self._teller,
-            claim=self._claim,
-            cancel_unwatched=self.on_disconnect == "cancel",
-            keeps_state=self.store is not None,
-            mark=lambda: claim_record(self._process),
-        )
-
-    def _stream(self, run_id: str, *, read_only: bool = False) -> EventStream:
-        if self.store is None:
-            return EventStream(None, sid=run_id, window=_WINDOW, secrets=self._secrets)
-        return EventStream(
-            self.store.session(run_id),
-            sid=run_id,
-            keep="all",
-            window=_WINDOW,
-            secrets=self._secrets,
-            read_only=read_only,
-        )
+        Raises:
+            HttpError: There is one, or the id is invalid.
+        """
+        if run_id is not None:
+            known = self._checked_id(run_id)
+            if await self.store.run(known) is not None:
+                raise _taken(known)
 
     def _checked_id(self, run_id: object) -> str:
         if run_id is None:
@@ -340,11 +319,15 @@ class RunManager:
             raise _taken(run_id)
         return run_id
 
-    def _claim(self, owner: str | None) -> None:
-        """Refuse one run more than the owner, or all owners together, can have at once."""
+    def claim(self, owner: str | None) -> None:
+        """Refuse one run more than the owner, or all owners together, can have at once.
+
+        Raises:
+            HttpError: The limit is reached, or the server is stopping.
+        """
         if self._closing:
             raise HttpError(503, "The server is stopping.", {"Retry-After": "5"})
-        running = [run for run in self._runs.values() if run.running and not run.remote]
+        running = [run for run in self._runs.values() if run.is_driven_here]
         own = sum(1 for run in running if run.owner == owner)
         if own >= self._max_running or len(running) >= self._max_running * ALL_CALLERS:
             count = own if own >= self._max_running else len(running)
@@ -355,110 +338,83 @@ class RunManager:
                 {"Retry-After": "1"},
             )
 
-    # --- runs are found
+    def resume(self, active: ActiveRun) -> bool:
+        """Continue a run that waits or whose process has ended; return whether this server can.
 
-    def get(self, run_id: str) -> ActiveRun | None:
-        """Return a run; `None` if no run of the caller has this id."""
-        self._tidy()
-        for known in (_qualified(run_id), run_id):
-            run = self._runs.get(known)
-            if run is not None and _may_see(run):
-                return run
-        return None
+        A server that does not offer the agent of the run leaves it to the others.
+        """
+        factory = active.factory or self._factories.get((active.kind, active.agent_name))
+        if factory is None or active.is_driven_here:
+            return False
+        active.begin(factory(active, None))
+        return True
 
-    def newest(self, thread_id: str) -> ActiveRun | None:
-        """Return the run of a conversation that was started last."""
-        self._tidy()
-        for run in reversed(self._runs.values()):
-            if run.thread_id == thread_id and _may_see(run):
-                return run
-        return None
-
-    def list(self) -> LiveRuns:
-        """Return all runs, the newest last."""
-        self._tidy()
-        return [run for run in self._runs.values() if _may_see(run)]
+    # --- finding runs
 
     async def find(self, run_id: str) -> ActiveRun | None:
-        """Return a run as `get` does; one of another process from the store."""
-        await self.restore()
+        """Return a run in its current state; `None` if no run of the caller has this id.
+
+        Raises:
+            EventStoreError: The store cannot be read.
+        """
         for known in dict.fromkeys((_qualified(run_id), run_id)):
-            run = self._runs.get(known)
-            if self.store is not None and _RUN_ID.fullmatch(known) and (run is None or run.remote):
-                await self._look(self.store, known)
-        return self.get(run_id)
+            if _RUN_ID.fullmatch(known) is None:
+                continue
+            active = self._runs.get(known)
+            if active is not None:
+                await active.refresh()
+            else:
+                info = await self.store.run(known)
+                active = None if info is None else await self._adopt(info)
+            if active is not None and _may_see(active.owner):
+                return active
+        return None
 
     async def find_newest(self, thread_id: str) -> ActiveRun | None:
-        """Return a run as `newest` does; where another process has it, as it is now."""
-        await self.restore()
-        run = self.newest(thread_id)
-        return await self.find(run.id) if run is not None and run.remote else run
+        """Return the run of a conversation that was started last, in its current state."""
+        for active in reversed(self._runs.values()):  # those that are not stored yet
+            if active.thread_id == thread_id and active.is_driven_here and _may_see(active.owner):
+                return await self.find(active.id)
+        for info in reversed(await self.store.runs(session=thread_id)):
+            if _may_see(info.owner):
+                return await self._adopt(info)
+        return None
 
-    async def restore(self) -> None:
-        """Take note of the runs of earlier processes that the store has; only the first time.
+    async def list(self, limit: int = 100) -> list[ActiveRun]:
+        """Return the newest runs of the caller, oldest first.
 
-        Those that were cut off get their end: they are `lost`.
+        Args:
+            limit: The largest number of runs.
         """
-        if self.store is not None:
-            async with self._restoring:
-                if not self._restored:
-                    await self._restore(self.store)
+        infos = await self.store.runs(limit=None if current_principal() else limit)
+        found = [await self._adopt(info) for info in infos if _may_see(info.owner)]
+        known = {run.id for run in found}
+        found += [
+            run
+            for run in self._runs.values()
+            if run.id not in known and run.is_driven_here and _may_see(run.owner)
+        ]
+        return found[-limit:]
 
-    async def _restore(self, store: EventStore) -> None:
-        infos = await store.sessions()
-        infos.sort(key=lambda info: info.last or 0.0)
-        for info in infos[-self._keep_runs :]:
-            if info.sid not in self._runs:
-                try:
-                    await self._look(store, info.sid)
-                except (EventStoreError, UserError) as error:  # one bad log costs itself only
-                    logger.warning("The run %r cannot be read: %s", info.sid, error)
-        self._runs = dict(sorted(self._runs.items(), key=lambda pair: pair[1].started))
-        self._restored = True
-
-    async def _look(self, store: EventStore, run_id: str) -> None:
-        """Take note of what the store knows of a run."""
-        log = store.session(run_id)
-        try:
-            kept = await kept_run(log)
-            if kept is not None and kept.is_lost:
-                await _end_it(log)
-                kept = await kept_run(log)
-        finally:
-            known = self._runs.get(run_id)
-            if known is None or log is not known.log:
-                log.close()
-        if kept is not None and (known is None or known.remote):
-            self._runs[run_id] = self._found(kept, known)
-
-    def _found(self, kept: RunRecord, known: ActiveRun | None) -> ActiveRun:
-        waits = kept.end is None or kept.end.status == "interrupted"
-        remote = waits and self._process.is_other(kept.process)
-        run = known if known is not None and known.remote is remote else self._restored_run(kept)
-        if known is not None and run is not known:
-            known.retire()
-        run.remote = remote
-        if kept.end is not None:
-            run.settle(kept.end, kept.last_id, kept.end.timestamp)
-            if kept.state is not None and not remote:
-                run.waits_with(RunState.from_dict(kept.state))
-        return run
-
-    def _restored_run(self, kept: RunRecord) -> ActiveRun:
-        facts = kept.facts
-        kind: Literal["agent", "tool"] = "tool" if facts.get("kind") == "tool" else "agent"
-        agent = str(facts.get("agent") or "")
-        return ActiveRun(
-            id=kept.id,
-            agent_name=agent,
-            plan=self._plan(kept.id, self._makers.get((kind, agent))),
-            thread_id=facts.get("thread_id"),
-            kind=kind,
-            owner=facts.get("owner"),
-            meta=facts.get("meta") or {},
-            started=kept.started,
-            restored=True,
-        )
+    async def _adopt(self, info: RunInfo) -> ActiveRun:
+        """Return the object for a run of the store, in its current state."""
+        active = self._runs.get(info.run_id)
+        if active is None:
+            self._tidy()
+            kind: Kind = "tool" if info.kind == "tool" else "agent"
+            active = self._runs[info.run_id] = ActiveRun(
+                self,
+                info.run_id,
+                agent_name=info.agent or "",
+                kind=kind,
+                owner=info.owner,
+                facts=info.facts,
+            )
+        if active.is_driven_here:
+            await active.refresh()
+        else:
+            await active.apply(info)
+        return active
 
     async def context_of(self, request: HttpRequest) -> Any:
         """Return the application's object for a request."""
@@ -468,80 +424,109 @@ class RunManager:
         return await given if inspect.isawaitable(given) else given
 
     async def lend_context(self, run: ActiveRun, request: HttpRequest) -> None:
-        """Return a run of an earlier process, which continues, the application's object again."""
-        if run.restored and run.status == "interrupted":
+        """Give a run that waits the application's object, if it has none in this process."""
+        if run.context is None and run.status == "interrupted":
             run.context = await self.context_of(request)
 
-    # --- runs end
+    # --- resuming runs whose server has ended
 
-    def _tidy(self, *, now: bool = False) -> None:
-        """Forget runs that ended long ago, and the oldest of those that are too many."""
-        if not now and time.monotonic() < self._next_look:
+    async def restore(self) -> None:
+        """Begin to resume runs whose server has ended, if `RunConfig(resume_orphans=True)`."""
+        if self._config.resume_orphans and self._search is None:
+            self._search = asyncio.get_running_loop().create_task(
+                self._resume_orphans(), name="resume orphaned runs"
+            )
+
+    async def _resume_orphans(self) -> None:
+        while True:
+            try:
+                for info in await self.store.runs(status="running"):
+                    if info.is_orphaned and not self._closing:
+                        self.resume(await self._adopt(info))
+            except EventStoreError as error:
+                logger.warning("Orphaned runs cannot be found: %s", error)
+            await asyncio.sleep(_ORPHAN_INTERVAL)
+
+    # --- forgetting runs
+
+    def _tidy(self) -> None:
+        """Forget the objects of idle runs, and delete old runs of a store in memory."""
+        if time.monotonic() < self._next_tidy and len(self._runs) <= self._keep_runs:
             return
-        self._next_look = time.monotonic() + 1.0
-        ended = [run for run in self._runs.values() if run.forgettable]
-        ended.sort(key=lambda run: run.idle_since)
+        self._next_tidy = time.monotonic() + 1.0
+        idle = [run for run in self._runs.values() if run.is_idle]
+        idle.sort(key=lambda run: run.idle_since)
         oldest = time.time() - self._keep_for
-        events = sum(min(run.last_id + 1, _WINDOW) for run in ended)
-        many, size = len(ended), sum(run.weight for run in ended)
-        for run in ended:
-            few = many <= self._keep_runs and events <= _KEPT_EVENTS and size <= _KEPT_BYTES
-            if few and run.idle_since >= oldest:
-                return
-            many -= 1
-            size -= run.weight
-            events -= min(run.last_id + 1, _WINDOW)
+        surplus = len(idle) - self._keep_runs
+        for number, run in enumerate(idle):
+            if number >= surplus and run.idle_since >= oldest:
+                break
             self.forget(run)
+            if not self.is_shared:
+                self.store.delete(run.id)
+        if not self.is_shared:
+            self.store.retain(
+                max_age=self._keep_for, max_events=_KEPT_EVENTS, max_bytes=_KEPT_BYTES
+            )
 
     def forget(self, run: ActiveRun) -> None:
-        """Drop a run that is idle from memory, and close its stream."""
-        if self._runs.get(run.id) is run and run.forgettable:
+        """Drop the object of an idle run; a shared store keeps the run."""
+        if self._runs.get(run.id) is run and run.is_idle:
             del self._runs[run.id]
             run.close()
 
     async def delete(self, run: ActiveRun) -> None:
-        """Forget a run that has ended, and what the store has of it.
+        """Delete a run that has ended, with all its events.
 
         Raises:
-            HttpError: It continues.
-            EventStoreError: The store cannot forget it.
+            HttpError: It is running.
+            EventStoreError: The store cannot delete it.
         """
-        if not run.idle:
-            raise HttpError(409, f"Run {shown(run.id)} goes on; cancel it first.")
-        await run.aclose()
+        if run.is_driven_here or run.is_running:
+            raise HttpError(409, f"Run {shown(run.id)} is running; cancel it first.")
+        run.close()
         self._runs.pop(run.id, None)
-        if self.store is not None:
-            await self.store.delete(run.id)
+        await self.store.delete(run.id)
 
     async def aclose(self) -> None:
-        """Cancel what runs, and close all streams; afterwards runs can be started again."""
+        """End the runs of this process; afterwards runs can be started again.
+
+        With `RunConfig(resume_orphans=True)` and a shared store, they are left to other servers.
+        Otherwise they are cancelled.
+        """
         self._closing = True
+        search, self._search = self._search, None
         try:
-            running = [run for run in self._runs.values() if run.running and not run.remote]
+            if search is not None:
+                search.cancel()
+                await asyncio.wait({search})
+            running = [run for run in self._runs.values() if run.is_driven_here]
             for run in running:
-                run.cancel("the server is stopping")
+                if self.is_shared and self._config.resume_orphans:
+                    run.abandon()
+                else:
+                    await run.cancel("The server is stopping.")
             await _all_in_time([run.wait() for run in running])
-            await _all_in_time([run.aclose() for run in self._runs.values()])
         finally:
-            self._process.retire()
-            self._process = ProcessIdentity()
+            for run in self._runs.values():
+                run.close()
             self._runs.clear()
-            self._closing = self._restored = False
+            self._closing = False
 
 
 def _taken(run_id: str) -> HttpError:
-    return HttpError(409, f"There is a run {shown(run_id)} already; give another run_id.")
+    return HttpError(409, f"There is a run {shown(run_id)} already; use another run_id.")
 
 
 def runs_for(runs: RunManager | None, **options: Any) -> RunManager:
-    """Return what holds the runs of an app: what it was given, or a new one.
+    """Return the manager of the runs of an app: the given one, or a new one.
 
     Args:
-        runs: What several apps share.
-        **options: What `RunManager` takes.
+        runs: The manager that several apps share.
+        **options: The options of `RunManager`.
 
     Raises:
-        UserError: There is both, or an option that `RunManager` does not take.
+        UserError: There is both, or an option that `RunManager` does not have.
     """
     given = {name: value for name, value in options.items() if value is not None}
     given = {name: value for name, value in given.items() if (name, value) != ("errors", "hide")}
@@ -552,23 +537,18 @@ def runs_for(runs: RunManager | None, **options: Any) -> RunManager:
         return RunManager(**given)
     if given:
         name = min(given)
-        raise UserValueError(f"{name}= is an option of the Runs that runs= gives; set it there.")
+        raise UserValueError(
+            f"{name}= is an option of the RunManager that runs= passes. Set it there."
+        )
     return runs
 
 
 async def _all_in_time(jobs: Sequence[Coroutine[Any, Any, None]]) -> None:
-    """Do several things at once, as far as there is time."""
+    """Wait for several things at once, for a limited time."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_SHUTDOWN_TIMEOUT), asyncio.TaskGroup() as group:
             for job in jobs:
                 group.create_task(job)
-
-
-async def _end_it(log: EventStore) -> None:
-    """Write the end of a run that was lost, unless somebody else is as quick."""
-    count = sum(info.events for info in await log.sessions() if info.sid == log.sid)
-    with contextlib.suppress(EventConflictError):
-        await log.append(await the_end(log), expect_seq=count)
 
 
 def _qualified(run_id: str) -> str:
@@ -585,10 +565,10 @@ def _qualified(run_id: str) -> str:
     return run_id if run_id.startswith(tag) else tag + run_id
 
 
-def _may_see(run: ActiveRun) -> bool:
-    """Return whether the caller of the request that is handled may know of a run."""
+def _may_see(owner: str | None) -> bool:
+    """Return whether the caller of the current request can see a run of an owner."""
     caller = owner_of(current_principal())
-    return caller is None or run.owner == caller
+    return caller is None or owner == caller
 
 
 def _check_thread(thread_id: object) -> None:
@@ -601,35 +581,15 @@ def _check_thread(thread_id: object) -> None:
         )
 
 
-def _given(agent: object, given: object) -> Given:
+def _checked_input(agent: object, given: object) -> list[Item] | RunState:
     if not isinstance(agent, Agent):
-        raise UserTypeError(f"A run is of an Agent, not of {type_with_article(agent)}.")
+        raise UserTypeError(
+            f"A run needs an agent: expected an Agent, got {type_with_article(agent)}."
+        )
     if not isinstance(given, RunState):
         return input_items(given)
     if given.agent != agent.name:
         raise UserValueError(
-            f"This state is of a run of agent {given.agent!r}, not of {agent.name!r}."
+            f"The state belongs to another agent: expected {agent.name!r}, got {given.agent!r}."
         )
     return given
-
-
-def _made(
-    kind: type[Run],
-    agent: Agent[Any, Any],
-    live: ActiveRun,
-    given: Given,
-    config: RunConfig | None,
-    max_turns: int | None,
-) -> Run:
-    state = replace(given, run_id=live.id) if isinstance(given, RunState) else None
-    run = kind(
-        agent,
-        [] if isinstance(given, RunState) else given,
-        config=config,
-        context=live.context,
-        max_turns=max_turns,
-        sinks=(live.hear,),
-        state=state,
-    )
-    run.scope.run_id = live.id
-    return run

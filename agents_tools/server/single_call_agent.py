@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from agents_tools.agents.agent import Agent
 from agents_tools.agents.model import Model, ModelResponse
@@ -27,11 +27,14 @@ class SingleCallAgent(Model):
     Args:
         name: The name of the tool.
         arguments: The arguments, as JSON text.
+        errors: Whether the error of the run has the message of an internal error, or the text for
+            clients.
     """
 
-    def __init__(self, name: str, arguments: str) -> None:
+    def __init__(self, name: str, arguments: str, errors: Literal["hide", "show"]) -> None:
         self._name = name
         self._arguments = arguments
+        self._errors = errors
 
     async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
         """Return the call.
@@ -42,7 +45,8 @@ class SingleCallAgent(Model):
         del emit
         for item in reversed(request.input):
             if isinstance(item, ToolCallOutputItem):
-                raise ToolError(_text(item.output))
+                public = item.public_message if self._errors == "hide" else None
+                raise ToolError(public or _text(item.output))
         call = ToolCallItem(call_id=CALL_ID, name=self._name, arguments=self._arguments)
         return ModelResponse(items=[call], finish_reason="tool_calls")
 
@@ -55,17 +59,20 @@ class SingleCallRun(Run):
         return self.agent.model
 
 
-def one_call_agent(tool: FunctionTool[..., Any], arguments: str) -> Agent[Any, Any]:
+def one_call_agent(
+    tool: FunctionTool[..., Any], arguments: str, *, errors: Literal["hide", "show"]
+) -> Agent[Any, Any]:
     """Return an agent that calls a tool once.
 
     Args:
         tool: The tool.
         arguments: The arguments, as JSON text.
+        errors: See `RunManager`.
     """
     return Agent(
         name=tool.name,
         tools=[tool],
-        model=SingleCallAgent(tool.name, arguments),
+        model=SingleCallAgent(tool.name, arguments, errors),
         tool_use_behavior="stop_on_first_tool",
     )
 

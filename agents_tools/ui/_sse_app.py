@@ -107,9 +107,8 @@ class SseApp(Application):
         return JsonResponse({"tools": [_describe(tool) for tool in self._tools.values()]})
 
     async def _list_runs(self, request: HttpRequest) -> Response:
-        await self.runs.restore()
         limit = _number(request.query_params.get("limit"), "limit", _MAX_LISTED)
-        newest = self.runs.list()[::-1]
+        newest = (await self.runs.list(limit + 1))[::-1]
         listed = [run.to_dict() for run in newest[:limit]]
         return JsonResponse({"runs": listed, "more": len(newest) > limit})
 
@@ -121,7 +120,7 @@ class SseApp(Application):
     async def _start(self, request: HttpRequest) -> Response:
         body = await request.json_object()
         _check_fields(body, _FIELDS)
-        await self.runs.restore()
+        await self.runs.check_new(body.get("run_id"))
         context = await self.runs.context_of(request)
         ids: dict[str, Any] = {"run_id": body.get("run_id"), "thread_id": body.get("thread_id")}
         if self._agent is not None:
@@ -131,14 +130,13 @@ class SseApp(Application):
                 items,
                 context=context,
                 max_turns=self._max_turns,
-                weight=len(await request.body()),
                 **ids,
             )
         else:
             tool, arguments = self._call(body)
             run = self.runs.start_tool(tool, arguments, context=context, **ids)
         if _prefers_async(request.scope):
-            run.detached = True
+            run.is_detached = True
             where = f"{str(request.scope.get('root_path', '')).rstrip('/')}/runs/{run.id}"
             headers = {
                 "location": quote(where, safe="/:@~+"),
@@ -179,13 +177,13 @@ class SseApp(Application):
         reason = body.get("reason") or ""
         if not isinstance(reason, str):
             raise HttpError(422, f"reason: expected a text, got {json_kind(reason)}.")
-        cancelled = run.cancel(reason[:1_000])
+        cancelled = await run.cancel(reason[:1_000])
         return JsonResponse({"cancelled": cancelled, "status": run.status})
 
     async def _cancel_call(self, request: HttpRequest) -> Response:
         run = await self._run(request)
         _check_fields(await request.json_object(), ())
-        cancelled = run.cancel_call(request.path_params["call_id"])
+        cancelled = await run.cancel_call(request.path_params["call_id"])
         return JsonResponse({"cancelled": cancelled, "status": run.status})
 
     async def _decide(self, request: HttpRequest) -> Response:
@@ -196,7 +194,7 @@ class SseApp(Application):
         if not isinstance(decisions, list) or not decisions:
             raise HttpError(422, "decisions: expected a list of at least one decision.")
         await self.runs.lend_context(run, request)
-        run.decide(cast("list[Any]", decisions))
+        await run.decide(cast("list[Any]", decisions))
         state = run.to_dict()
         return JsonResponse({"ok": True, "status": run.status, "approvals": state["approvals"]})
 
@@ -350,8 +348,8 @@ def _last_event_id(request: HttpRequest, run: ActiveRun) -> int:
         raise HttpError(
             422, f"{name}: expected the id of an event of this run, got {shown(value)}."
         )
-    if after > run.stream.last_id and not run.remote:
-        raise HttpError(422, f"{name}: expected an id up to {run.stream.last_id}, got {after}.")
+    if after > run.last_id:
+        raise HttpError(422, f"{name}: expected an id up to {run.last_id}, got {after}.")
     return after
 
 

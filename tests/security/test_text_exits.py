@@ -591,7 +591,6 @@ OWN_CLEANING = {
     "content.json_value": "results, which are released afterwards",
     "mcp.client.http": "the JSON of a server, before it is parsed",
     "agents.model_caller": "the instructions of a model",
-    "event_driven.controller.model_step": "the instructions of a model",
     "models": "the arguments of a call as an object of a request",
     "tool.result": "a fast check of plain results",
 }

@@ -69,12 +69,12 @@ class AgentStream:
         self._last_received = self._last_published = -1
 
     @property
-    def sid(self) -> str:
-        """The name of the session."""
-        return self._stream.sid
+    def run_prefix(self) -> str:
+        """The start of the ids of durable runs on the stream."""
+        return f"run_{self._stream.sid}_"
 
     async def unfinished_run(self) -> str | None:
-        """Return the id of the last run if it has not ended; `None` otherwise.
+        """Return the id of the last run if it is durable and has not ended; `None` otherwise.
 
         The run of a process that was killed, or of a controller that was closed, has not ended.
         """
@@ -84,7 +84,8 @@ class AgentStream:
         else:
             await self._stream.flush()
             found = await store.read(where=_RUNS, reverse=True, limit=1)
-        return found[0].run_id if found and isinstance(found[0], RunStartedEvent) else None
+        run_id = found[0].run_id if found and isinstance(found[0], RunStartedEvent) else None
+        return run_id if run_id is not None and run_id.startswith(self.run_prefix) else None
 
     @property
     def is_current(self) -> bool:

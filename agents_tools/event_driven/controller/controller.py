@@ -487,8 +487,7 @@ class AgentController:
     def _start_if_possible(self, event: Event) -> None:
         """Start a run for an event, or remember the event if a step cannot start yet."""
         if self.should_step(event) and self._events.is_current:
-            run_id = f"run_{self._events.sid}_{event.id}" if self._is_stored() else None
-            self._start(run_id)
+            self._start(f"{self._events.run_prefix}{event.id}" if self._is_stored() else None)
         else:
             self._requested = None if self.state.agent_state in OVER else event
 

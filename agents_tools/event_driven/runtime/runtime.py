@@ -399,7 +399,9 @@ class ToolRuntime:
             self._stream.publish(item if item.cause is not None else item.replace(cause=event.id))
 
         call_id = event.tool_call_id or f"action_{event.id}"
-        return ToolContext(self._context, tool_call_id=call_id, emit=publish, parent=above)
+        context = ToolContext(self._context, tool_call_id=call_id, emit=publish, parent=above)
+        call_of(context).tool_state = self._tools.state
+        return context
 
     def _publish_observation(self, event: ActionEvent[Any], observation: Observation) -> None:
         hidden = event.hidden or None

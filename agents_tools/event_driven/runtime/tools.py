@@ -10,6 +10,7 @@ from agents_tools.classes.action import close_executors
 from agents_tools.classes.registry import ToolRegistry, ToolSpec
 from agents_tools.errors import UserError, UserValueError
 from agents_tools.tool.flatten import flatten_tools
+from agents_tools.tool.state import ToolState
 from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
@@ -21,9 +22,15 @@ AnyTool: TypeAlias = FunctionTool[..., Any]
 
 
 class RuntimeTools:
-    """The tools of a runtime, by name and by the class of their actions."""
+    """The tools of a runtime, by name and by the class of their actions.
+
+    Attributes:
+        state: The objects that the tools hold between the actions, such as the shell of a terminal.
+            Two runtimes with the same tools have two of them.
+    """
 
     def __init__(self, tools: ToolRegistry | Iterable[Any], working_dir: Any) -> None:
+        self.state = ToolState()
         self._registry = tools if isinstance(tools, ToolRegistry) else None
         self._state = SimpleNamespace(workspace=SimpleNamespace(working_dir=working_dir))
         self._by_name: dict[str, AnyTool] = {}
@@ -73,7 +80,8 @@ class RuntimeTools:
         return list(dict.fromkeys([*self._by_name, *known]))
 
     def close(self) -> None:
-        """Close the created tools."""
+        """Close the created tools, and the state of all tools."""
+        self.state.close()
         close_executors(getattr(tool, "executor", tool) for tool in self._created)
 
     def _create(self, registry: ToolRegistry, name: str) -> None:

@@ -12,7 +12,7 @@ from pydantic_core import from_json
 
 from agents_tools.errors import EventStoreError
 from agents_tools.events.envelope import INVALID_ID
-from agents_tools.persistence.rows import event_of_row
+from agents_tools.persistence.rows import event_of_row, facts_of
 from agents_tools.persistence.run_store import RunStore, StoredLog
 from agents_tools.persistence.storage import (
     AppendRows,
@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 
     from agents_tools.events.base import Event
     from agents_tools.persistence.lease import LeaseHolder
+    from agents_tools.persistence.protocol import RunStatus
     from agents_tools.persistence.rows import EventRow, RunSummary
-    from agents_tools.persistence.storage import ReadSpan, RunStatus, WriteRequest
+    from agents_tools.persistence.storage import ReadSpan, WriteRequest
 
 __all__ = ["MemoryEventStore", "MemoryRunStore", "MemoryStorage"]
 
@@ -308,6 +309,7 @@ class MemoryStorage:
         names: Sequence[str] | None = None,
         session: str | None = None,
         status: str | None = None,
+        limit: int | None = None,
     ) -> list[RunInfo]:
         """Return the logs that hold events, oldest first."""
         with self._lock:
@@ -319,7 +321,8 @@ class MemoryStorage:
                 and session in {None, log.session}
                 and status in {None, log.status}
             ]
-        return sorted(infos, key=lambda info: (info.started or 0.0, info.run_id))
+        infos.sort(key=lambda info: (info.started or 0.0, info.run_id))
+        return infos if limit is None else infos[max(len(infos) - limit, 0) :]
 
     def wait_for_change(self, seconds: float, /) -> bool:
         """Return at once: there is no other process."""
@@ -366,6 +369,7 @@ def _info(name: str, log: _Log) -> RunInfo:
         agent=None if run is None else run.agent,
         kind=None if run is None else run.kind,
         owner=None if run is None else run.owner,
+        facts={} if run is None else facts_of(run.facts),
         status=log.status,
         is_orphaned=log.status == "running" and log.holder is None,
         started=log.started,

@@ -13,7 +13,7 @@ from pydantic_core import from_json
 from agents_tools.errors import EventStoreCorruptError, EventStoreError
 from agents_tools.events.envelope import INVALID_ID
 from agents_tools.persistence.lease import LeaseHolder
-from agents_tools.persistence.rows import COLUMNS, column_text, event_of_row
+from agents_tools.persistence.rows import COLUMNS, column_text, event_of_row, facts_of
 from agents_tools.persistence.storage import (
     AppendRows,
     DeleteLog,
@@ -60,6 +60,7 @@ TABLES: Final = (
         agent TEXT,
         kind TEXT,
         owner TEXT,
+        facts TEXT,
         status TEXT,
         last_id BIGINT NOT NULL DEFAULT -1,
         appended BIGINT NOT NULL DEFAULT 0,
@@ -127,7 +128,7 @@ _INSERT: Final = (
     f"INSERT INTO event ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
 )
 _INFO: Final = (
-    "SELECT name, session, agent, kind, owner, status, holder, expires, started, updated, "
+    "SELECT name, session, agent, kind, owner, facts, status, holder, expires, started, updated, "
     "last_id, events, size FROM log"
 )
 
@@ -427,7 +428,9 @@ class SQLStorage(ABC):
             *((times[0], times[-1]) if times else (None, None)),
         ]
         if created is not None:
-            changes.append("session = coalesce(?, session), agent = ?, kind = ?, owner = ?")
+            changes.append(
+                "session = coalesce(?, session), agent = ?, kind = ?, owner = ?, facts = ?"
+            )
             values += created
         if created is not None or request.status is not None:
             changes.append("status = ?")
@@ -698,6 +701,7 @@ class SQLStorage(ABC):
         names: Sequence[str] | None = None,
         session: str | None = None,
         status: str | None = None,
+        limit: int | None = None,
     ) -> list[RunInfo]:
         """Return the logs that hold events, oldest first."""
         conditions, values = ["events > 0"], list[Any]()
@@ -710,14 +714,19 @@ class SQLStorage(ABC):
         if status is not None:
             conditions.append("status = ?")
             values.append(status)
-        statement = f"{_INFO} WHERE {' AND '.join(conditions)} ORDER BY coalesce(started, 0), log"
+        order = "ORDER BY coalesce(started, 0) DESC, log DESC"
+        statement = f"{_INFO} WHERE {' AND '.join(conditions)} {order}"
+        if limit is not None:
+            statement += " LIMIT ?"
+            values.append(limit)
         with self.reading() as connection:
             now = self.now(connection)
             rows = self.execute(connection, statement, values).fetchall()
-            return [self._info(row, now) for row in rows]
+            return [self._info(row, now) for row in reversed(rows)]
 
     def _info(self, row: Sequence[Any], now: float) -> RunInfo:
-        name, session, agent, kind, owner, status, holder, expires, started, updated, *rest = row
+        name, session, agent, kind, owner, facts, status, *lease, started, updated = row[:-3]
+        holder, expires = lease
         is_free = self._active_holder(holder, expires, now) is None
         return RunInfo(
             run_id=name,
@@ -725,13 +734,14 @@ class SQLStorage(ABC):
             agent=agent,
             kind=kind,
             owner=owner,
+            facts=facts_of(facts),
             status=status,
             is_orphaned=status == "running" and is_free,
             started=started,
             updated=updated,
-            last_id=rest[0],
-            events=rest[1],
-            size=rest[2],
+            last_id=row[-3],
+            events=row[-2],
+            size=row[-1],
         )
 
     def close(self) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agents_tools.agents.agent import Agent
     from agents_tools.agents.config import RunConfig
     from agents_tools.events.base import Event
-    from agents_tools.persistence import EventStore
+    from agents_tools.persistence import RunStore
     from agents_tools.server.application import HttpRequest
     from agents_tools.server.http_security import TokenVerifier
     from agents_tools.server.run_manager import OnDisconnect, RunManager
@@ -34,7 +34,7 @@ def app(
     agent: Agent[Any, Any],
     *,
     version: Version | None = None,
-    store: EventStore | None = None,
+    store: RunStore | None = None,
     on_disconnect: OnDisconnect | None = None,
     heartbeat: float | None = 15.0,
     auth: str | TokenVerifier | None = None,

@@ -178,7 +178,6 @@ class AgUiApp(Application):
             context=await self.runs.context_of(request),
             max_turns=self._max_turns,
             meta={_KEY: {"run_id": run_input.run_id, "client_tools": names}},
-            weight=len(await request.body()),
         )
         live.notes[_KEY] = [_part(run_input, -1, names, answers)]
         return live
@@ -195,7 +194,7 @@ class AgUiApp(Application):
             )
         parts = _parts(live, run_input)
         part = parts[-1]
-        if part.client_tools and live.restored:
+        if part.client_tools and live.factory is None:
             raise HttpError(
                 409,
                 f"resume: the run of thread {shown(run_input.thread_id)} was started by an earlier "
@@ -215,8 +214,8 @@ class AgUiApp(Application):
                 )
             decisions.append((CallReference(item.call_id, path), Decision(approved=True)))
         answers = answers_of(run_input)
-        after = live.stream.last_id
-        live.decide(decisions)
+        after = live.last_id
+        await live.decide(decisions)
         part.answers.update(answers)
         parts[-1] = replace(part, messages=[])  # the client has sent them again
         parts.append(_part(run_input, after, part.client_tools, part.answers))
@@ -247,19 +246,19 @@ class AgUiApp(Application):
         body = await request.json_object()
         run_id, thread_id = body.get("runId"), body.get("threadId")
         if isinstance(run_id, str):
-            live = await self.runs.find(run_id) or self._by_part(run_id)
+            live = await self.runs.find(run_id) or await self._by_part(run_id)
         elif isinstance(thread_id, str):
             live = await self.runs.find_newest(thread_id)
         else:
             raise HttpError(422, "The body has no run: expected a text in runId or threadId.")
         if live is None:
             raise HttpError(404, f"No run found for {shown(run_id or thread_id)}.")
-        cancelled = live.cancel("cancelled by the user")
+        cancelled = await live.cancel("cancelled by the user")
         return JsonResponse({"cancelled": cancelled, "status": live.status})
 
-    def _by_part(self, run_id: str) -> ActiveRun | None:
+    async def _by_part(self, run_id: str) -> ActiveRun | None:
         """Return the run with a part of this id."""
-        for live in reversed(self.runs.list()):
+        for live in reversed(await self.runs.list()):
             parts: list[ResponsePart] = live.notes.get(_KEY, [])
             if any(part.run_id == run_id for part in parts):
                 return live
@@ -319,7 +318,7 @@ async def _bytes(
     live: ActiveRun, after: int, encoder: AgUiEncoder, *, late: bool
 ) -> AsyncGenerator[bytes]:
     """Yield the frames of a run; for a late client, begin with the conversation so far."""
-    known = live.stream.last_id if late else -1
+    known = live.last_id if late else -1
     async with (
         aclosing(live.events(after)) as events,
         aclosing(_with_pauses(events, encoder)) as paused_events,

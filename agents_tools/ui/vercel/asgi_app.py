@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from agents_tools.agents.config import RunConfig
     from agents_tools.events.base import Event
-    from agents_tools.persistence import EventStore
+    from agents_tools.persistence import RunStore
     from agents_tools.server.application import Handler, HttpRequest
     from agents_tools.server.http_security import TokenVerifier
     from agents_tools.ui.vercel.encoder import Version
@@ -55,7 +55,7 @@ def app(
     version: Version = 7,
     preliminary: bool = False,
     max_turns: int | None = 10,
-    store: EventStore | None = None,
+    store: RunStore | None = None,
     on_disconnect: OnDisconnect | None = None,
     heartbeat: float | None = 15.0,
     auth: str | TokenVerifier | None = None,
@@ -192,7 +192,7 @@ class _Chats:
     async def stop(self, request: HttpRequest) -> Response:
         """Cancel the run of a chat."""
         live = await self._newest(request)
-        is_stopped = live is not None and live.cancel("stopped by the user")
+        is_stopped = live is not None and await live.cancel("stopped by the user")
         return JsonResponse({"stopped": is_stopped})
 
     async def _newest(self, request: HttpRequest) -> ActiveRun | None:
@@ -202,7 +202,6 @@ class _Chats:
     async def _start(self, chat_request: ChatRequest, request: HttpRequest) -> ActiveRun:
         items = items_of(chat_request.messages)
         context = await self._runs.context_of(request)
-        await self._runs.restore()
         return self._runs.start(
             self._agent,
             items,
@@ -210,7 +209,6 @@ class _Chats:
             context=context,
             max_turns=self._max_turns,
             meta={_KEY: {"message_id": chat_request.message_id}},
-            weight=len(await request.body()),
         )
 
     async def _decide(self, chat_request: ChatRequest, request: HttpRequest) -> ActiveRun:
@@ -237,8 +235,8 @@ class _Chats:
             if decision.run_id == live.id and decision.path in open_calls
         ]
         if decisions:
-            after = live.stream.last_id
-            live.decide(decisions)
+            after = live.last_id
+            await live.decide(decisions)
             _message(live).sent_before = after
         return live
 
@@ -309,7 +307,7 @@ def _is_delivered(live: ActiveRun) -> bool:
     end. So it counts as read only after a minute. Sending it again does no harm, because the page
     replaces the message with the same id.
     """
-    if live.running or not live.is_over(_message(live).delivered):
+    if live.is_running or not live.is_over(_message(live).delivered):
         return False
     return live.ended is None or time.time() - live.ended > _RESEND_PERIOD
 
