@@ -22,9 +22,6 @@ if TYPE_CHECKING:
         RunStatus as RunStatus,
         SessionInfo as SessionInfo,
     )
-    from agents_tools.persistence.redis.store import (
-        RedisEventStore as RedisEventStore,
-    )
     from agents_tools.persistence.run_store import (
         RunStore as RunStore,
         Session as Session,
@@ -41,6 +38,10 @@ if TYPE_CHECKING:
     )
     from agents_tools.persistence.stores.postgres import (
         PostgresRunStore as PostgresRunStore,
+    )
+    from agents_tools.persistence.stores.redis import (
+        RedisEventStore as RedisEventStore,
+        RedisRunStore as RedisRunStore,
     )
     from agents_tools.persistence.stores.sqlite import (
         SQLiteEventStore as SQLiteEventStore,
@@ -62,7 +63,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "RunStatus",
             "SessionInfo",
         ),
-        "redis.store": ("RedisEventStore",),
         "run_store": ("RunStore", "Session", "StoredLog"),
         "storage": (
             "LogStorage",
@@ -71,11 +71,12 @@ __getattr__, __dir__, __all__ = lazy_exports(
         ),
         "stores.memory": ("MemoryEventStore", "MemoryRunStore"),
         "stores.postgres": ("PostgresRunStore",),
+        "stores.redis": ("RedisEventStore", "RedisRunStore"),
         "stores.sqlite": ("SQLiteEventStore", "SQLiteRunStore"),
         "unknown_event": ("UnknownEvent",),
     },
     requires={
-        "redis.store": "pip install 'agents-tools[redis]'",
         "stores.postgres": "pip install 'agents-tools[postgres]'",
+        "stores.redis": "pip install 'agents-tools[redis]'",
     },
 )

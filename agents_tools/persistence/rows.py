@@ -131,7 +131,8 @@ def event_to_row(event: Event) -> EventRow:
         wire = hide_secrets(wire)  # text that looks like a mark
         body = to_json(wire)
     created, status, size = _created(event), _end_status(event), len(body)
-    large, blobs = None, ()
+    large: str | None = None
+    blobs: tuple[Blob, ...] = ()
     if size > LARGE:
         body, large, blobs = _without_large(wire)
     return EventRow(event.id, columns, size, body[1:].decode(), large, blobs, created, status)

@@ -15,6 +15,7 @@ import weakref
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar, cast
 
 from agents_tools.concurrency.future import PendingFuture, batched_wakeups
@@ -1202,6 +1203,7 @@ class _Engine:
             self._check_waits([state])
         elif is_message or not state.epoch:
             self._start_watching()
+            self.submit_read(partial(self._check_waits, [state]))
         if self.closed:
             pending.fail(self.closed_error())
         return pending
@@ -1260,7 +1262,6 @@ class _Engine:
                 )
                 self._watch.start()
             self._watch_condition.notify()
-        self.storage.wake()
 
     def _run_watch(self) -> None:
         while not self.closed:

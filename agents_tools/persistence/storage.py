@@ -325,11 +325,14 @@ class LogStorage(Protocol):
         ...
 
     def wait_for_change(self, seconds: float, /) -> bool:
-        """Wait until another process has written, or for this time; return whether it has."""
+        """Wait until another process has written, or for this time; return whether it has.
+
+        Changes since the last call count.
+        """
         ...
 
     def wake(self) -> None:
-        """End the current or next `wait_for_change`."""
+        """End the current or next `wait_for_change` if possible, because the store is closed."""
         ...
 
     def close(self) -> None:

@@ -270,9 +270,10 @@ class MemoryStorage:
     def conversation(self, session: str, /, *, before: str | None = None) -> list[Event]:
         """Return the conversation of a session; see `LogStorage.conversation`."""
         with self._lock:
-            names = list(self._logs)
-            earlier = names if before is None else names[: names.index(before)]
-            logs = [self._logs[name] for name in earlier]
+            logs = list(self._logs.values())
+            if before is not None:
+                names = list(self._logs)
+                logs = logs[: names.index(before)] if before in self._logs else []
             pairs = [
                 pair
                 for log in logs

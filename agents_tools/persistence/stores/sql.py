@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections import deque
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Literal
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar
 
 from pydantic_core import from_json
 
@@ -36,7 +38,7 @@ from agents_tools.persistence.write_errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
     from agents_tools.events.base import Event
     from agents_tools.persistence.filter import EventFilter
@@ -47,7 +49,6 @@ __all__ = ["SQLStorage"]
 
 _LAST: Final = (1 << 63) - 1
 _PAGE: Final = 1_000
-_ATTEMPTS: Final = 10
 _MICRO: Final = 2e-6
 """The tolerance for times in a query, in seconds: stored times have whole microseconds."""
 
@@ -133,6 +134,21 @@ _INFO: Final = (
 )
 
 
+S = TypeVar("S", bound="SQLStorage")
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+def _retried(read: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+    """Let a method for reading try again after an error that can pass."""
+
+    @wraps(read)
+    def retried(storage: S, /, *args: P.args, **options: P.kwargs) -> T:
+        return storage.retry(lambda: read(storage, *args, **options))
+
+    return retried
+
+
 class SQLStorage(ABC):
     """The storage of run logs in an SQL database.
 
@@ -147,8 +163,10 @@ class SQLStorage(ABC):
     is_immediate = False
     value_errors: tuple[type[Exception], ...] = (ValueError, OverflowError)
     """The errors of the database for a value that it cannot store."""
-    collision_errors: tuple[type[Exception], ...] = ()
-    """The errors of the database for a transaction that has to be tried again."""
+    passing_errors: tuple[type[Exception], ...] = ()
+    """The errors of the database that can pass: collisions, and broken connections."""
+    patience = 0.0
+    """How long to try again after such an error, in seconds."""
     for_update = ""
     """The clause that locks the rows of a query until the end of the transaction."""
 
@@ -181,6 +199,11 @@ class SQLStorage(ABC):
     @abstractmethod
     def commit(self, connection: Any) -> None:
         """Commit the transaction, and wake other processes that wait for a change."""
+
+    def has_committed(self, error: Exception) -> bool:
+        """Return whether a transaction was committed although there was an error."""
+        del error
+        return False
 
     @abstractmethod
     def discard(self, connection: Any) -> None:
@@ -222,27 +245,30 @@ class SQLStorage(ABC):
         because the other ones can succeed.
         """
         try:
-            return self._write_again(requests)
+            return self.retry(lambda: self._write(requests))
         except EventStoreError as error:
             if len(requests) == 1 or not isinstance(error.__cause__, self.value_errors):
                 return [error] * len(requests)
         results: list[Any] = []
         for request in requests:
             try:
-                results += self._write_again([request])
+                results += self.retry(partial(self._write, [request]))
             except EventStoreError as error:
                 results.append(error)
         return results
 
-    def _write_again(self, requests: Sequence[WriteRequest]) -> list[Any]:
-        """Write requests, and try again after a collision with another process."""
-        for _ in range(_ATTEMPTS - 1):
+    def retry(self, act: Callable[[], T]) -> T:
+        """Return the result of a function, and try again after an error that can pass."""
+        until, delay = time.monotonic() + self.patience, 0.01
+        while True:
             try:
-                return self._write(requests)
+                return act()
             except EventStoreError as error:
-                if not isinstance(error.__cause__, self.collision_errors):
+                is_late = time.monotonic() + delay >= until
+                if is_late or not isinstance(error.__cause__, self.passing_errors):
                     raise
-        return self._write(requests)
+            time.sleep(delay)
+            delay = min(2 * delay, 0.5)
 
     def _write(self, requests: Sequence[WriteRequest]) -> list[Any]:
         results: list[Any] = []
@@ -262,10 +288,11 @@ class SQLStorage(ABC):
                 self.commit(connection)
                 if any(isinstance(one, DeleteLog | RetainLogs) for one in requests):
                     self.free_space(connection)
-            except BaseException:
+            except BaseException as error:
                 self._writer = None
                 self.discard(connection)
-                raise
+                if not isinstance(error, Exception) or not self.has_committed(error):
+                    raise
         return results
 
     def _lock_logs(self, connection: Any, requests: Sequence[WriteRequest]) -> None:
@@ -589,6 +616,7 @@ class SQLStorage(ABC):
                     return
             self.discard(connection)
 
+    @_retried
     def read(self, name: str, span: ReadSpan, /) -> list[Event]:
         """Return events of a log; see `LogStorage.read`."""
         where, events = span.where, list[Any]()
@@ -648,6 +676,7 @@ class SQLStorage(ABC):
                 store=self.place,
             ) from error
 
+    @_retried
     def conversation(self, session: str, /, *, before: str | None = None) -> list[Event]:
         """Return the conversation of a session; see `LogStorage.conversation`."""
         earlier, values = "", [column_text(session)]
@@ -672,6 +701,7 @@ class SQLStorage(ABC):
         """Return the end of a log."""
         return self.positions([name]).get(name) or LogPosition()
 
+    @_retried
     def positions(self, names: Iterable[str], /) -> Mapping[str, LogPosition]:
         """Return the ends of the logs that exist among these names."""
         wanted = list(names)
@@ -684,6 +714,7 @@ class SQLStorage(ABC):
             ).fetchall()
             return {name: _position(*position) for name, *position in rows}
 
+    @_retried
     def messages(self, name: str, after: int, /) -> list[RunMessage]:
         """Return the messages to a run."""
         with self.reading() as connection:
@@ -695,6 +726,7 @@ class SQLStorage(ABC):
             ).fetchall()
         return [RunMessage(number=number, body=from_json(body)) for number, body in rows]
 
+    @_retried
     def logs(
         self,
         *,
