@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import uuid
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -440,6 +441,9 @@ class TurnCalls:
         task = self._running[call_id] = cast("asyncio.Task[Any]", asyncio.current_task())
         limit = self._config.max_parallel_tools
         try:
+            if self._recorder is not None and self._recorder.is_cancelled(call_id):
+                self._finish(call, "cancelled", _CANCELLED_ALONE)
+                return
             if limit is None:
                 await self._run(call)
                 return
@@ -627,7 +631,9 @@ class TurnCalls:
             call.value = output
         call.output_item = self._outputs[item.call_id] = output_item
         if call.is_recorded:
-            self._emit_item("tool_output", output_item, is_replayed)
+            recorder = self._recorder
+            with nullcontext() if recorder is None else recorder.ending_call(item.call_id):
+                self._emit_item("tool_output", output_item, is_replayed)
         return output_item
 
     def _copy_output(self, call: PendingToolCall) -> None:
