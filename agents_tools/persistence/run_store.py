@@ -1275,7 +1275,7 @@ class _Engine:
                     self._fail_waits(state, error)
 
     def _has_waits(self) -> bool:
-        """Wait until a future waits for another process; return `False` when the store is closed."""
+        """Wait until a future waits for another process; return `False` if the store is closed."""
         with self._watch_condition:
             while not self.closed and not self._watched():
                 self._watch_condition.wait()
