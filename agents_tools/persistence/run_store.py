@@ -283,7 +283,7 @@ class RunStore:
 
     def _check_posted(self, run_id: str, number: int) -> int:
         if not number:
-            raise UserKeyError(f"There is no run {run_id!r} in {self.place}. Check the id.")
+            raise UserKeyError(f"Run {run_id!r} does not exist in {self.place}. Check the id.")
         return number
 
     def messages(self, run_id: str, /, after: int = 0) -> PendingFuture[list[RunMessage]]:
