@@ -113,6 +113,7 @@ class Run:
     """
 
     is_asking = False
+    _is_replayed = False  # whether the current response comes from the log of the run
     on_replayed: Emit | None = None
     _corrections = 0
     _had_empty_response = False
@@ -271,11 +272,6 @@ class Run:
         """The provider whose schema format the model needs; `None` if unknown."""
         return self.calls.provider
 
-    @property
-    def _is_replayed(self) -> bool:
-        """Return whether the current response comes from the log of the run."""
-        return self.recorder is not None and self.recorder.is_replayed
-
     def cancel_call(self, call_id: str) -> bool:
         """Cancel one call of this run or of a run inside it; return whether it was running."""
         return self.calls.cancel(call_id) or any(
@@ -378,7 +374,8 @@ class Run:
             if self.outer is not None:
                 self.outer.inner.discard(self)
             try:
-                await self.calls.cancel_early()
+                if self.calls.early:
+                    await self.calls.cancel_early()
             finally:
                 self._add_sent(self._sent.close())
                 if status == "cancelled":
@@ -580,7 +577,8 @@ class Run:
             toolbox = toolbox.without(self._caller.refused)
         calls = self._record_response(response, toolbox)
         if not calls:
-            await self.calls.cancel_early()
+            if self.calls.early:
+                await self.calls.cancel_early()
             return self._output_of_response(response)
         await self._execute_calls(calls, toolbox, truncation=response.truncation)
         return await self._output_of_tools(calls)
@@ -723,6 +721,7 @@ class Run:
         except BaseException:
             self.turns -= 1  # a step that is repeated has the same number
             raise
+        self._is_replayed = recorder is not None and recorder.is_replayed
         self.responses.append(response)
         for usage in self.usages:
             usage.add(response.usage)
@@ -739,8 +738,8 @@ class Run:
             )
         run: Run | None = self
         while run is not None:  # tokens of an inner run count for the runs around it
-            limit, used = run.config.max_total_tokens, run.usage.total_tokens
-            if limit is not None and used >= limit:
+            limit = run.config.max_total_tokens
+            if limit is not None and (used := run.usage.total_tokens) >= limit:
                 raise BudgetExceeded(
                     f"Agent {run.agent.name!r} has used {used} tokens of its limit of {limit}. "
                     "To allow more, raise RunConfig(max_total_tokens=...)."

@@ -1264,19 +1264,22 @@ class _Engine:
             self._watch_condition.notify()
 
     def _run_watch(self) -> None:
-        while not self.closed:
-            with self._watch_condition:
-                while not self.closed and not self._watched():
-                    self._watch_condition.wait()
-            if self.closed:
-                return
+        while self._has_waits():
             self._check_waits(self._watched())
-            if not self.closed and self._watched():
-                try:
-                    self.storage.wait_for_change(_CHECK_INTERVAL)
-                except EventStoreError as error:
-                    for state in self._watched():
-                        self._fail_waits(state, error)
+            if not self._watched():
+                continue
+            try:
+                self.storage.wait_for_change(_CHECK_INTERVAL)
+            except EventStoreError as error:
+                for state in self._watched():
+                    self._fail_waits(state, error)
+
+    def _has_waits(self) -> bool:
+        """Wait until a future waits for another process; return `False` if the store is closed."""
+        with self._watch_condition:
+            while not self.closed and not self._watched():
+                self._watch_condition.wait()
+            return not self.closed
 
     # --- leases
 

@@ -202,11 +202,11 @@ class ActiveRun:
             return
         log = self._manager.store.log(self.id)
         try:
-            (last,) = await log.read(reverse=True, limit=1, where=_LAST_EVENT) or [None]
+            ends = await log.read(reverse=True, limit=1, where=_LAST_EVENT)
         finally:
             log.close()
-        if isinstance(last, RunFinishedEvent):
-            self._finish(last)
+        if ends and isinstance(ends[0], RunFinishedEvent):
+            self._finish(ends[0])
         self.ended = info.updated
         is_waiting = self.status == "interrupted"
         self.interruptions = await self._manager.store.approvals(self.id) if is_waiting else []

@@ -7,6 +7,7 @@ import os
 import time
 import uuid
 import warnings
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 
@@ -222,6 +223,24 @@ class RunStoreContract(EventStoreContract):
                 lost = other.storage.write([RenewLeases(leases={"run": old}, ttl=_TTL)])[0]
                 _is("the lost leases", list(lost), ["run"])
                 _is("its texts", _texts(_got(store.log("run").read())), ["a", "c"])
+
+    def test_an_append_whose_confirmation_was_lost_can_be_repeated(self) -> None:
+        """The rows beyond the last id that the writer knows are stored once."""
+        with self.make_run_store() as store:
+            storage = store.storage
+            take = TakeLease(name="run", holder=_stranger(), ttl=60)
+            epoch = storage.write([take])[0].epoch
+            events = [_said("a").replace(id=0), _said("b").replace(id=3)]
+            for _ in range(2):
+                _is("the last id", storage.write([_append(epoch, *events)])[0], 3)
+            later = replace(_append(epoch, _said("c").replace(id=2)), known_id=3)
+            refused: Any = storage.write([later])[0]
+            _is("whether it is refused", isinstance(refused, EventConflictError), True)
+            more = replace(_append(epoch, *events[1:], _said("d").replace(id=4)), known_id=0)
+            _is("the last id", storage.write([more])[0], 4)
+            _is("its texts", _texts(_got(store.log("run").read())), ["a", "b", "d"])
+            found = store.storage.logs(names=["run"])[0]
+            _is("the number of events", (found.events, found.last_id), (3, 4))
 
     def test_a_lease_is_renewed_while_its_store_is_open(self) -> None:
         """A run can take longer than a lease."""

@@ -182,22 +182,23 @@ class MemoryStorage:
         log = self._logs[request.name]
         if request.expected not in {None, log.appended}:
             raise append_conflict_error(request.name, _PLACE, request.expected, log.appended)
+        rows = [row for row in request.rows if not request.known_id < row.id <= log.last_id]
         ids: list[int] = []
         last = log.last_id
-        for row in request.rows:
+        for row in rows:
             next_id = max(last, request.used) + 1
             number = row.id if row.id != INVALID_ID else next_id
             if number <= last:
                 raise id_conflict_error(request.name, _PLACE, number, next_id)
             ids.append(number)
             last = number
-        log.rows += request.rows
+        log.rows += rows
         log.ids += ids
         log.last_id = last
         log.appended += len(ids)
         log.reserved = max(log.reserved, request.reserved)
-        log.size += sum(row.size for row in request.rows)
-        for row in request.rows:
+        log.size += sum(row.size for row in rows)
+        for row in rows:
             log.started = log.started or row.time or None
             log.updated = row.time or log.updated
         for number in request.consumed:

@@ -11,7 +11,6 @@ confirms it according to its settings, and a warning is logged once if they are 
 from __future__ import annotations
 
 import logging
-import threading
 import time
 import uuid
 from functools import partial
@@ -233,9 +232,6 @@ class RedisStorage:
         self._listener: Any = None
         self._token = uuid.uuid4().hex
         self._number = 0
-        self._known: dict[tuple[str, int], int] = {}
-        """The last acknowledged id of each log, by name and epoch."""
-        self._lock = threading.Lock()
 
     def _check_release(self) -> None:
         """Refuse the keys of release 0.1, without changing them."""
@@ -371,7 +367,7 @@ class RedisStorage:
         expected = "" if request.expected is None else request.expected
         return [
             *("append", request.name, request.epoch),
-            *(self._known.get((request.name, request.epoch), INVALID_ID), expected),
+            *(request.known_id, expected),
             *(request.used, request.reserved, self._ttl, status, int(request.drop_display)),
             *(len(facts), *facts),
             *(len(request.consumed), *request.consumed),
@@ -428,11 +424,8 @@ class RedisStorage:
 
     def _success(self, request: WriteRequest, code: str, facts: list[str]) -> Any:
         match request:
-            case TakeLease(name=name):
+            case TakeLease():
                 epoch, last_id, reserved, message = map(int, facts[:4])
-                self._known = {one: last for one, last in self._known.items() if one[0] != name} | {
-                    (name, epoch): last_id
-                }
                 return LogPosition(
                     epoch=epoch,
                     last_id=last_id,
@@ -440,13 +433,9 @@ class RedisStorage:
                     message=message,
                     is_run=facts[4] == "1",
                 )
-            case AppendRows(name=name, epoch=epoch):
-                last_id = int(facts[0])
-                self._known[name, epoch] = last_id
-                if request.status is not None:
-                    del self._known[name, epoch]
+            case AppendRows():
                 if code == "ok" or not request.sync:
-                    return last_id
+                    return int(facts[0])
                 return EventStoreError(
                     f"{self.place} has stored the events, but did not confirm the sync in time "
                     f"({facts[1]}).",
@@ -456,9 +445,6 @@ class RedisStorage:
                 return int(facts[0])
             case RenewLeases():
                 return facts
-            case ReleaseLease(name=name, epoch=epoch):
-                self._known.pop((name, epoch), None)
-                return None
             case _:
                 return None
 

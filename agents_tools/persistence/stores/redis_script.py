@@ -121,7 +121,7 @@ elseif op == 'renew' then
   return done(lost)
 
 elseif op == 'append' then
-  -- epoch, last id that the writer knows, expected count or '', used id, reserved id, ttl in ms or
+  -- epoch, last acknowledged id, expected count or '', used id, reserved id, ttl in ms or
   -- 0, status or '', whether display events are deleted, then four lists with their lengths:
   -- facts of the run, consumed messages, large texts, events
   local known = call('HMGET', state, 'epoch', 'holder', 'last', 'reserved', 'appended')
@@ -139,16 +139,19 @@ elseif op == 'append' then
     return items
   end
   local facts, consumed, blobs, rows = list(), list(), list(), list()
-  local used, ids = tonumber(ARGV[9]), {}
+  local used, ids, starts = tonumber(ARGV[9]), {}, {}
+  local acknowledged, stored = tonumber(ARGV[7]), last
   for i = 1, #rows, 7 do
     local id, next_id = tonumber(rows[i]), math.max(last, used) + 1
-    if id == -1 then id = next_id end
-    if id <= last then return {'id', text(id), text(next_id)} end
-    ids[#ids + 1], last = id, id
+    if id <= acknowledged or id > stored then
+      if id == -1 then id = next_id end
+      if id <= last then return {'id', text(id), text(next_id)} end
+      ids[#ids + 1], starts[#starts + 1], last = id, i, id
+    end
   end
   local size = 0
   for n, id in ipairs(ids) do
-    local i = 7 * n - 6
+    local i = starts[n]
     call('XADD', key('events'), text(id + 1) .. '-0', 'e', rows[i + 1], 'l', rows[i + 2],
       'c', rows[i + 3])
     size = size + tonumber(rows[i + 5])

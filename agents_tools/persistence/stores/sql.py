@@ -8,11 +8,11 @@ from abc import ABC, abstractmethod
 from collections import deque
 from contextlib import contextmanager
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, cast
 
 from pydantic_core import from_json
 
-from agents_tools.errors import EventStoreCorruptError, EventStoreError
+from agents_tools.errors import EventConflictError, EventStoreCorruptError, EventStoreError
 from agents_tools.events.envelope import INVALID_ID
 from agents_tools.persistence.lease import LeaseHolder
 from agents_tools.persistence.rows import COLUMNS, column_text, event_of_row, facts_of
@@ -38,7 +38,7 @@ from agents_tools.persistence.write_errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
     from agents_tools.events.base import Event
     from agents_tools.persistence.filter import EventFilter
@@ -280,11 +280,8 @@ class SQLStorage(ABC):
             try:
                 self.begin(connection, sync=sync)
                 self._lock_logs(connection, requests)
-                for request in requests:
-                    try:
-                        results.append(self._apply(connection, request))
-                    except EventStoreError as error:
-                        results.append(error)  # refused before it has written anything
+                for group in _groups(requests):
+                    results += self._apply(connection, group)
                 self.commit(connection)
                 if any(isinstance(one, DeleteLog | RetainLogs) for one in requests):
                     self.free_space(connection)
@@ -306,7 +303,16 @@ class SQLStorage(ABC):
                 [*names],
             )
 
-    def _apply(self, connection: Any, request: WriteRequest) -> Any:
+    def _apply(self, connection: Any, group: Sequence[WriteRequest]) -> Sequence[Any]:
+        """Apply a request, or several appends to one log; return their results or errors."""
+        try:
+            if isinstance(group[0], AppendRows):
+                return self._append(connection, cast("Sequence[AppendRows]", group))
+            return [self._apply_one(connection, group[0])]
+        except EventStoreError as error:
+            return [error] * len(group)  # refused before anything was written
+
+    def _apply_one(self, connection: Any, request: WriteRequest) -> Any:
         match request:
             case TakeLease():
                 return self._take(connection, request)
@@ -315,7 +321,7 @@ class SQLStorage(ABC):
             case RenewLeases():
                 return self._renew(connection, request)
             case AppendRows():
-                return self._append(connection, request)
+                return self._append(connection, [request])[0]
             case PostMessage():
                 return self._post(connection, request)
             case DeleteLog():
@@ -398,7 +404,9 @@ class SQLStorage(ABC):
             ).rowcount
         ]
 
-    def _append(self, connection: Any, request: AppendRows) -> int:
+    def _append(self, connection: Any, requests: Sequence[AppendRows]) -> list[Any]:
+        """Append to one log; only a single request can do more than append."""
+        request = requests[-1]
         found = self.execute(
             connection,
             "SELECT log, last_id, appended FROM log "
@@ -408,17 +416,20 @@ class SQLStorage(ABC):
         if found is None:
             raise stale_lease_error(request.name, self.place)
         key, last, appended = found
-        if request.expected not in {None, appended}:
-            raise append_conflict_error(request.name, self.place, request.expected, appended)
+        results: list[Any] = []
+        rows: list[EventRow] = []
         values: list[tuple[Any, ...]] = []
-        rows = [row for row in request.rows if not request.known_id < row.id <= last]
-        for row in rows:
-            next_id = max(last, request.used) + 1
-            number = row.id if row.id != INVALID_ID else next_id
-            if not last < number < _LAST:
-                raise id_conflict_error(request.name, self.place, number, next_id)
-            values.append(row.to_values(key, number))
-            last = number
+        for one in requests:
+            try:
+                new, last = self._numbered(one, key, last, appended + len(rows))
+            except EventConflictError as error:
+                results.append(error)
+                continue
+            rows += [row for row, _ in new]
+            values += [value for _, value in new]
+            results.append(last)
+        if all(isinstance(result, EventConflictError) for result in results):
+            return results
         if values:
             self.execute_many(connection, _INSERT, values)
             self._store_blobs(connection, key, rows, values)
@@ -429,7 +440,30 @@ class SQLStorage(ABC):
             )
         if request.drop_display:
             self._delete_events(connection, key, "display = 1")
-        return int(last)
+        return results
+
+    def _numbered(
+        self, request: AppendRows, key: int, last: int, appended: int
+    ) -> tuple[list[tuple[EventRow, tuple[Any, ...]]], int]:
+        """Return the new rows of a request with their values, and the last id.
+
+        Raises:
+            EventConflictError: The log is not in the expected state.
+        """
+        if request.expected not in {None, appended}:
+            raise append_conflict_error(request.name, self.place, request.expected, appended)
+        new: list[tuple[EventRow, tuple[Any, ...]]] = []
+        stored = last
+        for row in request.rows:
+            if request.known_id < row.id <= stored:
+                continue
+            next_id = max(last, request.used) + 1
+            number = row.id if row.id != INVALID_ID else next_id
+            if not last < number < _LAST:
+                raise id_conflict_error(request.name, self.place, number, next_id)
+            new.append((row, row.to_values(key, number)))
+            last = number
+        return new, int(last)
 
     def _update_log(
         self,
@@ -812,6 +846,30 @@ def _position(epoch: Any, last_id: Any, reserved: Any, message: Any, agent: Any)
 
 _parent_connections: Final[list[Any]] = []
 """Connections of a parent process. They are referenced here so that they are never closed."""
+
+
+def _groups(requests: Sequence[WriteRequest]) -> Iterator[Sequence[WriteRequest]]:
+    """Split requests so that appends to one log that do nothing else are together."""
+    group: list[WriteRequest] = []
+    for request in requests:
+        if group and not _can_join(group[-1], request):
+            yield group
+            group = []
+        group.append(request)
+    if group:
+        yield group
+
+
+def _can_join(before: WriteRequest, request: WriteRequest) -> bool:
+    if not isinstance(before, AppendRows) or not isinstance(request, AppendRows):
+        return False
+    if (before.name, before.epoch) != (request.name, request.epoch):
+        return False
+    return _is_plain(before) and _is_plain(request)
+
+
+def _is_plain(request: AppendRows) -> bool:
+    return not (request.consumed or request.created or request.status or request.drop_display)
 
 
 def _condition(where: EventFilter | None) -> tuple[str, list[Any]]:
