@@ -168,7 +168,8 @@ class RunRecorder:
             self._is_new = not self._replay.is_known
             self._restore_approvals()
             return
-        replay = await self.log.open()
+        with _readable(self.run_id, self.log.store.place):
+            replay = await self.log.open()
         if self.must_be_new and replay.created is not None:
             raise UserValueError(
                 f"Run {self.run_id!r} exists already in {self.log.store.place}. Use another run_id."

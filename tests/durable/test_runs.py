@@ -186,7 +186,7 @@ async def test_a_harmless_call_is_made_again_once(store: SQLiteRunStore) -> None
 _READ_ONLY = ToolAnnotations(readOnlyHint=True)
 
 
-def _kept(store: SQLiteRunStore, **more: Any) -> RunConfig:
+def _kept(store: RunStore, **more: Any) -> RunConfig:
     return RunConfig(store=store, **more)
 
 
