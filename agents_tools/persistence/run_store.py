@@ -243,7 +243,7 @@ class RunStore:
 
         def check(number: int) -> int:
             if not number:
-                raise UserKeyError(f"There is no run {run_id!r} in {self.place}. Check the id.")
+                raise UserKeyError(f"Run {run_id!r} is not in {self.place}. Check the id.")
             return number
 
         request = PostMessage(name=run_id, body=json.dumps(body), key=key)
@@ -1149,7 +1149,7 @@ class _Engine:
                     self._fail_waits(state, error)
 
     def _has_waits(self) -> bool:
-        """Wait until a future waits for another process; return `False` when the store is closed."""
+        """Wait until a future waits for another process; return `False` if the store is closed."""
         with self._watch_condition:
             while not self.closed and not self._watched():
                 self._watch_condition.wait()
