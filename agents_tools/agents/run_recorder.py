@@ -130,6 +130,7 @@ class RunRecorder:
         self._resume = resume
         self._replay = RunReplay()
         self._is_new = True
+        self._received = 0  # the number of the last message that was handled
         self._inner: dict[tuple[str, ...], _InnerRuns] = {}
 
     @property
@@ -189,9 +190,8 @@ class RunRecorder:
             self._adopt(replay.created)
         if run.given_state is not None:
             self._record_decisions(run.given_state)
-        for message in await self.log.pending_messages():
-            if message.body.get("type") == "decision":
-                self.record_decision(message)
+        if self.receives_messages:
+            await self.receive()
         self._restore_approvals()
 
     def _adopt(self, created: Mapping[str, Any]) -> None:
@@ -419,6 +419,7 @@ class RunRecorder:
         """Record that a call waits for the decision of a person."""
         data = {"call_id": call_id, "pin": pin, "tool": tool, "definition": definition}
         self.log.record("approval_requested", data, self._path)
+        self.log.replay.at(self._path).read_record("approval_requested", data)
 
     # --- messages to the run
 
@@ -427,60 +428,89 @@ class RunRecorder:
         """Whether the run has an inbox: it is the outermost one and has not ended before."""
         return self.is_outermost and not self.log.is_complete
 
-    def consume(self, number: int | None) -> None:
-        """Delete a message of the inbox together with the next event of the run."""
-        if number is not None:
-            self.log.consume(number)
+    @contextmanager
+    def consuming(self, *numbers: int | None) -> Generator[None]:
+        """Delete messages of the inbox together with the events that the block emits."""
+        with self.log.group():
+            for number in numbers:
+                if number is not None:
+                    self.log.consume(number)
+            yield
+
+    def ending_call(self, call_id: str) -> AbstractContextManager[None]:
+        """Delete the request to cancel a call with the output that the block emits."""
+        return self.consuming(self.log.cancelled_calls.pop(call_id, None))
+
+    def ending_run(self, status: str) -> AbstractContextManager[None]:
+        """Delete the requests to cancel with the end of the run that the block emits.
+
+        Those for calls stay in the inbox of a run that will be continued, for calls that wait.
+        """
+        numbers, calls = self.log.cancellations, self.log.cancelled_calls
+        if not self.is_outermost:
+            numbers = []
+        elif status != "interrupted":
+            numbers = [*numbers, *calls.values()]
+        return self.consuming(*numbers)
+
+    def is_cancelled(self, call_id: str) -> bool:
+        """Return whether a call was cancelled that has no output yet."""
+        return call_id in self.log.cancelled_calls
 
     async def handle_messages(self) -> None:
         """Execute the messages to the run until this is cancelled."""
-        after = 0
         while True:
             try:
-                messages = await self.log.next_messages(after)
+                messages = await self.log.next_messages(self._received)
             except EventStoreError as error:
                 _log.warning("Messages to run %s cannot be received: %s", self.run_id, error)
                 return
-            for message in messages:
-                after = message.number
-                self._handle(message)
+            self._handle(messages)
 
-    def _handle(self, message: RunMessage) -> None:
-        run, body = self._run, message.body
-        match body.get("type"):
-            case "decision":
-                path, call_id, decision = self.record_decision(message)
-                run.set_decision((*run.scope.path, *path), call_id, decision)
-            case "cancel":
-                self.log.consume(message.number)
-                one_call: object = body.get("call_id")
-                if one_call is None:
-                    run.cancel(str(body.get("reason") or "") or None)
-                else:
-                    run.cancel_call(str(one_call))
-            case "message":
-                run.post(str(body.get("text")), message.number)
-            case kind:
+    async def receive(self) -> None:
+        """Execute the messages that are in the inbox now.
+
+        Raises:
+            EventStoreError: The inbox cannot be read.
+        """
+        self._handle(await self.log.pending_messages())
+
+    def _handle(self, messages: Sequence[RunMessage]) -> None:
+        for message in messages:
+            if message.number <= self._received:
+                continue  # its deletion was not written yet
+            self._received = message.number
+            kind, call_id = message.body.get("type"), message.body.get("call_id")
+            if kind == "decision":
+                self._take_decision(message)
+            elif kind == "cancel" and call_id is None:
+                self.log.cancellations.append(message.number)
+                self._run.cancel(str(message.body.get("reason") or "") or None)
+            elif kind == "cancel":
+                self.log.cancelled_calls[str(call_id)] = message.number
+                self._run.cancel_call(str(call_id))
+            elif kind == "message":
+                self._run.post(str(message.body.get("text")), message.number)
+            else:
                 _log.warning("Run %s ignores a message of type %r.", self.run_id, kind)
                 self.log.consume(message.number)
 
     # --- decisions
 
-    def record_decision(self, message: RunMessage) -> tuple[tuple[str, ...], str, Decision]:
-        """Move a decision from the inbox to the log.
-
-        Returns:
-            The path of the run that made the call, the id of the call, and the decision.
-        """
+    def _take_decision(self, message: RunMessage) -> None:
+        """Move a decision from the inbox to the log, and apply it; only the first one counts."""
         body = message.body
         path, call_id = tuple(map(str, body["path"])), str(body["call_id"])
-        data = {
-            name: body[name] for name in ("call_id", "approved", "message", "arguments", "always")
-        }
-        self.log.consume(message.number)
-        self.log.record("approval_decided", data, path)
-        self.log.replay.at(path).read_record("approval_decided", data)
-        return path, call_id, _decision(data)
+        known = self.log.replay.at(path)
+        if call_id in known.decisions:
+            self.log.consume(message.number)
+            return
+        names = ("call_id", "approved", "message", "arguments", "always")
+        data = {name: body[name] for name in names} | {"number": message.number}
+        with self.consuming(message.number):
+            self.log.record("approval_decided", data, path)
+        known.read_record("approval_decided", data)
+        self._run.set_decision((*self._run.scope.path, *path), call_id, _decision(data))
 
     def _record_decisions(self, state: RunState, path: tuple[str, ...] = ()) -> None:
         """Record the decisions in a state that the log does not have."""

@@ -20,6 +20,7 @@ from agents_tools.content.items import input_items
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.events.channel import Channel
 from agents_tools.text.nouns import type_with_article
+from agents_tools.tool.call import current_call
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -441,7 +442,7 @@ def _read_session(session: object, config: RunConfig | None) -> tuple[str | None
         return None, config
     store = None if config is None else config.store
     if isinstance(session, str):
-        if store is None:
+        if store is None and _inherited_store() is None:
             raise UserTypeError(
                 f"session={session!r:.60} names a conversation in a run store, but no store is "
                 "configured. Pass run_config=RunConfig(store=...)."
@@ -462,6 +463,12 @@ def _read_session(session: object, config: RunConfig | None) -> tuple[str | None
             "one of them."
         )
     return _checked_session(session.id), config
+
+
+def _inherited_store() -> RunStore | None:
+    """Return the store of the run that the calling tool is part of."""
+    call = current_call()
+    return None if call is None or call.scope is None else call.scope.run.config.store
 
 
 def _checked_session(session: str) -> str:

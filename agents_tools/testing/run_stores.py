@@ -346,7 +346,7 @@ class RunStoreContract(EventStoreContract):
             _is("the decision", decided, expected)
             decision = RunRecordEvent("approval_decided", {"call_id": "call_1"})
             _got(log.append([decision], consumed=[message.number]))
-            _fails(store.decide("run", "call_1", approved=True), UserKeyError)
+            _fails(store.decide("run", "call_1", approved=True), EventConflictError)
             _got(log.append([_finished("ok")]))
             _is("the waiting calls", _got(store.approvals("run")), [])
 
