@@ -1030,9 +1030,10 @@ class _StoreEngine:
         """Write jobs; return them with their results or errors."""
         done: list[tuple[_Job, Any]] = []
         written: list[tuple[_Job, WriteRequest]] = []
+        ids: dict[str, int] = {}
         for job in jobs:
             try:
-                request = self._prepare(job)
+                request = self._prepare(job, ids)
             except EventStoreError as error:
                 done.append((job, error))
                 continue
@@ -1052,8 +1053,13 @@ class _StoreEngine:
                 done.append((job, result))
         return done
 
-    def _prepare(self, job: _Job) -> WriteRequest | None:
+    def _prepare(self, job: _Job, ids: dict[str, int]) -> WriteRequest | None:
         """Return the request of a job, complete with the state of its log; `None` for no request.
+
+        Args:
+            job: The job.
+            ids: The last id of each log in the requests that are written before this one. Rows
+                with these ids are no repeated ones, whose confirmation was lost.
 
         Raises:
             EventStoreError: The store does not hold the lease.
@@ -1072,10 +1078,12 @@ class _StoreEngine:
         status = next((row.status for row in reversed(request.rows) if row.status), None)
         if not state.is_run:
             status = None
+        known_id = max(state.last_id, ids.get(state.name, INVALID_ID))
+        ids[state.name] = max(known_id, request.rows[-1].id if request.rows else INVALID_ID)
         return replace(
             request,
             epoch=state.epoch,
-            known_id=state.last_id,
+            known_id=known_id,
             used=state.reserved,
             reserved=self._block_for(state, request.rows),
             created=created,
