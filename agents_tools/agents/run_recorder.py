@@ -180,7 +180,7 @@ class RunRecorder:
         if replay.created is None:
             if self._resume:
                 raise UserKeyError(
-                    f"There is no run {self.run_id!r} in {self.log.store.place}. "
+                    f"Run {self.run_id!r} does not exist in {self.log.store.place}. "
                     "Runner.run(..., run_id=...) begins one."
                 )
             if run.given_state is not None:

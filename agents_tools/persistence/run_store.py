@@ -114,7 +114,7 @@ class RunStore:
     """
 
     def __init__(self, storage: LogStorage, *, keep_display: bool = False) -> None:
-        self._engine = _Engine(storage, keep_display=keep_display)
+        self._engine = _StoreEngine(storage, keep_display=keep_display)
         self._finalizer = weakref.finalize(self, _close_engine, self._engine)
 
     @property
@@ -283,7 +283,7 @@ class RunStore:
 
     def _check_posted(self, run_id: str, number: int) -> int:
         if not number:
-            raise UserKeyError(f"There is no run {run_id!r} in {self.place}. Check the id.")
+            raise UserKeyError(f"Run {run_id!r} does not exist in {self.place}. Check the id.")
         return number
 
     def messages(self, run_id: str, /, after: int = 0) -> PendingFuture[list[RunMessage]]:
@@ -805,7 +805,7 @@ class _Job:
         self.size = size
 
 
-class _Engine:
+class _StoreEngine:
     """The threads and the in-process state of a store.
 
     Requests are written in order by one thread, several together. If the storage waits for nothing,
@@ -1349,7 +1349,7 @@ class _Engine:
             state.message_waits.clear()
 
 
-def _close_engine(engine: _Engine) -> None:
+def _close_engine(engine: _StoreEngine) -> None:
     """Close a store. A finalizer can run in a thread of the store, which must not join others."""
     if threading.current_thread().name.startswith("agents-tools-store"):
         threading.Thread(target=engine.close, name="agents-tools-close", daemon=True).start()
@@ -1368,7 +1368,7 @@ def _check_name(name: object) -> None:
         ) from None
 
 
-_engines: Final[weakref.WeakSet[_Engine]] = weakref.WeakSet()
+_engines: Final[weakref.WeakSet[_StoreEngine]] = weakref.WeakSet()
 
 
 def _after_fork() -> None:

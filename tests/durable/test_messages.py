@@ -377,7 +377,7 @@ async def test_the_cancellation_of_a_waiting_call_is_executed_when_the_run_is_re
 async def test_a_run_that_does_not_exist_cannot_be_cancelled(store: SQLiteRunStore) -> None:
     """The caller has another id, or another store."""
     for sent in (store.cancel("r"), store.cancel("r", "c1"), store.send("r", "x")):
-        with pytest.raises(UserKeyError, match="There is no run 'r'"):
+        with pytest.raises(UserKeyError, match="Run 'r' does not exist"):
             await sent
 
 

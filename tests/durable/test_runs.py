@@ -547,7 +547,7 @@ async def test_what_is_no_such_run_is_refused(store: SQLiteRunStore) -> None:
     """Each message says what to do instead."""
     agent = Agent("A", model=ScriptedModel(["ok"]))
     wrong: Any = "runs.db"
-    with pytest.raises(UserError, match="There is no run 'r'"):
+    with pytest.raises(UserError, match="Run 'r' does not exist"):
         await Runner.resume(agent, "r", store=store)
     await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
     with pytest.raises(UserError, match="expected 'A', got 'B'"):

@@ -655,12 +655,12 @@ class RedisStorage:
             found = self._client.zrange(self._key("logs"), 0, -1)
         return [_text(name) for name in found]
 
-    def _states(self, names: Sequence[str]) -> list[_LogState]:
+    def _states(self, names: Sequence[str]) -> list[_StateFields]:
         pipe = self._client.pipeline(transaction=False)
         for name in names:
             pipe.hgetall(self._key("state", name))
         return [
-            _LogState(name, {_text(field): _text(value) for field, value in fields.items()})
+            _StateFields(name, {_text(field): _text(value) for field, value in fields.items()})
             for name, fields in zip(names, pipe.execute(), strict=True)
             if fields
         ]
@@ -746,7 +746,7 @@ class _Call:
         self.result: Any = _MISSING
 
 
-class _LogState:
+class _StateFields:
     """The state of a log in the server."""
 
     def __init__(self, name: str, fields: Mapping[str, str]) -> None:
