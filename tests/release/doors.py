@@ -56,7 +56,7 @@ async def main():
 
 asyncio.run(main())
 SQLiteEventStore("events.db").close()
-import agents_tools.policies, agents_tools.persistence.durable, agents_tools.builtin, agents_tools.execution
+import agents_tools.policies, agents_tools.persistence, agents_tools.builtin, agents_tools.execution
 import agents_tools.ui.sse, agents_tools.ui.ag_ui, agents_tools.ui.vercel
 import agents_tools.telemetry, agents_tools.testing, agents_tools.export
 agents_tools.ui.sse.app([add])
@@ -191,16 +191,16 @@ except EventStoreError:  # nobody listens there
 
 _DBOS = """
 import asyncio, sqlite3, sys
-from agents_tools.persistence.durable import DBOSDurableStore, DurableStoreError
+from agents_tools.execution import CallEnvelope
+from agents_tools.persistence.queue import DBOSBackend, QueueError
 
 async def main():
-    store = DBOSDurableStore("sqlite:///runs.db")
-    try:
-        assert await store.runs() == []
-    except DurableStoreError as error:  # DBOS cannot use an older SQLite; that is said
-        assert sys.version_info >= (3, 12) and sqlite3.sqlite_version_info < (3, 42), error
-        assert "SQLite 3.42" in str(error), error
-    await store.aclose()
+    async with DBOSBackend("sqlite:///queue.db") as queue:
+        try:
+            assert not await queue.has_call(CallEnvelope(call_id="c1", tool="add", arguments="{}"))
+        except QueueError as error:  # DBOS cannot use an older SQLite, and the error says so
+            assert sys.version_info >= (3, 12) and sqlite3.sqlite_version_info < (3, 42), error
+            assert "SQLite 3.42" in str(error), error
 
 asyncio.run(main())
 """
