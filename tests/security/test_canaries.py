@@ -30,6 +30,7 @@ from agents_tools.persistence import (
     RedisEventStore,
     SQLiteEventStore,
     SQLiteRunStore,
+    SQLiteRunStore,
 )
 from agents_tools.persistence.stream import EventStream
 from agents_tools.policies import needs_approval
@@ -46,7 +47,7 @@ from tests.security.planted import (
     registered_tools,
     shape_tools,
 )
-from tests.test_redis_store import Server as RedisServer
+from tests.redis_server import RedisServer
 from tests.ui.web import ask, served
 
 pytestmark = pytest.mark.requirement("S20")
@@ -293,7 +294,7 @@ async def test_the_playground_shows_and_stores_no_secret(
     registered: Mapping[str, str], tmp_path: Path
 ) -> None:
     """This covers its pages, its answers, its exports and its history file."""
-    store = SQLiteEventStore(tmp_path / "history.db")
+    store = SQLiteRunStore(tmp_path / "history.db", keep_display=True)
     tools = [tool for tool in registered_tools() if tool.name != "use_context"]
     sinks: Sinks = {}
     with captured_logs() as logged:
