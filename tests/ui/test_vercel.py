@@ -873,7 +873,7 @@ async def test_a_completed_message_is_not_replayed() -> None:
     whole = await ask(app, "POST", "/", body())
     again = await ask(app, "GET", "/chat/stream")
     assert again.text == whole.text, "its end may still have been on its way"
-    live = runs.list()[0]
+    live = (await runs.list())[0]
     assert live.ended is not None
     live.ended -= 3_600
     assert (await ask(app, "GET", "/chat/stream")).status == 204
@@ -889,7 +889,7 @@ async def test_a_disconnect_cancels_the_run_unless_it_is_detached() -> None:
         page = Exchange(app, "POST", "/", body())
         await page.until("waiting")
         await page.leave()
-        live = runs.list()[0]
+        live = (await runs.list())[0]
         if what == "cancel":
             await live.wait()
         assert live.status == status
@@ -936,7 +936,7 @@ async def test_a_page_that_leaves_at_once_leaves_no_run() -> None:
     app = vercel.app(Agent("helper", model=model, tools=[wait_for_ever]), runs=runs)
     page = Exchange(app, "POST", "/", body())
     await page.leave()
-    for live in runs.list():
+    for live in await runs.list():
         await live.wait()
         assert live.status == "cancelled"
     await runs.aclose()
