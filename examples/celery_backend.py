@@ -38,9 +38,7 @@ def render(scene: str) -> str:
 tools = {"render": render}
 
 
-# --- the backend
-
-
+# --8<-- [start:backend]
 @app.task(name="agents_tools.call")
 def run_call(envelope: dict[str, Any]) -> dict[str, Any]:
     """Run a call in a worker, and return its last message: the result."""
@@ -95,7 +93,7 @@ class CeleryBackend:
         app.close()
 
 
-# --- its use
+# --8<-- [end:backend]
 
 
 async def main() -> None:

@@ -1,7 +1,7 @@
 """A program that starts writers to event stores and lets them be killed; the tests talk to it.
 
-Each line of standard input is a command: `write PATH SEED` or `hold PATH`. The answer is the pid of a
-new process that does it, then what that says, then `dead` once it has ended.
+Each line of standard input is a command: `write PLACE SEED`, `hold PATH` or `insist PLACE`. The
+answer is the pid of a new process that does it, then its lines, then `dead` once it has ended.
 """
 
 from __future__ import annotations
@@ -9,12 +9,16 @@ from __future__ import annotations
 import os
 import random
 import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
+from agents_tools.errors import EventConflictError
 from agents_tools.events import MessageEvent
-from agents_tools.persistence import SQLiteEventStore
+from agents_tools.persistence import (
+    PostgresRunStore,
+    RedisRunStore,
+    RunStore,
+    SQLiteEventStore,
+    SQLiteRunStore,
+)
 
 
 def say(text: str) -> None:
@@ -22,11 +26,18 @@ def say(text: str) -> None:
     os.write(1, f"{text}\n".encode())
 
 
-def write(path: str, seed: str) -> None:
+def opened(place: str, lease_ttl: float = 15.0) -> RunStore:
+    """Open a store of events that are all stored."""
+    kinds = {"postgresql": PostgresRunStore, "unix": RedisRunStore}
+    kind = kinds.get(place.partition("://")[0], SQLiteRunStore)
+    return kind(place, keep_display=True, lease_ttl=lease_ttl)
+
+
+def write(place: str, seed: str) -> None:
     """Append to two sessions for ever, and tell of each append that was acknowledged."""
     chance = random.Random(seed)  # noqa: S311 - no secret
-    store = SQLiteEventStore(path)
-    logs = {sid: store.session(sid) for sid in ("one", "two")}
+    store = opened(place)
+    logs = {sid: store.log(sid) for sid in ("one", "two")}
     counts = {sid: len(log.read().result()) for sid, log in logs.items()}
     shown = {sid: log.next_id for sid, log in logs.items()}
     while True:
@@ -54,6 +65,20 @@ def hold(path: str) -> None:
     os.read(os.open(f"{path}.never", os.O_RDONLY), 1)  # a pipe that nobody writes to
 
 
+def insist(place: str) -> None:
+    """Append until another process has taken the lease, and report each append."""
+    log = opened(place, lease_ttl=0.6).log("run")
+    number = 0
+    while True:
+        try:
+            log.append([MessageEvent(f"old {number}")]).result()
+        except EventConflictError as error:
+            say(f"refused {type(error).__name__}")
+            return
+        say(f"ack {number}")
+        number += 1
+
+
 def main() -> None:
     """Do what the tests ask for."""
     for line in sys.stdin:
@@ -62,7 +87,7 @@ def main() -> None:
         if pid == 0:
             say(f"pid {os.getpid()}")  # here: it may have more to say before its parent goes on
             try:
-                {"write": write, "hold": hold}[name](*words)
+                {"write": write, "hold": hold, "insist": insist}[name](*words)
             finally:
                 os._exit(1)
         os.waitpid(pid, 0)

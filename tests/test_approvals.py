@@ -41,7 +41,8 @@ from agents_tools import (
     streaming_tool,
 )
 from agents_tools.agents import RunState
-from agents_tools.errors import BudgetExceeded
+from agents_tools.errors import BudgetExceeded, EventStoreError
+from agents_tools.persistence import MemoryRunStore, SQLiteRunStore
 from agents_tools.policies import (
     exclusive,
     hide,
@@ -55,6 +56,7 @@ from agents_tools.policies import (
 )
 from agents_tools.testing import ScriptedModel, check_events, tool_call
 from agents_tools.tool import Question
+from tests.watched_storage import FailingWrites, watched_store
 
 AT_MOST = 5.0
 
@@ -360,12 +362,7 @@ async def test_an_approver_is_asked_again_after_invalid_changed_arguments(where:
         return outputs(await Runner.run(one, "Go.", run_config=RunConfig(approve=decide)))
 
     [(status, text)] = await results(ship.tool)
-    assert (
-        snapshot(
-            "The arguments that a person wrote for tool 'ship' are invalid. The call was not run."
-        )
-        in text
-    )
+    assert "that a person wrote for tool 'ship' are invalid. The call was not run." in text
     assert "denied" in (status, text.partition(":")[0])
     assert ship.sent == []
     assert [error is None for error in seen] == [True, False, False]
@@ -1210,23 +1207,13 @@ async def test_arguments_changed_by_a_person_pass_the_guardrail_too() -> None:
 async def test_a_waiting_call_in_a_session_is_requested_again_and_not_lost() -> None:
     """It has not run, so its outcome is known."""
 
-    class Memory:
-        def __init__(self) -> None:
-            self.events: list[Event] = []
-
-        async def read(self) -> list[Event]:
-            return list(self.events)
-
-        async def append(self, events: Any) -> None:
-            self.events.extend(events)
-
     @needs_approval
     @function_tool
     def delete(path: str) -> str:
         """Delete a file."""
         return f"deleted {path}"
 
-    session = Memory()
+    session = MemoryRunStore().session("chat")
     model = ScriptedModel([tool_call("delete", path="/x"), "done"])
     agent = Agent("Main", tools=[delete], model=model)
     await Runner.run(agent, "Go.", session=session)
@@ -1238,37 +1225,30 @@ async def test_a_waiting_call_in_a_session_is_requested_again_and_not_lost() -> 
     assert done.final_output == "done"
 
 
-async def test_an_approved_call_that_crashed_while_running_is_lost() -> None:
+async def test_an_approved_call_that_crashed_while_running_is_lost(tmp_path: Path) -> None:
     """The start is recorded first, so the next run knows that the call can have run."""
     ran: list[str] = []
-
-    class Memory:
-        def __init__(self) -> None:
-            self.events: list[Event] = []
-
-        async def read(self) -> list[Event]:
-            return list(self.events)
-
-        async def append(self, events: Any) -> None:
-            self.events.extend(events)
-
-    session, left = Memory(), Memory()
+    fails = FailingWrites(1_000)
 
     @needs_approval
     @function_tool
     async def pay(payee: str) -> str:
         """Pay somebody."""
         ran.append(payee)
-        left.events = await session.read()  # the state after a crash at this moment
+        fails.left = 0  # as if the process ended here
         return "paid"
 
-    model = ScriptedModel([tool_call("pay", payee="x"), "done", "unsure"])
+    model = ScriptedModel([tool_call("pay", payee="x"), "unsure"])
     agent = Agent("Main", tools=[pay], model=model)
-    state = (await Runner.run(agent, "Go.", session=session)).to_state()
-    state.approve(state.interruptions[0])
-    await Runner.run(agent, state, session=session)
-    config = RunConfig(approve=lambda item: True)
-    result = await Runner.run(agent, "And?", session=left, run_config=config)
+    async with watched_store(tmp_path / "runs.db", before=fails) as store:
+        config = RunConfig(store=store)
+        state = (await Runner.run(agent, "Go.", session="chat", run_config=config)).to_state()
+        state.approve(state.interruptions[0])
+        with pytest.raises(EventStoreError):
+            await Runner.run(agent, state, session="chat", run_config=config)
+    async with SQLiteRunStore(tmp_path / "runs.db") as store:
+        config = RunConfig(approve=lambda item: True, store=store)
+        result = await Runner.run(agent, "And?", session="chat", run_config=config)
     outputs = [item for item in result.new_items if isinstance(item, ToolCallOutputItem)]
     assert [item.status for item in outputs] == ["lost"]
     assert ran == ["x"]

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agents_tools import FunctionTool, ToolContext, function_tool, notify, policies
+from agents_tools import Agent, FunctionTool, Runner, ToolContext, function_tool, notify, policies
+from agents_tools.agents import RunState
+from agents_tools.content import ToolCallOutputItem
 from agents_tools.errors import ToolLostError, UserError
 from agents_tools.events import MessageEvent
 from agents_tools.execution import (
@@ -30,13 +32,14 @@ from agents_tools.execution import (
     run_on,
 )
 from agents_tools.execution.protocol import CallLog, ended
-from agents_tools.testing import BACKEND_TOOLS, BackendContract
+from agents_tools.testing import BACKEND_TOOLS, BackendContract, ScriptedModel, tool_call
 from tests import isolated_tools as tools
 from tests.scale import IS_FULL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
+    from agents_tools.agents import RunResultStreaming
     from agents_tools.events import Event
 
 
@@ -479,3 +482,39 @@ async def test_a_call_accepted_before_close_gets_a_result_after_it() -> None:
             await backend.aclose()
             rest = [event async for event in events]
         assert rest[-1].payload["status"] == "cancelled"
+
+
+@pytest.mark.requirement("F41")
+async def test_a_resumed_run_gets_the_result_of_a_call_that_its_backend_knows() -> None:
+    """A state was saved while the call ran; the body of the call must not run again."""
+    ran: list[int] = []
+    entered, go = asyncio.Event(), asyncio.Event()
+
+    @function_tool
+    async def pay() -> str:
+        """Pay."""
+        ran.append(1)
+        entered.set()
+        await go.wait()
+        return "paid"
+
+    backend = LocalBackend([pay])
+    tools = [run_on(backend)(pay)]
+    answers = [tool_call("pay", call_id="call_0123456789abcdef"), "Done."]
+    first = Agent("Clerk", tools=tools, model=ScriptedModel(answers))
+    run = Runner.run_streamed(first, "Pay.", run_id="order")
+    reading = asyncio.create_task(_read(run))
+    await asyncio.wait_for(entered.wait(), 10)
+    state = RunState.from_json(run.to_state().to_json())
+    go.set()
+    await reading
+    again = Agent("Clerk", tools=tools, model=ScriptedModel(["Done."]))
+    result = await Runner.run(again, state)
+    outputs = [item for item in result.new_items if isinstance(item, ToolCallOutputItem)]
+    assert [(item.status, item.output) for item in outputs] == [("ok", "paid")]
+    assert ran == [1]
+
+
+async def _read(run: RunResultStreaming) -> None:
+    async for _ in run.stream_events():
+        pass

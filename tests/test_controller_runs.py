@@ -1,4 +1,4 @@
-"""An event-driven agent has the approvals, budgets, hooks and durable steps of every run."""
+"""An event-driven agent has the approvals, budgets, hooks and records of every run."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ from agents_tools.content.usage import Usage
 from agents_tools.errors import ToolRefusedError
 from agents_tools.event_driven import AgentController, ToolRuntime
 from agents_tools.events import Event, EventSource, ObservationEvent, RunItemStreamEvent
-from agents_tools.persistence import EventFilter, MemoryEventStore
-from agents_tools.persistence import SQLiteRunStore
+from agents_tools.persistence import EventFilter, MemoryEventStore, SQLiteRunStore
 from agents_tools.persistence.stream import EventStream
 from agents_tools.policies import needs_approval
 from agents_tools.testing import ScriptedModel, tool_call
@@ -467,7 +466,7 @@ async def test_an_answer_that_does_not_match_the_output_type_is_corrected(
 
 @pytest.mark.requirement("D53")
 @pytest.mark.parametrize("end", ["request", "approval", "call"])
-async def test_a_durable_run_continues_in_another_process(tmp_path: Path, end: str) -> None:
+async def test_a_run_with_a_store_continues_in_another_process(tmp_path: Path, end: str) -> None:
     """The model is not asked again for recorded responses, and calls do not run again."""
     ship = Ship()
     store, reached = MemoryEventStore(), asyncio.Event()
@@ -492,7 +491,7 @@ async def test_a_durable_run_continues_in_another_process(tmp_path: Path, end: s
         "call": tool_call("charge", euros=5),
     }
     tools = [add, ship.tool, charge]
-    config = RunConfig(store=SQLiteRunStore(tmp_path / "runs"))
+    config = RunConfig(store=SQLiteRunStore(tmp_path / "runs.db"))
     async with EventStream(store) as stream, ToolRuntime(stream, tools):
         model = ScriptedModel([tool_call("add", a=1, b=2), second[end]])
         agent = Agent("A", tools=tools, model=model)
@@ -504,7 +503,7 @@ async def test_a_durable_run_continues_in_another_process(tmp_path: Path, end: s
                 await reached.wait()
         last = stream.last_id
     model = ScriptedModel(["It is 3."])
-    config = RunConfig(store=SQLiteRunStore(tmp_path / "runs"))
+    config = RunConfig(store=SQLiteRunStore(tmp_path / "runs.db"))
     async with (
         EventStream(store) as stream,
         ToolRuntime(stream, tools),

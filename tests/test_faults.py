@@ -60,12 +60,15 @@ from agents_tools import (
 from agents_tools.agents import RunState
 from agents_tools.concurrency import watch_loop
 from agents_tools.content import MessageInputItem, item_from_dict
+from agents_tools.errors import EventStoreError
+from agents_tools.persistence import MemoryRunStore
 from agents_tools.policies import hide, limit, needs_approval, retry, timeout
 from agents_tools.testing import ScriptedModel, call_tool, check_events, tool_call
 from agents_tools.text import JsonLimits, configure_json_limits
 from agents_tools.tool import ToolOrigin
 from tests.pace import at_most
 from tests.scale import IS_FULL
+from tests.watched_storage import FailingWrites, watched_store
 
 CORPUS_SIZE = 100_000 if IS_FULL else 3_000
 SEED = 20261121
@@ -2006,27 +2009,16 @@ async def test_f42_hints_of_a_server_do_not_allow_a_second_call() -> None:
 
 
 @pytest.mark.requirement("F42")
-def test_f42_a_killed_program_resumes_from_its_session(tmp_path: Path) -> None:
+def test_f42_a_killed_program_continues_its_session(tmp_path: Path) -> None:
     """The log ends in the middle of a call: the next run reports its outcome as unknown."""
     program = f"""
-        import asyncio, json, os, sys
-        from pathlib import Path
-        from agents_tools import Agent, Runner, event_from_dict, function_tool
+        import asyncio, os
+        from agents_tools import Agent, RunConfig, Runner, function_tool
+        from agents_tools.persistence import SQLiteRunStore
         from agents_tools.testing import ScriptedModel, tool_call
 
-        log = Path({str(tmp_path / "log")!r})
-
-        class Log:
-            async def read(self):
-                lines = log.read_text().splitlines() if log.exists() else []
-                return [event_from_dict(json.loads(line)) for line in lines]
-
-            async def append(self, events):
-                with log.open("a") as file:
-                    for event in events:
-                        file.write(json.dumps(event.to_dict()) + "\\n")
-                    file.flush()
-                    os.fsync(file.fileno())
+        store = SQLiteRunStore({str(tmp_path / "runs.db")!r})
+        is_first = not store.runs().result()
 
         @function_tool
         async def pay(amount: int) -> str:
@@ -2035,10 +2027,10 @@ def test_f42_a_killed_program_resumes_from_its_session(tmp_path: Path) -> None:
             os.kill(os.getpid(), 9)
 
         first = [[tool_call("pay", amount=1, call_id="c")]]
-        model = ScriptedModel(["Let me check."] if log.exists() else first)
-        main = Agent("main", tools=[pay], model=model)
-        result = asyncio.run(Runner.run(main, "Pay." if not log.exists() else "And?", session=Log()))
-        items = result.to_input_list()
+        main = Agent("main", tools=[pay], model=ScriptedModel(first if is_first else ["Checking."]))
+        config = RunConfig(store=store)
+        run = Runner.run(main, "Pay." if is_first else "And?", session="chat", run_config=config)
+        items = asyncio.run(run).to_input_list()
         print([item.get("status") or item.get("role") or item["type"] for item in items])
         """
     first, second = run_program(program), run_program(program)
@@ -2197,72 +2189,60 @@ async def test_s35_the_approved_call_runs_when_the_model_changes() -> None:
 # --- sessions and cancellation
 
 
-class _Log:
-    """A session in memory whose writes can block or fail."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.entered = asyncio.Event()
-        self.free = asyncio.Event()
-        self.error: Exception | None = None
-        self.saves = 0
-
-    async def read(self) -> list[Event]:
-        return list(self.events)
-
-    async def append(self, events: Sequence[Event], /) -> None:
-        self.saves += 1
-        self.entered.set()
-        await self.free.wait()
-        self.events += events
-        if self.error is not None:
-            raise self.error
-
-
 @pytest.mark.requirement("F42")
-async def test_f42_a_cancel_does_not_split_a_session_write() -> None:
+async def test_f42_a_cancel_does_not_split_a_write(tmp_path: Path) -> None:
     """An output without its call in the log would break every later run."""
-    book, log = _Book(tool_call("book", n=1)), _Log()
-    run = Runner.run_streamed(book.agent, "Go.", session=log)
-    await log.entered.wait()
-    run.cancel()
-    await asyncio.sleep(0)
-    log.free.set()
-    async for _ in run.stream_events():
-        pass
-    artifacts = [event.name for event in log.events if isinstance(event, RunItemStreamEvent)]
-    assert artifacts == ["tool_called", "tool_output"]
-    result = await Runner.run(_Book("x").agent, "?", session=log)
-    assert result.to_input_list()[:3] == run.to_input_list()
+    book = _Book(tool_call("book", n=1))
+    entered, free = threading.Event(), threading.Event()
+
+    def wait(appends: Sequence[Any]) -> None:
+        if any('"tool_called"' in row.body(0) for append in appends for row in append.rows):
+            entered.set()
+            free.wait(30)
+
+    async with watched_store(tmp_path / "runs.db", before=wait) as store:
+        session = store.session("chat")
+        run = Runner.run_streamed(book.agent, "Go.", session=session)
+        await asyncio.to_thread(entered.wait, 30)
+        run.cancel()
+        await asyncio.sleep(0)
+        free.set()
+        async for _ in run.stream_events():
+            pass
+        events = await session.events()
+        names = [event.name for event in events if isinstance(event, RunItemStreamEvent)]
+        assert names == ["tool_called", "tool_output"]
+        result = await Runner.run(_Book("x").agent, "?", session=session)
+        shared = len(run.to_input_list())
+        assert result.to_input_list()[:shared] == run.to_input_list()
 
 
 @pytest.mark.requirement("F42")
-async def test_f42_a_session_that_fails_gets_no_further_writes(
-    caplog: pytest.LogCaptureFixture,
+async def test_f42_no_tool_runs_after_a_failed_write(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its content stays consistent; no tool runs after a failed write."""
-    book, log = _Book(tool_call("book", n=1)), _Log()
-    log.free.set()
-    log.error = OSError("disk full")
-    with pytest.raises(OSError, match="disk full"):
-        await Runner.run(book.agent, "Go.", session=log)
-    gc.collect()
-    assert (log.saves, book.ran) == (1, [])
-    assert "did not save the whole run" in caplog.text
+    """The log stays consistent, and the run ends with the error of the store."""
+    book, fails = _Book(tool_call("book", n=1)), FailingWrites(0)
+    async with watched_store(tmp_path / "runs.db", before=fails) as store:
+        config = RunConfig(store=store)
+        with pytest.raises(EventStoreError, match="The disk is full"):
+            await Runner.run(book.agent, "Go.", session="chat", run_config=config)
+        gc.collect()
+        assert book.ran == []
+        assert await store.runs() == []
     assert "never retrieved" not in caplog.text
 
 
 @pytest.mark.requirement("F42")
 async def test_f42_a_run_inside_a_tool_stores_only_its_own_conversation() -> None:
     """Its events carry the path of the outer call; its session contains only its own events."""
-    log = _Log()
-    log.free.set()
+    session = MemoryRunStore().session("inside")
     model = ScriptedModel(["one", "two"])
     inside = Agent("inside", model=model)
 
     @function_tool
     async def ask(text: str) -> str:
-        return (await Runner.run(inside, text, session=log)).final_output
+        return (await Runner.run(inside, text, session=session)).final_output
 
     calls = [tool_call("ask", text="a"), tool_call("ask", text="b")]
     main = Agent("main", tools=[ask], model=ScriptedModel([*calls, "x"]))

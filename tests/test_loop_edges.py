@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Sequence
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 
 from agents_tools import (
     Agent,
-    Event,
     EventSource,
     MessageEvent,
     MessageOutputItem,
@@ -32,10 +30,11 @@ from agents_tools import (
 from agents_tools.agents import FunctionToolResult, RunHooks, ToolsToFinalOutputResult
 from agents_tools.errors import RunTimeoutError
 from agents_tools.mcp import MCPToolManager
-from agents_tools.persistence.durable import LocalDurableStore
+from agents_tools.persistence import MemoryRunStore, SQLiteRunStore
 from agents_tools.policies import needs_approval
 from agents_tools.testing import ScriptedModel, tool_call
 from tests.mcp.small import Small, tool as small_tool
+from tests.watched_storage import FailingWrites, watched_store
 
 WITHIN = 45.0
 """Seconds that anything here may take at most."""
@@ -222,67 +221,50 @@ async def test_an_inner_run_ends_with_the_outer_run() -> None:
         await asyncio.wait_for(Runner.run(outer, "go", run_config=RunConfig(timeout=0.1)), WITHIN)
 
 
-class BlockingSession:
-    """A session whose writes block until they are allowed, or fail."""
+async def test_a_cancelled_run_waits_for_a_write_of_its_store(tmp_path: Path) -> None:
+    """The next run of the session reads what is being written."""
+    began, allowed = threading.Event(), threading.Event()
 
-    def __init__(self, *, fails: bool = False) -> None:
-        self.stored: list[Event] = []
-        self.began = asyncio.Event()
-        self.allowed = asyncio.Event()
-        self.fails = fails
+    def wait(_: Any) -> None:
+        began.set()
+        allowed.wait(WITHIN)
 
-    def read(self) -> list[Event]:
-        return []
-
-    async def append(self, events: Sequence[Event], /) -> None:
-        self.began.set()
-        await self.allowed.wait()
-        if self.fails:
-            raise OSError("the disk is full")
-        self.stored.extend(events)
-
-
-async def test_a_cancelled_run_waits_for_a_session_write_in_progress() -> None:
-    """The next run reads it."""
-    session = BlockingSession()
-    running = asyncio.ensure_future(
-        Runner.run(Agent("A", model=ScriptedModel(["Hi"])), "go", session=session)
-    )
-    async with asyncio.timeout(WITHIN):
-        await session.began.wait()
+    async with watched_store(tmp_path / "runs.db", before=wait) as store:
+        agent, config = Agent("A", model=ScriptedModel(["Hi"])), RunConfig(store=store)
+        running = asyncio.ensure_future(
+            Runner.run(agent, "go", run_id="r", run_config=config, session="chat")
+        )
+        await asyncio.to_thread(began.wait, WITHIN)
         running.cancel()
         for _ in range(20):
             await asyncio.sleep(0)
         assert not running.done()
-        session.allowed.set()
-        await asyncio.wait([running])
-    assert running.cancelled()
-    assert [type(event).__name__ for event in session.stored[:2]] == [
-        "MessageEvent",
-        "RunItemStreamEvent",
-    ]
+        allowed.set()
+        await asyncio.wait([running], timeout=WITHIN)
+        assert running.cancelled()
+        assert [event.type for event in await store.log("r").read()][-1] == "run_finished_event"
 
 
-async def test_a_failed_session_write_of_a_cancelled_run_is_logged(
-    caplog: pytest.LogCaptureFixture,
+async def test_a_failed_write_of_a_cancelled_run_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A cancelled run can no longer raise another error."""
-    session = BlockingSession(fails=True)
-    session.allowed.set()
-    asked = asyncio.Event()
+    fails, asked = FailingWrites(1_000), asyncio.Event()
 
     async def never(request: ModelRequest) -> list[Any]:
         asked.set()
         return await asyncio.Event().wait()  # pyright: ignore[reportReturnType]
 
-    agent = Agent("A", model=ScriptModel(never))
-    running = asyncio.ensure_future(Runner.run(agent, "go", session=session))
-    async with asyncio.timeout(WITHIN):
-        await asked.wait()
-        running.cancel()
-        await asyncio.wait([running])
+    async with watched_store(tmp_path / "runs.db", before=fails) as store:
+        agent, config = Agent("A", model=ScriptModel(never)), RunConfig(store=store)
+        running = asyncio.ensure_future(Runner.run(agent, "go", run_id="r", run_config=config))
+        async with asyncio.timeout(WITHIN):
+            await asked.wait()
+            fails.left = 0
+            running.cancel()
+            await asyncio.wait([running])
     assert running.cancelled()
-    assert "The session of agent 'A' did not save the whole run." in caplog.text
+    assert "The end of run 'r' (cancelled) was not stored: The disk is full." in caplog.text
 
 
 @function_tool
@@ -371,34 +353,23 @@ async def test_a_call_without_an_id_does_not_start_early() -> None:
     assert (before, len(ran)) == ([0], 1)
 
 
-@pytest.mark.parametrize("later", [False, True])
-async def test_a_model_reads_the_session_before_the_input(later: bool) -> None:
-    """A session can read synchronously or asynchronously."""
-
-    class Holds(BlockingSession):
-        def read(self) -> Any:
-            events = [MessageEvent("before", role="user"), MessageEvent("yes?", role="assistant")]
-            return self.slowly(events) if later else events
-
-        async def slowly(self, events: list[Any]) -> list[Any]:
-            await asyncio.sleep(0)
-            return events
-
+async def test_a_model_reads_the_session_before_the_input() -> None:
+    """The earlier conversation is input of the run, and not stored again."""
+    session = MemoryRunStore().session("chat")
+    await Runner.run(Agent("A", model=ScriptedModel(["yes?"])), "before", session=session)
     seen: list[Any] = []
 
     async def answer(request: ModelRequest) -> list[Any]:
         seen.extend(request.input)
         return [MessageOutputItem(text="over")]
 
-    session = Holds()
-    session.allowed.set()
-    await asyncio.wait_for(
-        Runner.run(Agent("A", model=ScriptModel(answer)), "now", session=session), WITHIN
-    )
+    agent = Agent("A", model=ScriptModel(answer))
+    result = await asyncio.wait_for(Runner.run(agent, "now", session=session), WITHIN)
     texts = [item.to_dict()["content"] for item in seen]
     assert [texts[0], texts[2]] == ["before", "now"]
     assert "yes?" in str(texts[1])
-    assert "before" not in str([event.to_dict() for event in session.stored])
+    assert [item.type for item in result.new_items] == ["message_output_item"]
+    assert len(await session.events()) == 4
 
 
 async def test_an_early_call_runs_once() -> None:
@@ -498,33 +469,24 @@ async def test_only_an_approved_call_emits_tool_approval_granted(
     assert output.status == ("ok" if approved or not needed else "denied")
 
 
-async def test_an_interrupted_call_of_a_resumable_run_gets_no_output(
-    tmp_path: Path,
+@pytest.mark.parametrize("is_stored", [False, True])
+async def test_a_cancelled_call_has_one_output_for_its_readers(
+    tmp_path: Path, is_stored: bool
 ) -> None:
-    """Otherwise one call would get two answers: that it was cancelled, and that it is lost."""
+    """Also if the run can be resumed, and the call then runs again or is lost."""
     tool = BlockingTool()
-    collected: list[str] = []
-
-    async with contextlib.aclosing(LocalDurableStore(tmp_path / "runs.db")) as store:
-        for config in (RunConfig(), RunConfig(durable=store)):
-            collected.clear()
-            tool.entered.clear()
-            agent = Agent("A", model=ScriptedModel([tool_call("look")]), tools=[tool.tool])
-            run = Runner.run_streamed(agent, "go", run_config=config)
-
-            def note(event: Any) -> None:
-                if isinstance(event, RunItemStreamEvent) and event.name == "tool_output":
-                    collected.append(event.item["status"])
-
-            async def listen(run: Any = run, note: Any = note) -> None:
-                async for event in run.stream_events():
-                    note(event)
-
-            listening = asyncio.ensure_future(listen())
-            await asyncio.wait_for(tool.entered.wait(), WITHIN)
-            run.cancel()
-            await asyncio.wait({listening}, timeout=WITHIN)
-            assert collected == ([] if config.durable is not None else ["cancelled"])
+    async with SQLiteRunStore(tmp_path / "runs.db") as store:
+        config = RunConfig(store=store if is_stored else None)
+        agent = Agent("A", model=ScriptedModel([tool_call("look")]), tools=[tool.tool])
+        run = Runner.run_streamed(agent, "go", run_config=config)
+        await asyncio.wait_for(tool.entered.wait(), WITHIN)
+        run.cancel()
+        statuses = [
+            event.item["status"]
+            async for event in run.stream_events()
+            if isinstance(event, RunItemStreamEvent) and event.name == "tool_output"
+        ]
+    assert statuses == ["cancelled"]
 
 
 async def test_annotations_of_a_server_do_not_allow_early_or_repeated_calls(
@@ -549,12 +511,12 @@ async def test_annotations_of_a_server_do_not_allow_early_or_repeated_calls(
 
     async with (
         asyncio.timeout(3 * WITHIN),
-        contextlib.aclosing(LocalDurableStore(tmp_path / "runs.db")) as store,
+        SQLiteRunStore(tmp_path / "runs.db") as store,
         MCPToolManager() as manager,
     ):
         await manager.add_server("box", server=small.server)
         agent = Agent("A", model=ScriptModel(first, second), tools=manager.get_tools())
-        config = RunConfig(durable=store, start_calls_early=True)
+        config = RunConfig(store=store, start_calls_early=True)
         run = asyncio.ensure_future(Runner.run(agent, "go", run_id="r", run_config=config))
         await small.began.wait()
         run.cancel()

@@ -146,3 +146,26 @@ def test_the_guardian_follows_its_commands(tmp_path: Path) -> None:
         process.wait(30)
     assert sorted(one.name for one in tmp_path.iterdir()) == ["agents-tools-b", "own", "text"]
     guardian.signal_session(os.getpgrp(), signal.SIGKILL)  # never its own group
+
+
+EXITING = """
+import sys
+from pathlib import Path
+from agents_tools.builtin.terminal import TerminalAction, TerminalExecutor
+
+shell = TerminalExecutor(sys.argv[1])
+shell(TerminalAction(command="trap 'sleep 0.2; echo bye >bye' EXIT; trap '' TERM; export A=1"))
+"""
+
+
+def test_shells_end_gracefully_at_the_end_of_the_program(tmp_path: Path) -> None:
+    """The guardian waits until the program has closed its tools itself."""
+    done = subprocess.run(  # noqa: S603 - this interpreter
+        [sys.executable, "-X", "dev", "-c", EXITING, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=50,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "bye").exists()

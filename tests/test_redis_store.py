@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,11 +23,9 @@ from agents_tools.errors import (
     UserValueError,
 )
 from agents_tools.events import Event, MessageEvent, NotifyStreamEvent
-from agents_tools.persistence import PendingFuture, RedisEventStore
-from agents_tools.persistence.redis.batches import RedisAppend
+from agents_tools.persistence import RedisEventStore, RedisRunStore, StoredLog
 from agents_tools.persistence.stream import EventStream
-from agents_tools.testing import EventStoreContract
-from tests.programs import find
+from tests.redis_server import RedisServer
 from tests.waiting import until
 
 redis = pytest.importorskip("redis", reason="the extra redis is not installed")
@@ -40,63 +34,18 @@ ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.external("redis-server")
 
 
-class Server:
-    """A private redis-server with its own directory and a Unix socket."""
-
-    def __init__(self, *settings: str) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="redis-"))
-        self.socket = self.folder / "socket"
-        self.url = f"unix://{self.socket}"
-        self._settings = settings
-        self._process: subprocess.Popen[bytes] | None = None
-        self.start()
-
-    def start(self) -> None:
-        """Start the server and wait until it answers."""
-        given = ["--port", "0", "--unixsocket", str(self.socket), "--dir", str(self.folder)]
-        kept = ["--appendonly", "yes", "--save", "", *self._settings]
-        self._process = subprocess.Popen(  # noqa: S603 - the server of the test
-            [str(find("redis-server")), *given, *kept], stdout=subprocess.DEVNULL
-        )
-        until(self._answers)
-
-    def _answers(self) -> bool:
-        with (
-            contextlib.suppress(redis.RedisError),
-            redis.Redis(unix_socket_path=str(self.socket)) as client,
-        ):
-            return bool(client.ping())
-        return False
-
-    def stop(self, *, kill: bool = False) -> None:
-        """Stop the server: cleanly, or with SIGKILL as in a crash."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
-            self._process.wait()
-            self._process = None
-
-    def client(self) -> Any:
-        """Return a client for the test itself."""
-        return redis.Redis(unix_socket_path=str(self.socket))
-
-    def remove(self) -> None:
-        """Stop the server and delete its directory."""
-        self.stop()
-        shutil.rmtree(self.folder)
-
-
 @pytest.fixture(scope="module")
-def shared() -> Iterator[Server]:
+def shared() -> Iterator[RedisServer]:
     """Return a server that all tests of this file share."""
-    server = Server()
+    server = RedisServer()
     yield server
     server.remove()
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server() -> Iterator[RedisServer]:
     """Return a server that a test can stop."""
-    server = Server("--appendfsync", "always")
+    server = RedisServer("--appendfsync", "always")
     yield server
     server.remove()
 
@@ -106,7 +55,12 @@ def message(text: str, id_: int = -1) -> Event:
     return MessageEvent(text).replace(id=id_)
 
 
-def texts(store: RedisEventStore) -> list[str]:
+def client_of(store: RedisEventStore) -> Any:
+    """Return the client with which a store sends its requests."""
+    return store._engine.storage._client  # type: ignore[attr-defined] # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
+
+
+def texts(store: StoredLog) -> list[str]:
     """Return the texts of the messages in a log."""
     return [event.content for event in store.read().result(10) if isinstance(event, MessageEvent)]
 
@@ -119,38 +73,15 @@ def error_of(pending: Any) -> BaseException:
     return error
 
 
-@pytest.mark.requirement("D11", "D52", "D53", "D9", "F23", "F38")
-class TestRedisEventStore(EventStoreContract):
-    """The contract that every event store fulfils."""
-
-    lasting = True
-    server: Server
-    made = 0
-
-    @pytest.fixture(autouse=True)
-    def _with_server(self, shared: Server) -> None:
-        type(self).server = shared
-
-    def make_store(self) -> RedisEventStore:
-        """Return a store with keys of its own."""
-        TestRedisEventStore.made += 1
-        return RedisEventStore(self.server.url, prefix=f"contract{self.made}")
-
-    def reopen(self, store: Any) -> RedisEventStore:
-        """Open the log again, as a new process would."""
-        store.close()
-        return RedisEventStore(self.server.url, store.sid, prefix=f"contract{self.made}")
-
-
 @pytest.mark.requirement("F38")
-def test_a_second_writer_of_the_same_log_is_refused(shared: Server) -> None:
+def test_a_second_writer_of_the_same_log_is_refused(shared: RedisServer) -> None:
     """Two writers that assign the same ids must not overwrite each other."""
     first, second = RedisEventStore(shared.url, "two"), RedisEventStore(shared.url, "two")
     with contextlib.closing(first), contextlib.closing(second):
         first.append([message("a")]).result(10)
         error = error_of(second.append([message("b")]))
         assert isinstance(error, EventConflictError)
-        assert f"is being written by {os.uname().nodename}:{os.getpid()}" in str(error)
+        assert f"is in use by process {os.getpid()}" in str(error)
         assert texts(second) == ["a"]
         first.close()
         with contextlib.closing(RedisEventStore(shared.url, "two")) as third:
@@ -160,7 +91,7 @@ def test_a_second_writer_of_the_same_log_is_refused(shared: Server) -> None:
 
 
 @pytest.mark.requirement("F38")
-def test_the_server_refuses_an_id_that_already_exists(shared: Server) -> None:
+def test_the_server_refuses_an_id_that_already_exists(shared: RedisServer) -> None:
     """This includes a writer that opened the log before the other writer did."""
     early = RedisEventStore(shared.url, "ids")
     with contextlib.closing(early), contextlib.closing(RedisEventStore(shared.url, "ids")) as late:
@@ -168,12 +99,12 @@ def test_the_server_refuses_an_id_that_already_exists(shared: Server) -> None:
         late.close()
         error = error_of(early.append([message("c", 1)]))
         assert isinstance(error, EventConflictError)
-        assert "already has the id 1: expected at least 2" in str(error)
+        assert "already beyond the id 1: expected at least 2" in str(error)
         assert early.append([message("c")]).result(10) == 2
 
 
 @pytest.mark.requirement("F38")
-def test_the_lease_of_a_killed_process_is_taken_over(shared: Server) -> None:
+def test_the_lease_of_a_killed_process_is_taken_over(shared: RedisServer) -> None:
     """After kill -9 the next process continues at once where the other one stopped."""
     writer = subprocess.run(  # noqa: S603 - our own program
         [sys.executable, "-c", DYING, shared.url], cwd=ROOT, check=False, timeout=15
@@ -201,7 +132,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 @pytest.mark.requirement("F35", "D11")
 @pytest.mark.parametrize("kill", [False, True])
 def test_no_acknowledged_event_is_lost_or_duplicated_when_the_server_restarts(
-    server: Server, kill: bool
+    server: RedisServer, kill: bool
 ) -> None:
     """A writer and a reader that waits for events continue across the restart."""
     store, watcher = RedisEventStore(server.url), RedisEventStore(server.url)
@@ -241,7 +172,7 @@ def test_no_acknowledged_event_is_lost_or_duplicated_when_the_server_restarts(
 
 @pytest.mark.requirement("F37")
 def test_requests_to_a_stopped_server_fail_within_the_timeout_and_name_its_address(
-    server: Server,
+    server: RedisServer,
 ) -> None:
     """The store works again once the server is back."""
     store = RedisEventStore(server.url, timeout=0.3)
@@ -263,13 +194,13 @@ def test_requests_to_a_stopped_server_fail_within_the_timeout_and_name_its_addre
 
 @pytest.mark.requirement("F35")
 def test_a_batch_whose_reply_was_lost_is_stored_once(
-    shared: Server, monkeypatch: pytest.MonkeyPatch
+    shared: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The connection breaks after the server has stored the events."""
     store = RedisEventStore(shared.url, "lost answer")
     with contextlib.closing(store):
         store.append([message("a")]).result(10)
-        original = store._server._client.pipeline  # pyright: ignore[reportPrivateUsage]
+        original = client_of(store).pipeline
         broken: list[int] = []
 
         def failing_pipeline(**options: Any) -> Any:
@@ -286,7 +217,7 @@ def test_a_batch_whose_reply_was_lost_is_stored_once(
             pipe.execute = execute_and_fail
             return pipe
 
-        monkeypatch.setattr(store._server._client, "pipeline", failing_pipeline)  # pyright: ignore[reportPrivateUsage]
+        monkeypatch.setattr(client_of(store), "pipeline", failing_pipeline)
         pending = [store.append([message(text)]) for text in "bcd"]
         assert [one.result(10) for one in pending] == [1, 2, 3]
         assert broken
@@ -295,13 +226,13 @@ def test_a_batch_whose_reply_was_lost_is_stored_once(
 
 @pytest.mark.requirement("F35")
 def test_a_batch_reported_as_failed_but_stored_does_not_hide_the_next_batch(
-    server: Server, monkeypatch: pytest.MonkeyPatch
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next batch is stored under an id of its own."""
     store = RedisEventStore(server.url, timeout=0.2)
     with contextlib.closing(store):
         store.append([message("a")]).result(10)
-        original = store._server._client.pipeline  # pyright: ignore[reportPrivateUsage]
+        original = client_of(store).pipeline
         drop_replies = True
 
         def failing_pipeline(**options: Any) -> Any:
@@ -317,7 +248,7 @@ def test_a_batch_reported_as_failed_but_stored_does_not_hide_the_next_batch(
             pipe.execute = execute_and_fail
             return pipe
 
-        monkeypatch.setattr(store._server._client, "pipeline", failing_pipeline)  # pyright: ignore[reportPrivateUsage]
+        monkeypatch.setattr(client_of(store), "pipeline", failing_pipeline)
         assert "could not be reached" in str(error_of(store.append([message("b")])))
         drop_replies = False
         assert store.append([message("c")]).result(10) == 2
@@ -346,7 +277,7 @@ asyncio.run(main())
 
 @pytest.mark.requirement("F23", "D53")
 @pytest.mark.timeout(120)
-def test_another_process_follows_a_stream_across_a_server_restart(server: Server) -> None:
+def test_another_process_follows_a_stream_across_a_server_restart(server: RedisServer) -> None:
     """With keep="all" display events also reach the reader, in order and once each."""
     store = RedisEventStore(server.url, "watched", timeout=15)
     with contextlib.closing(store), EventStream(store, keep="all") as stream:
@@ -378,26 +309,28 @@ def test_another_process_follows_a_stream_across_a_server_restart(server: Server
 
 
 @pytest.mark.requirement("F35")
-def test_lost_events_on_the_server_are_detected(shared: Server) -> None:
+def test_lost_events_on_the_server_are_detected(shared: RedisServer) -> None:
     """After a restart that lost the last events, the store must not reuse their ids."""
     store = RedisEventStore(shared.url, "forgotten")
     with contextlib.closing(store), contextlib.closing(shared.client()) as client:
         store.append([message("a")]).result(10)
         client.delete(*client.keys("agents_tools:*:forgotten"))
         for _ in range(2):
-            assert "has lost 1 acknowledged batches" in str(error_of(store.append([message("b")])))
+            assert "has lost acknowledged events" in str(error_of(store.append([message("b")])))
         assert texts(store) == []
+    with contextlib.closing(RedisEventStore(shared.url, "forgotten")) as store:
+        assert store.append([message("c")]).result(10) == 0
 
 
 @pytest.mark.requirement("F37")
 def test_a_full_server_raises_its_own_error() -> None:
     """The stored events stay readable."""
-    server = Server("--maxmemory", "2mb", "--maxmemory-policy", "noeviction")
+    server = RedisServer("--maxmemory", "2mb", "--maxmemory-policy", "noeviction")
     try:
         with contextlib.closing(RedisEventStore(server.url)) as store:
             error: BaseException | None = None
-            for _ in range(100):
-                pending = store.append([message("x" * 100_000), message("y")])
+            for n in range(100):
+                pending = store.append([message(f"{n} {'x' * 100_000}"), message("y")])
                 try:
                     pending.result(10)
                 except EventStoreError as raised:
@@ -410,33 +343,43 @@ def test_a_full_server_raises_its_own_error() -> None:
 
 
 @pytest.mark.requirement("F35")
-def test_a_foreign_entry_raises_an_error_that_names_it(shared: Server) -> None:
+def test_a_foreign_entry_raises_an_error_that_names_it(shared: RedisServer) -> None:
     """The error of a damaged log names the damaged entry, and the store does not change it."""
     with (
         contextlib.closing(shared.client()) as client,
         contextlib.closing(RedisEventStore(shared.url, "foreign")) as store,
     ):
-        client.xadd("agents_tools:log:foreign", {"other": "thing"}, "4-0")
+        client.xadd("agents_tools:events:foreign", {"other": "thing"}, "4-0")
         error = error_of(store.read())
         assert isinstance(error, EventStoreCorruptError)
-        assert "The entry 4-0 of 'agents_tools:log:foreign'" in str(error)
-        client.set("agents_tools:log:foreign", "text")
+        assert "The entry 4-0 of 'agents_tools:events:foreign'" in str(error)
+        client.set("agents_tools:events:foreign", "text")
         assert isinstance(error_of(store.read()), EventStoreCorruptError)
 
 
-def test_a_log_can_have_a_maximum_length_and_a_ttl(shared: Server) -> None:
-    """A log that is never deleted must not grow without limit."""
-    bounded = RedisEventStore(shared.url, "bounded", maxlen=100, ttl=60)
-    with contextlib.closing(bounded), contextlib.closing(shared.client()) as client:
-        bounded.append([message(str(n)) for n in range(1_000)]).result(10)
-        bounded.append([message("last")], expect_seq=1_000).result(10)
-        assert len(texts(bounded)) < 300
-        assert texts(bounded)[-1] == "last"
-        assert 0 < client.pttl("agents_tools:log:bounded") <= 60_000
-        assert 0 < client.pttl("agents_tools:state:bounded") <= 60_000
+def test_a_log_can_have_a_ttl(shared: RedisServer) -> None:
+    """A log that is never deleted must not stay on the server forever."""
+    limited = RedisEventStore(shared.url, "limited", ttl=60)
+    with contextlib.closing(limited), contextlib.closing(shared.client()) as client:
+        limited.append([message("x" * 100_000)]).result(10)
+        for part in ("events", "state", "blobs"):
+            assert 0 < client.pttl(f"agents_tools:{part}:limited") <= 60_000
+        client.delete(*client.keys("agents_tools:*:limited"))  # as the server does then
+        assert "limited" not in [one.sid for one in limited.sessions().result(10)]
 
 
-def test_the_store_accepts_an_existing_client(shared: Server) -> None:
+def test_keys_of_release_0_1_are_refused_and_unchanged(shared: RedisServer) -> None:
+    """Its logs have another form, so writing to them would damage them."""
+    with contextlib.closing(shared.client()) as client:
+        client.sadd("old:logs", "chat")
+        client.xadd("old:log:chat", {"event": "{}"}, "1-0")
+        before = {key: client.dump(key) for key in client.keys("old:*")}
+        with pytest.raises(EventStoreError, match=r"written by agents-tools 0\.1.*another prefix="):
+            RedisRunStore(shared.url, prefix="old")
+        assert {key: client.dump(key) for key in client.keys("old:*")} == before
+
+
+def test_the_store_accepts_an_existing_client(shared: RedisServer) -> None:
     """Its settings are used, with any `decode_responses`; the store does not close it."""
     with contextlib.closing(
         redis.Redis(unix_socket_path=str(shared.socket), decode_responses=True)
@@ -447,7 +390,7 @@ def test_the_store_accepts_an_existing_client(shared: Server) -> None:
         assert client.ping()
 
 
-def test_wrong_settings_are_refused_when_the_store_is_created(shared: Server) -> None:
+def test_wrong_settings_are_refused_when_the_store_is_created(shared: RedisServer) -> None:
     """The error names the address but not the user or the password."""
     with pytest.raises(EventStoreError, match="could not be reached") as caught:
         RedisEventStore("redis://user:hunter2@127.0.0.1:1/3", timeout=0.5)
@@ -457,14 +400,12 @@ def test_wrong_settings_are_refused_when_the_store_is_created(shared: Server) ->
         RedisEventStore("http://127.0.0.1")
     with pytest.raises(UserTypeError, match=r"got a builtins\.int"):
         RedisEventStore(6379)
-    with pytest.raises(
-        UserValueError, match=r"RedisEventStore\(maxlen=\): expected a number above 0"
-    ):
-        RedisEventStore(shared.url, maxlen=0)
+    with pytest.raises(UserValueError, match=r"RedisRunStore\(ttl=\): expected a number above 0"):
+        RedisEventStore(shared.url, ttl=0)
 
 
 def test_a_server_that_does_not_fsync_is_logged_once(
-    shared: Server, caplog: pytest.LogCaptureFixture
+    shared: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whether `sync` survives a power failure depends on the configuration of the server."""
     with contextlib.closing(RedisEventStore(shared.url, "unsafe")) as store:
@@ -477,7 +418,7 @@ def test_a_server_that_does_not_fsync_is_logged_once(
     assert len(warned) == (1 if version < (7, 2) else 0)
 
 
-def test_missing_acknowledgements_of_replicas_are_reported(shared: Server) -> None:
+def test_missing_acknowledgements_of_replicas_are_reported(shared: RedisServer) -> None:
     """The events are stored, but it is unknown whether they are safe."""
     store = RedisEventStore(shared.url, "replicas", replicas=1, timeout=0.4)
     with contextlib.closing(store):
@@ -488,20 +429,22 @@ def test_missing_acknowledgements_of_replicas_are_reported(shared: Server) -> No
         assert texts(store) == ["a", "b"]
 
 
-def test_waiting_for_one_log_does_not_delay_waiting_for_another(shared: Server) -> None:
+def test_waiting_for_one_log_does_not_delay_waiting_for_another(shared: RedisServer) -> None:
     """All waits share a thread, and a later one must take effect at once."""
     reader, writer = RedisEventStore(shared.url, "first"), RedisEventStore(shared.url, "second")
     with contextlib.closing(reader), contextlib.closing(writer):
         first = reader.wait(-1)
-        until(lambda: reader._server.waiter._polled is not None)  # pyright: ignore[reportPrivateUsage]
-        second = reader.session("second").wait(-1)
         writer.append([message("a")]).result(10)
-        assert second.result(3) == 0  # the request in progress alone would have taken longer
+        second = reader.session("second").wait(-1)
+        assert second.result(3) == 0
+        third = reader.session("second").wait(0)
+        writer.append([message("b")]).result(10)
+        assert third.result(3) == 1
         assert not first.done()
         assert first.cancel()
 
 
-def test_closing_ends_all_threads_and_connections(shared: Server) -> None:
+def test_closing_ends_all_threads_and_connections(shared: RedisServer) -> None:
     with contextlib.closing(shared.client()) as client:
         before = len(client.client_list())
         store = RedisEventStore(shared.url, "closing")
@@ -513,11 +456,11 @@ def test_closing_ends_all_threads_and_connections(shared: Server) -> None:
         assert isinstance(left.error(), EventStoreError)
         until(lambda: len(client.client_list()) == before)
     names = {thread.name for thread in threading.enumerate()}
-    assert not any(name.startswith("agents-tools-redis") for name in names)
+    assert not any(name.startswith("agents-tools-store") for name in names)
 
 
 @pytest.mark.requirement("D53")
-def test_a_log_can_be_closed_and_opened_again(shared: Server) -> None:
+def test_a_log_can_be_closed_and_opened_again(shared: RedisServer) -> None:
     """Two stores write to one log alternately, and neither is refused when it returns."""
     roots = [RedisEventStore(shared.url, f"root {name}") for name in "ab"]
     for turn in range(4):
@@ -532,7 +475,7 @@ def test_a_log_can_be_closed_and_opened_again(shared: Server) -> None:
 
 
 @pytest.mark.requirement("D19")
-def test_closing_the_store_ends_waits_on_its_other_logs(shared: Server) -> None:
+def test_closing_the_store_ends_waits_on_its_other_logs(shared: RedisServer) -> None:
     """Without this they would wait forever."""
     root = RedisEventStore(shared.url, "waited for")
     log = root.session("waited for, too")
@@ -565,7 +508,7 @@ def test_an_error_names_the_rediss_scheme_of_an_address() -> None:
         RedisEventStore("rediss://u:s3cret@127.0.0.1:1/0", timeout=0.1)
 
 
-def test_an_asyncio_client_is_refused(shared: Server) -> None:
+def test_an_asyncio_client_is_refused(shared: RedisServer) -> None:
     """The store uses threads of its own and cannot await a client."""
     from redis.asyncio import Redis
 
@@ -574,12 +517,12 @@ def test_an_asyncio_client_is_refused(shared: Server) -> None:
 
 
 @pytest.mark.requirement("F37")
-def test_all_requests_to_a_hanging_server_fail_within_the_timeout(server: Server) -> None:
+def test_all_requests_to_a_hanging_server_fail_within_the_timeout(server: RedisServer) -> None:
     """Requests whose timeout has passed are not tried one after the other."""
     store = RedisEventStore(server.url, timeout=0.3)
     store.append([message("a")]).result(10)
-    assert server._process is not None  # pyright: ignore[reportPrivateUsage]
-    server._process.send_signal(signal.SIGSTOP)  # pyright: ignore[reportPrivateUsage]
+    assert server._process is not None
+    server._process.send_signal(signal.SIGSTOP)
     try:
         pending: list[Any] = [store.read() for _ in range(60)]
         pending += [store.append([message("b")]) for _ in range(60)]
@@ -587,51 +530,44 @@ def test_all_requests_to_a_hanging_server_fail_within_the_timeout(server: Server
             assert "could not be reached" in str(error_of(one))
         store.close()
     finally:
-        server._process.send_signal(signal.SIGCONT)  # pyright: ignore[reportPrivateUsage]
+        server._process.send_signal(signal.SIGCONT)
 
 
 @pytest.mark.requirement("D11")
-def test_a_batch_is_not_duplicated_when_the_previous_one_timed_out(
-    shared: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Both batches are stored without a reply; the second is sent again under its own identity."""
-    store = RedisEventStore(shared.url, "given up")
-    with contextlib.closing(store):
+def test_a_request_that_arrives_late_is_refused(shared: RedisServer) -> None:
+    """Its writer has given it up, and has written other events since."""
+    store = RedisEventStore(shared.url, "late")
+    with contextlib.closing(store), contextlib.closing(shared.client()) as other:
         store.append([message("a")]).result(10)
-        inner = store._server  # pyright: ignore[reportPrivateUsage]
-        send, sent = inner.log_sender.send, list[int]()
+        sent: list[tuple[Any, ...]] = []
+        client = client_of(store)
+        original = client.pipeline
 
-        def send_and_fail(jobs: list[RedisAppend]) -> list[Any]:
-            replies = send(jobs)
-            sent.append(len(jobs))
-            if len(sent) == 1:
-                raise redis.ConnectionError("the answer was lost")
-            return replies
+        def recording_pipeline(**options: Any) -> Any:
+            pipe = original(**options)
+            evalsha = pipe.evalsha
+            pipe.evalsha = lambda *words: (sent.append(words), evalsha(*words))[1]
+            return pipe
 
-        monkeypatch.setattr(inner.log_sender, "send", send_and_fail)
-        written = [json.dumps(message(text).to_dict()) for text in "bc"]
-        log, now = store._log, time.monotonic()  # pyright: ignore[reportPrivateUsage]
-        jobs = [
-            RedisAppend(log, [-1, text], None, False, PendingFuture(), now + patience)
-            for text, patience in zip(written, (0, 10), strict=True)
-        ]
-        inner._send(jobs)  # pyright: ignore[reportPrivateUsage]
-        assert sent == [2, 1]
-        assert "could not be reached" in str(error_of(jobs[0].pending))
-        assert jobs[1].pending.result(10) == 2
-        store.append([message("d")]).result(10)
-        assert texts(store) == ["a", "b", "c", "d"]
+        client.pipeline = recording_pipeline
+        store.append([message("b")]).result(10)
+        store.append([message("c")]).result(10)
+        [script, count, prefix, writer, number, *rest] = sent[0]
+        assert other.evalsha(script, count, prefix, writer, number, *rest)[0] == b"ok"  # repeated
+        other.hdel(f"{prefix}:writer:{writer}", number)
+        assert other.evalsha(script, count, prefix, writer, number, *rest) == [b"late"]
+        assert texts(store) == ["a", "b", "c"]
 
 
 @pytest.mark.requirement("S20")
-def test_errors_of_the_server_include_a_remedy(server: Server) -> None:
+def test_errors_of_the_server_include_a_remedy(server: RedisServer) -> None:
     """Wrong password, missing rights and a read-only replica have different remedies."""
     admin = redis.Redis(unix_socket_path=str(server.socket))
     store = RedisEventStore(server.url, timeout=2)
     with contextlib.closing(store), admin:
         store.append([message("a")]).result(10)
         admin.execute_command(
-            "ACL", "SETUSER", "reader", "on", ">s3cret", "~*", "+hmget", "+xrange"
+            "ACL", "SETUSER", "reader", "on", ">s3cret", "~*", "+hmget", "+xrange", "+type"
         )
         url = server.url.replace("://", "://reader:s3cret@")
         reader = RedisEventStore(url, timeout=2)
@@ -652,22 +588,23 @@ def test_errors_of_the_server_include_a_remedy(server: Server) -> None:
 
 @pytest.mark.requirement("F44")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
-def test_a_forked_child_must_open_its_own_store(shared: Server) -> None:
-    """Threads and connections stay with the parent, so the child fails at once."""
+def test_a_forked_child_reads_and_the_parent_keeps_the_lease(shared: RedisServer) -> None:
+    """Threads and connections stay with the parent; the child has its own."""
     store = RedisEventStore(shared.url, "forked")
     store.append([message("a")]).result(10)
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        messages = [str(error_of(one)) for one in (store.append([message("b")]), store.read())]
+        result = f"{error_of(store.append([message('b')]))} {texts(store)}"
         store.close()
-        os.write(writing, " ".join(messages).encode())
+        os.write(writing, result.encode())
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading, encoding="utf-8") as file:
-        messages = file.read()
+        result = file.read()
     os.waitpid(child, 0)
-    assert messages.count(f"belongs to process {os.getpid()}") == 2
+    assert f"is in use by process {os.getpid()}" in result
+    assert result.endswith("['a']")
     store.append([message("c")]).result(10)
     assert texts(store) == ["a", "c"]
     store.close()
@@ -677,10 +614,8 @@ PAUSED = """
 import sys
 from agents_tools.events import MessageEvent
 from agents_tools.persistence import RedisEventStore
-from agents_tools.persistence.redis import sender
 
-sender.LEASE = 300
-store = RedisEventStore(sys.argv[1], "paused")
+store = RedisEventStore(sys.argv[1], "paused", lease_ttl=0.6)
 store.append([MessageEvent("first", "user")]).result(10)
 print("written", flush=True)
 sys.stdin.readline()
@@ -692,7 +627,7 @@ except Exception as error:
 
 
 @pytest.mark.requirement("D11")
-def test_a_paused_writer_is_refused_after_its_lease_was_taken_over(server: Server) -> None:
+def test_a_paused_writer_is_refused_after_its_lease_was_taken_over(server: RedisServer) -> None:
     """A process that was paused longer than its lease must not write after the new owner."""
 
     def is_taken() -> bool:
@@ -719,5 +654,5 @@ def test_a_paused_writer_is_refused_after_its_lease_was_taken_over(server: Serve
         finally:
             old.send_signal(signal.SIGCONT)
         output, _ = old.communicate("go on\n", timeout=30)
-        assert output.startswith("EventConflictError")
+        assert output.startswith("LeaseLostError")
         assert texts(new) == ["first", "second"]

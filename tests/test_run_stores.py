@@ -15,11 +15,13 @@ from agents_tools.persistence import (
     MemoryRunStore,
     PendingFuture,
     PostgresRunStore,
+    RedisRunStore,
     RunStore,
     SQLiteRunStore,
 )
 from agents_tools.testing import RunStoreContract
 from tests.durable.postgres import postgres, why_not
+from tests.redis_server import RedisServer
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -51,6 +53,37 @@ class TestSQLiteRunStore(RunStoreContract):
     def open_again(self, store: RunStore, **options: Any) -> RunStore:
         """Open the file once more."""
         return SQLiteRunStore(store.place, **options)
+
+
+@pytest.fixture(scope="module")
+def redis_url() -> Iterator[str]:
+    """Start a Redis server, and return its address."""
+    server = RedisServer()
+    try:
+        yield server.url
+    finally:
+        server.remove()
+
+
+@pytest.mark.external("redis-server")
+@pytest.mark.requirement("D9", "D11", "D52", "D53", "F23", "F38", "S31")
+class TestRedisRunStore(RunStoreContract):
+    """The contract, with a Redis server."""
+
+    @pytest.fixture(autouse=True)
+    def _with(self, redis_url: str) -> None:
+        self._url = redis_url
+        self._prefix = ""
+
+    def make_run_store(self, **options: Any) -> RunStore:
+        """Return a store with keys of its own."""
+        self._prefix = uuid.uuid4().hex
+        return RedisRunStore(self._url, prefix=self._prefix, **options)
+
+    def open_again(self, store: RunStore, **options: Any) -> RunStore:
+        """Connect once more."""
+        del store
+        return RedisRunStore(self._url, prefix=self._prefix, **options)
 
 
 @pytest.fixture(scope="module")
@@ -96,3 +129,20 @@ class TestPostgresRunStore(RunStoreContract):
                 done.result(20)
             assert [len(log.read().result(20)) for log in logs.values()] == [1_001, 1_001]
             assert [len(log.messages().result(20)) for log in logs.values()] == [1_000, 1_000]
+
+    def test_a_broken_connection_loses_and_repeats_nothing(self) -> None:
+        """The store asks the server whether the transaction was committed, and tries again."""
+        with self.make_run_store() as store, psycopg.connect(self._url, autocommit=True) as admin:
+            log = store.log("run")
+            log.append([MessageEvent("first")]).result(20)
+            pending: list[PendingFuture[int]] = []
+            for number in range(40):
+                pending += [log.append([MessageEvent(f"{number} {n}")]) for n in range(5)]
+                admin.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE application_name = 'agents-tools'"
+                )
+                assert log.read(limit=1).result(20)
+            assert [one.result(20) for one in pending] == list(range(1, 201))
+            texts = [str(getattr(event, "content", "")) for event in log.read().result(20)]
+            assert texts == ["first", *(f"{number} {n}" for number in range(40) for n in range(5))]

@@ -6,8 +6,9 @@ import asyncio
 import gc
 import json
 import logging
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -61,14 +62,17 @@ from agents_tools.concurrency.supervisor import GRACE
 from agents_tools.content import MessageInputItem, item_from_dict
 from agents_tools.errors import (
     BudgetExceeded,
+    EventStoreError,
     ModelError,
     RunError,
     RunTimeoutError,
     ToolRefusedError,
 )
+from agents_tools.persistence import MemoryRunStore, SQLiteRunStore
 from agents_tools.policies import exclusive, timeout, truncate
 from agents_tools.testing import ScriptedModel, check_events, override_model, tool_call
 from tests.waiting import comes
+from tests.watched_storage import FailingWrites, watched_store
 
 WITHIN = 45.0
 """Seconds that anything here may take at most."""
@@ -1559,32 +1563,9 @@ async def test_calls_with_side_effects_and_exclusive_calls_do_not_start_early() 
 # --- sessions and event streams
 
 
-@dataclass
-class Memory:
-    """An in-memory session that can be slow or fail."""
-
-    events: list[Event] = field(default_factory=list[Event])
-    appended: list[int] = field(default_factory=list[int])
-    hold: asyncio.Event | None = None
-    reached: asyncio.Event = field(default_factory=asyncio.Event)
-    error: Exception | None = None
-
-    async def read(self) -> list[Event]:
-        return list(self.events)
-
-    async def append(self, events: Sequence[Event], /) -> None:
-        self.reached.set()
-        if self.hold is not None:
-            await self.hold.wait()
-        if self.error is not None:
-            raise self.error
-        self.appended.append(len(events))
-        self.events.extend(events)
-
-
 async def test_a_session_carries_the_conversation_from_run_to_run() -> None:
     """The application passes only the new input."""
-    session = Memory()
+    session = MemoryRunStore().session("chat")
     first = await run(agent_of(tool_call("add", a=1, b=2), "3", tools=[add]), session=session)
     agent = agent_of("still 3", tools=[add])
     second, events = await run_streamed(agent, "sure?", session=session)
@@ -1593,45 +1574,63 @@ async def test_a_session_carries_the_conversation_from_run_to_run() -> None:
     assert second.to_input_list()[:-1] == asked
     assert [item.to_dict() for item in second.new_items] == second.to_input_list()[-1:]
     assert sum(event.durable for event in events) == 2  # earlier events are not published again
-    wire = [event.to_dict() for event in session.events]
-    assert len(wire) == len(second.to_input_list())
-    assert session.appended == [2, 1, 1, 2]
+    assert len(await session.events()) == len(second.to_input_list())
+    assert [run.run_id for run in await session.runs()] == [first.run_id, second.run_id]
 
 
-async def test_open_calls_of_an_interrupted_session_are_answered_first() -> None:
+async def test_open_calls_of_an_interrupted_session_are_answered_first(tmp_path: Path) -> None:
     """It is unknown whether they took effect; the model must not assume that they did not."""
-    session = Memory()
-    await run(agent_of(tool_call("add", a=1, b=2), "3", tools=[add]), session=session)
-    del session.events[2:]  # as if the process ended while the call ran
-    result = await run(agent_of("I see", tools=[add]), "well?", session=session)
-    kinds = [item.get("type", item.get("role")) for item in result.to_input_list()]
-    assert kinds == ["user", "function_call", "function_call_output", "user", "message"]
-    assert outputs(result)[0][1] == "lost"
-    again = agent_of("bye", tools=[add])
-    assert (await run(again, "bye", session=session)).final_output == "bye"
-    assert len(outputs(await run(agent_of("x"), "x", session=session))) == 1
+    gate, fails = Gate(), FailingWrites(1_000)
+    async with watched_store(tmp_path / "runs.db", before=fails) as store:
+        cut = Runner.run_streamed(
+            agent_of(tool_call("wait"), tools=[gate.tool]), "go", session=store.session("chat")
+        )
+        await asyncio.wait_for(gate.entered.wait(), WITHIN)
+        fails.left = 0  # as if the process ended while the call ran
+        async with cut:
+            pass
+    async with SQLiteRunStore(tmp_path / "runs.db") as store:
+        session = store.session("chat")
+        result = await run(agent_of("I see", tools=[gate.tool]), "well?", session=session)
+        kinds = [item.get("type", item.get("role")) for item in result.to_input_list()]
+        assert kinds == ["user", "function_call", "function_call_output", "user", "message"]
+        assert outputs(result)[0][1] == "lost"
+        again = agent_of("bye", tools=[gate.tool])
+        assert (await run(again, "bye", session=session)).final_output == "bye"
+        assert len(outputs(await run(agent_of("x"), "x", session=session))) == 1
 
 
-async def test_a_call_that_the_session_cannot_store_does_not_run() -> None:
-    """A call must be stored before it runs, or a restart would run it again."""
-    gate = Gate()
-    session = Memory(error=OSError("disk full"))
-    with pytest.raises(OSError, match="disk full") as caught:
-        await run(agent_of(tool_call("wait"), tools=[gate.tool]), session=session)
+async def test_a_call_that_the_store_cannot_record_does_not_run(tmp_path: Path) -> None:
+    """A call must be recorded before it runs, or a restart would run it again."""
+    gate, fails = Gate(), FailingWrites(1_000)
+
+    def answer(_: ModelRequest) -> Any:
+        fails.left = 0
+        return tool_call("wait")
+
+    async with watched_store(tmp_path / "runs.db", before=fails) as store:
+        agent = Agent("A", model=ScriptedModel([answer]), tools=[gate.tool])
+        with pytest.raises(EventStoreError, match="The disk is full") as caught:
+            await run(agent, session=store.session("chat"))
     assert not gate.entered.is_set()
     assert_each_call_has_one_output(caught.value.run_result)  # type: ignore[attr-defined]
 
 
-async def test_cancelling_while_the_session_writes_leaves_no_open_call() -> None:
+async def test_cancelling_while_the_store_writes_leaves_no_open_call(tmp_path: Path) -> None:
     """Wherever a run is cancelled, providers must accept its history."""
-    session = Memory(hold=asyncio.Event())
-    result = Runner.run_streamed(
-        agent_of(tool_call("add", a=1, b=2), tools=[add]), "go", session=session
-    )
-    await asyncio.wait_for(session.reached.wait(), WITHIN)
-    result.cancel()
-    session.hold = None
-    events = [event async for event in result.stream_events()]
+    reached, hold = threading.Event(), threading.Event()
+
+    def wait(_: Any) -> None:
+        reached.set()
+        hold.wait(WITHIN)
+
+    async with watched_store(tmp_path / "runs.db", before=wait) as store:
+        agent = agent_of(tool_call("add", a=1, b=2), tools=[add])
+        result = Runner.run_streamed(agent, "go", session=store.session("chat"))
+        await asyncio.to_thread(reached.wait, WITHIN)
+        result.cancel()
+        hold.set()
+        events = [event async for event in result.stream_events()]
     check_events(events)
     assert_each_call_has_one_output(result)
 

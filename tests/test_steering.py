@@ -18,7 +18,7 @@ from agents_tools.agents.state import conversation
 from agents_tools.content import MessageInputItem, ToolCallItem, ToolCallOutputItem
 from agents_tools.errors import ModelError
 from agents_tools.events import EventSource, MessageEvent
-from agents_tools.persistence.durable import LocalDurableStore
+from agents_tools.persistence import MemoryRunStore, Session, SQLiteRunStore
 from agents_tools.policies import needs_approval
 from agents_tools.testing import ScriptedModel, check_events, tool_call
 
@@ -30,19 +30,6 @@ async def _bound() -> AsyncIterator[None]:
     """End a test that waits for ever."""
     async with asyncio.timeout(TIME_LIMIT):
         yield
-
-
-class Memory:
-    """A session in memory."""
-
-    def __init__(self) -> None:
-        self.events: list[Any] = []
-
-    def read(self) -> list[Any]:
-        return list(self.events)
-
-    def append(self, events: Sequence[Any], /) -> None:
-        self.events += events
 
 
 def shape(items: Sequence[Any]) -> list[str]:
@@ -91,7 +78,7 @@ def sender(runs: list[Any], text: str, answer: Any) -> Callable[[ModelRequest], 
 async def test_a_message_during_a_call_comes_after_its_output() -> None:
     """A provider refuses messages between a call and its output."""
     worker = Worker()
-    session = Memory()
+    session = MemoryRunStore().session("chat")
     model = ScriptedModel([[tool_call("work"), tool_call("work")], "X it is."])
     agent = Agent("A", tools=[worker.tool], model=model)
     run = Runner.run_streamed(agent, "Do it.", session=session)
@@ -113,7 +100,7 @@ async def test_a_message_during_a_call_comes_after_its_output() -> None:
         "system: Noon.",
     ]
     assert shape(model.requests[1].input) == expected
-    assert shape(conversation(session.events)) == [*expected, "X it is."]
+    assert shape(conversation(await session.events())) == [*expected, "X it is."]
     assert shape((await run.wait()).new_items) == [*expected[1:], "X it is."]
     sent = [event for event in events if isinstance(event, MessageEvent)]
     assert [(event.role, event.source) for event in sent] == [
@@ -195,19 +182,19 @@ async def test_a_message_counts_for_max_turns_and_is_kept() -> None:
     """A limit holds whatever is sent; the message is in the result that the error carries."""
     runs: list[Any] = []
     model = ScriptedModel([sender(runs, "More?", "One.")])
-    session = Memory()
+    session = MemoryRunStore().session("chat")
     run = Runner.run_streamed(Agent("A", model=model), "Go.", max_turns=1, session=session)
     runs.append(run)
     with pytest.raises(MaxTurnsExceeded) as caught:
         await run.wait()
     expected = ["user: Go.", "One.", "user: More?"]
-    assert shape(session_items(session)) == expected
+    assert shape(await session_items(session)) == expected
     assert shape(caught.value.run_result.new_items) == expected[1:]  # type: ignore[attr-defined]
 
 
-def session_items(session: Memory) -> list[Any]:
+async def session_items(session: Session) -> list[Any]:
     """Return the conversation that a session stores."""
-    return conversation(session.events)
+    return conversation(await session.events())
 
 
 async def test_after_the_end_sending_names_the_remedy() -> None:
@@ -234,7 +221,7 @@ async def test_only_messages_can_be_sent(given: Any) -> None:
 async def test_a_message_to_a_cancelled_run_stays_in_the_session() -> None:
     """The person sees the message in the conversation, so the next run has to see it too."""
     worker = Worker()
-    session = Memory()
+    session = MemoryRunStore().session("chat")
     model = ScriptedModel([tool_call("work"), "Yes."])
     agent = Agent("A", tools=[worker.tool], model=model)
     run = Runner.run_streamed(agent, "Do it.", session=session)
@@ -263,7 +250,7 @@ async def test_a_message_to_a_run_that_stops_for_an_approval_is_in_its_state(thr
         """Ship it."""
         return "shipped"
 
-    session = Memory()
+    session = MemoryRunStore().session("chat")
     runs: list[Any] = []
     model = ScriptedModel([sender(runs, "By train.", tool_call("ship")), "Done.", "Bye."])
     agent = Agent("A", tools=[ship], model=model)
@@ -332,16 +319,17 @@ async def test_a_resumed_run_repeats_the_messages_that_were_sent(tmp_path: Path)
             "Three.",
         ]
     )
-    session = Memory()
+    store = SQLiteRunStore(tmp_path / "runs.db")
+    session = store.session("chat")
     agent = Agent("A", tools=[worker.tool], model=model)
-    config = RunConfig(durable=LocalDurableStore(tmp_path / "runs"))
-    run = Runner.run_streamed(agent, "Go.", run_config=config, run_id="r", session=session)
+    run = Runner.run_streamed(agent, "Go.", run_id="r", session=session)
     runs.append(run)
     with pytest.raises(ModelError):
         await run.wait()
-    result = await Runner.resume(agent, "r", run_config=config, session=session)
+    result = await Runner.resume(agent, "r", store=store)
     assert result.final_output == "Three."
     expected = ["user: Go.", "One.", "user: Hurry.", "call work", "output worked"]
     assert shape(model.requests[3].input) == expected
     assert shape(result.to_state().history) == [*expected, "Three."]
-    assert shape(session_items(session)) == [*expected, "Three."]
+    assert shape(await session_items(session)) == [*expected, "Three."]
+    await store.aclose()

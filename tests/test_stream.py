@@ -32,7 +32,7 @@ from agents_tools.events import (
     ToolStreamEndEvent,
 )
 from agents_tools.events.envelope import INVALID_ID
-from agents_tools.persistence import EventFilter, MemoryEventStore
+from agents_tools.persistence import EventFilter, MemoryEventStore, MemoryRunStore
 from agents_tools.persistence.stream import EventStream, EventStreamSubscriber
 from agents_tools.testing import ScriptedModel, tool_call
 from tests.waiting import comes, until
@@ -775,72 +775,63 @@ def test_each_session_has_its_own_log():
 
 
 @pytest.mark.requirement("D44")
-async def test_a_stream_can_be_used_as_a_session():
-    """Appended events are published and stored; `read` returns durable events outside of calls."""
+async def test_the_conversation_of_a_stream_is_read_without_its_other_events():
+    """`read` returns durable events outside of calls, with those that are not stored yet."""
     store = MemoryEventStore()
     async with EventStream(store) as stream:
         stream.publish(message("mine").stamped(Origin(), 3))
         stream.publish(message("inner").stamped(CALL, 4))
         stream.publish(notification("display"))
-        await stream.append([message("later").stamped(Origin(), 9).replace(id=7)])
+        stream.publish(message("later").stamped(Origin(), 9))
         assert texts(await stream.read()) == ["mine", "later"]
+        await stream.flush()
         assert texts(await store.read()) == ["mine", "inner", "later"]
-        assert stream.last_id == 3
 
 
 @pytest.mark.requirement("D44")
-async def test_a_stream_that_is_event_stream_and_session_stores_events_once():
-    """The store has the conversation once, and the start and the end of the run."""
-    store = MemoryEventStore()
+async def test_a_run_in_a_session_can_also_be_published_to_a_stream():
+    """The stream has the events that its readers see; the session has its own log of the run."""
+    store, runs = MemoryEventStore(), MemoryRunStore()
     model = ScriptedModel([tool_call("ask", question="What?"), "That is it."])
     async with EventStream(store) as stream:
-        config = RunConfig(event_stream=stream)
-        result = await Runner.run(
-            Agent("Clerk", tools=[ask], model=model), "hello", session=stream, run_config=config
-        )
+        config = RunConfig(event_stream=stream, store=runs)
+        clerk = Agent("Clerk", tools=[ask], model=model)
+        await Runner.run(clerk, "hello", session="chat", run_config=config)
         stored = await store.read()
         assert [_describe(event) for event in stored] == [
             *("run_started_event", "user", "tool_called", "tool_output"),
             *("message_output_created", "run_finished_event"),
         ]
-        conversation = await stream.read()
-        assert conversation == stored[1:-1]
-        assert all(event.durable for event in conversation)
+        conversation = await runs.conversation("chat")
+        described = [_describe(event) for event in conversation]
+        assert described == [_describe(event) for event in stored[1:-1]]
     again = Agent("Clerk", model=ScriptedModel(["Yes."]))
-    async with EventStream(store) as stream:
-        result = await Runner.run(again, "again", session=stream)
-        assert len(result.to_input_list()) == 6
-        assert len(await stream.read()) == 6
+    result = await Runner.run(again, "again", session=runs.session("chat"))
+    assert len(result.to_input_list()) == 6
 
 
 @pytest.mark.requirement("D44")
-async def test_a_run_inside_a_tool_can_use_another_stream_as_its_session():
-    """Its conversation goes to the inner stream, and that of the outer run to the outer one."""
-    inner_store, outer_store = MemoryEventStore("kept"), MemoryEventStore("heard")
-    async with EventStream(inner_store) as inner, EventStream(outer_store) as outer:
+async def test_a_run_inside_a_tool_can_have_a_session_of_its_own():
+    """Its conversation is in that session, and not in the one of the outer run."""
+    runs = MemoryRunStore()
 
-        @function_tool
-        async def consult(question: str) -> str:
-            """Ask somebody who knows."""
-            expert = Agent("Expert", model=ScriptedModel(["Forty-two."]))
-            result = await Runner.run(expert, question, session=inner)
-            return str(result.final_output)
+    @function_tool
+    async def consult(question: str) -> str:
+        """Ask an expert."""
+        expert = Agent("Expert", model=ScriptedModel(["Forty-two."]))
+        result = await Runner.run(expert, question, session="inner")
+        return str(result.final_output)
 
-        model = ScriptedModel([tool_call("consult", question="What?"), "It is 42."])
-        await Runner.run(
-            Agent("Clerk", tools=[consult], model=model),
-            "hello",
-            session=outer,
-            run_config=RunConfig(event_stream=outer),
-        )
-        assert [_describe(event) for event in await inner.read()] == [
-            "user",
-            "message_output_created",
-        ]
-        assert [_describe(event) for event in await outer.read()] == [
-            *("user", "tool_called", "tool_output", "message_output_created"),
-        ]
-    assert len(await inner_store.read()) == 2
+    model = ScriptedModel([tool_call("consult", question="What?"), "It is 42."])
+    clerk = Agent("Clerk", tools=[consult], model=model)
+    await Runner.run(clerk, "hello", session="outer", run_config=RunConfig(store=runs))
+    assert [_describe(event) for event in await runs.conversation("inner")] == [
+        "user",
+        "message_output_created",
+    ]
+    assert [_describe(event) for event in await runs.conversation("outer")] == [
+        *("user", "tool_called", "tool_output", "message_output_created"),
+    ]
 
 
 @function_tool
@@ -1032,8 +1023,6 @@ async def test_a_closed_stream_accepts_no_events():
             refused()
     with pytest.raises(UserError, match="is closed"):
         await stream.send(message())
-    with pytest.raises(UserError, match="is closed"):
-        await stream.append([message().stamped(Origin(), 1)])
     late = stream.publish(message("late").stamped(Origin(), 7))
     assert late.id == INVALID_ID
     assert list(stream.get_events()) == [published]

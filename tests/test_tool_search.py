@@ -28,6 +28,7 @@ from agents_tools import (
 )
 from agents_tools.agents import RunHooks, RunState, StopAtTools
 from agents_tools.export._approval import needs_decision, with_decision
+from agents_tools.persistence import MemoryRunStore
 from agents_tools.policies import Call, exclusive, input_guardrail, needs_approval, rename, timeout
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.tool.invocation import check, execute, prepare
@@ -738,22 +739,9 @@ async def test_two_searches_of_one_agent_have_different_names() -> None:
     assert names(box.offered) == ["tool_search", "call_tool", "tool_search_2", "call_tool_2"]
 
 
-class _ListSession:
-    """A session stored in a list."""
-
-    def __init__(self) -> None:
-        self.events: list[Any] = []
-
-    async def read(self) -> list[Any]:
-        return list(self.events)
-
-    async def append(self, events: Any) -> None:
-        self.events.extend(events)
-
-
 async def test_a_session_stores_which_tools_were_found() -> None:
     """The next question of the same user need not repeat the search."""
-    session = _ListSession()
+    session = MemoryRunStore().session("chat")
     tools = tool_search(TOOLS, mode="reveal")
     script = [tool_call("tool_search", query="weather"), "found"]
     await Runner.run(Agent("x", tools=[tools], model=ScriptedModel(script)), "go", session=session)

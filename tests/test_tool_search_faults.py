@@ -25,6 +25,7 @@ from agents_tools import (
 )
 from agents_tools.agents import RunState
 from agents_tools.agents.toolbox import run_of
+from agents_tools.persistence import MemoryRunStore
 from agents_tools.policies import (
     exclusive,
     input_guardrail,
@@ -579,11 +580,9 @@ async def test_a_found_agent_resumes_where_it_waited(mode: Any) -> None:
     assert outputs(result)[-1].output == "deleted"
 
 
-async def test_a_durable_run_makes_a_found_call_once(tmp_path: Any) -> None:
+async def test_a_found_call_runs_once_in_a_run_with_a_store() -> None:
     """The store records the output of the tool, independent of `call_tool`."""
-    from agents_tools.persistence.durable import LocalDurableStore
-
-    config = RunConfig(durable=LocalDurableStore(tmp_path / "runs.db"))
+    config = RunConfig(store=MemoryRunStore())
     tools = tool_search(TOOLS)
     script = [
         tool_call("tool_search", query="ticket"),
@@ -595,7 +594,6 @@ async def test_a_durable_run_makes_a_found_call_once(tmp_path: Any) -> None:
         result = await Runner.run(agent, "go", run_config=config, run_id="one")
         assert outputs(result)[1].output == "issue 'A' with None"
     assert done == ["A"]
-    await config.durable.aclose()  # type: ignore[union-attr]
 
 
 async def test_a_call_outside_a_run_starts_and_ends_once() -> None:

@@ -31,7 +31,7 @@ from agents_tools import (
 )
 from agents_tools.classes import BaseTool, BaseToolParams, PerRunExecutor, default_registry
 from agents_tools.testing import ScriptedModel, tool_call
-from agents_tools.tool import state as tool_state
+from agents_tools.tool import function_tools, state as tool_state
 from tests.waiting import comes, until
 
 
@@ -141,6 +141,20 @@ async def test_the_state_ends_with_its_run(agent: Agent[Any, Any], tmp_path: Pat
         await running
     pid = (tmp_path / "cancelled").read_text()
     await comes(lambda: not is_alive(pid))
+
+
+async def test_parallel_calls_of_a_run_use_one_shell(agent: Agent[Any, Any]) -> None:
+    """The first two calls create it at the same time."""
+    pids = await outputs(agent, [bash("echo $$"), bash("echo $$"), bash("echo $$")])
+    assert len(set(pids)) == 1
+
+
+async def test_a_call_that_times_out_keeps_the_shell_of_its_run(agent: Agent[Any, Any]) -> None:
+    """Only its command is stopped, so that the next one can run."""
+    steps = bash("kept=1; echo $$"), bash("echo begun; sleep 60"), bash("echo $kept $$")
+    pid, stopped, last = await outputs(agent, *steps, tool_timeout=2)
+    assert "2 s" in stopped
+    assert last == f"1 {pid}"
 
 
 async def test_a_resumed_run_starts_with_a_new_state(tmp_path: Path) -> None:
@@ -338,6 +352,15 @@ async def test_a_specification_can_be_shared(registry: ToolRegistry) -> None:
     assert [one.closed for one in Counter.made] == [1]
 
 
+@pytest.mark.parametrize("shared", [False, True])
+async def test_specifications_of_built_in_tools_can_be_shared(*, shared: bool) -> None:
+    """They make an executor for each run themselves."""
+    agent = Agent("Worker", tools=default_registry.resolve("task_tracker", shared=shared))
+    await outputs(agent, tool_call("task_tracker", command="plan", tasks=[{"title": "a"}]))
+    (view,) = await outputs(agent, tool_call("task_tracker"))
+    assert ("1. [ ] a" in view) is shared
+
+
 async def test_policies_of_a_resolved_tool_stay(registry: ToolRegistry) -> None:
     """They wrap the call, whichever run it belongs to."""
     tool = policies.rename("tally")(registry.resolve("counters")[0])
@@ -360,6 +383,8 @@ async def test_an_agent_accepts_specifications() -> None:
         assert count == "1"
     finally:
         default_registry.unregister("tally")
+    (plan_tool,) = function_tools([ToolSpec(name="task_tracker")])
+    assert plan_tool.name == "task_tracker"
     with pytest.raises(UserError, match="No tool is registered as 'unknown'"):
         Agent("Worker", tools=[ToolSpec(name="unknown")])
 

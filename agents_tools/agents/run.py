@@ -15,6 +15,7 @@ import logging
 import time
 import uuid
 from collections import deque
+from contextlib import nullcontext
 from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
@@ -112,6 +113,7 @@ class Run:
     """
 
     is_asking = False
+    _is_replayed = False  # whether the current response comes from the log of the run
     on_replayed: Emit | None = None
     _corrections = 0
     _had_empty_response = False
@@ -270,11 +272,6 @@ class Run:
         """The provider whose schema format the model needs; `None` if unknown."""
         return self.calls.provider
 
-    @property
-    def _is_replayed(self) -> bool:
-        """Return whether the current response comes from the log of the run."""
-        return self.recorder is not None and self.recorder.is_replayed
-
     def cancel_call(self, call_id: str) -> bool:
         """Cancel one call of this run or of a run inside it; return whether it was running."""
         return self.calls.cancel(call_id) or any(
@@ -377,7 +374,8 @@ class Run:
             if self.outer is not None:
                 self.outer.inner.discard(self)
             try:
-                await self.calls.cancel_early()
+                if self.calls.early:
+                    await self.calls.cancel_early()
             finally:
                 self._add_sent(self._sent.close())
                 if status == "cancelled":
@@ -392,7 +390,8 @@ class Run:
             last = RunFinishedEvent(
                 status=status, output=final_output_as_json(output), usage=usage, error=error
             )
-            self.scope.close(last)
+            with nullcontext() if self.recorder is None else self.recorder.ending_run(status):
+                self.scope.close(last)
 
     async def _run_until_deadline(self, step: Callable[[], Awaitable[None]]) -> RunResult[Any]:
         deadline = self.scope.deadline
@@ -469,7 +468,7 @@ class Run:
         recorder = self.recorder
         if recorder is None or not recorder.receives_messages:
             return await self._take_steps(step)
-        messages = asyncio.ensure_future(recorder.handle_messages(self))
+        messages = asyncio.ensure_future(recorder.handle_messages())
         try:
             return await self._take_steps(step)
         finally:
@@ -478,7 +477,7 @@ class Run:
 
     async def _take_steps(self, step: Callable[[], Awaitable[None]]) -> RunResult[Any]:
         await step()  # also if the calls of a state wait: a person has decided about them
-        while self._final is None and not (self._has_open_calls and self.needs_decision):
+        while self._final is None and await self._can_continue():
             await step()
         if self._final is not None:
             for hook in self.hooks:
@@ -486,6 +485,14 @@ class Run:
             return self.result(self._final[0])
         self._add_sent(self._sent.close())
         return self.result(interruptions=self.state().interruptions)
+
+    async def _can_continue(self) -> bool:
+        """Return whether no decision is missing; another process can have sent it."""
+        if not (self._has_open_calls and self.needs_decision):
+            return True
+        if self.recorder is not None and self.recorder.receives_messages:
+            await self.recorder.receive()
+        return not self.needs_decision
 
     async def step(self) -> None:
         """Ask the model once and answer its calls.
@@ -506,7 +513,7 @@ class Run:
         else:
             final = await self._take_turn(toolbox)
         self._has_open_calls = self.calls.is_waiting
-        if final is not None and not self._continues():
+        if final is not None and not await self._continues():
             self._final = final
 
     @property
@@ -545,9 +552,15 @@ class Run:
         self.history[:] = items
         self.input_count = min(self.input_count, len(items))
 
-    def _continues(self) -> bool:
+    async def _continues(self) -> bool:
         """Return whether a message was sent before the run could end; no other one is accepted."""
-        return self.is_replaying or not self._sent.close_if_empty()
+        if self.is_replaying:
+            return True
+        if self.recorder is not None and self.recorder.sent_before(self.turns + 1):
+            return True  # a message is recorded whose answer is not
+        if self.recorder is not None and self.recorder.receives_messages:
+            await self.recorder.receive()
+        return not self._sent.close_if_empty()
 
     async def _take_turn(self, toolbox: Toolbox) -> tuple[Any] | None:
         """Ask the model, and answer its calls.
@@ -564,7 +577,8 @@ class Run:
             toolbox = toolbox.without(self._caller.refused)
         calls = self._record_response(response, toolbox)
         if not calls:
-            await self.calls.cancel_early()
+            if self.calls.early:
+                await self.calls.cancel_early()
             return self._output_of_response(response)
         await self._execute_calls(calls, toolbox, truncation=response.truncation)
         return await self._output_of_tools(calls)
@@ -619,8 +633,9 @@ class Run:
         self.history.extend(messages)
         for message in messages:
             if self.recorder is not None:
-                self.recorder.consume(self._posted.pop(id(message), None))
-            if self.scope.sinks:
+                with self.recorder.consuming(self._posted.pop(id(message), None)):
+                    self._emit_message(message)
+            elif self.scope.sinks:
                 self._emit_message(message)
 
     # --- the earlier conversation
@@ -706,6 +721,7 @@ class Run:
         except BaseException:
             self.turns -= 1  # a step that is repeated has the same number
             raise
+        self._is_replayed = recorder is not None and recorder.is_replayed
         self.responses.append(response)
         for usage in self.usages:
             usage.add(response.usage)
@@ -722,8 +738,8 @@ class Run:
             )
         run: Run | None = self
         while run is not None:  # tokens of an inner run count for the runs around it
-            limit, used = run.config.max_total_tokens, run.usage.total_tokens
-            if limit is not None and used >= limit:
+            limit = run.config.max_total_tokens
+            if limit is not None and (used := run.usage.total_tokens) >= limit:
                 raise BudgetExceeded(
                     f"Agent {run.agent.name!r} has used {used} tokens of its limit of {limit}. "
                     "To allow more, raise RunConfig(max_total_tokens=...)."

@@ -38,12 +38,10 @@ from agents_tools.persistence.run_log import RunLog, RunReplay
 from agents_tools.tool.records import CallOutcome, Decision
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from agents_tools.agents.config import RunConfig
-    from agents_tools.agents.run import Run
-    from agents_tools.agents.tool_calls import TurnCalls
     from agents_tools.agents.toolbox import RunnableAgent, Toolbox
     from agents_tools.content.items import Item, ToolCallItem
     from agents_tools.events.base import Event
@@ -61,6 +59,19 @@ _MOST_ATTEMPTS = 2
 """How often a repeatable call is begun. One that ends its process each time must not continue."""
 
 
+class _RecordedCalls(Protocol):
+    """The parts of the calls of a run that its recorder uses."""
+
+    approvals: Any
+
+    @property
+    def copies(self) -> Mapping[str, str]: ...
+    @property
+    def reserved_ids(self) -> list[str]: ...
+    def restore_copies(self, copies: Mapping[str, str]) -> None: ...
+    def reserve_ids(self, ids: Iterable[str]) -> None: ...
+
+
 class _RecordedRun(Protocol):
     """The parts of a run that its recorder uses."""
 
@@ -74,10 +85,14 @@ class _RecordedRun(Protocol):
     given_state: RunState | None
 
     @property
-    def calls(self) -> TurnCalls: ...
+    def calls(self) -> _RecordedCalls: ...
     @property
     def scope(self) -> RunScope: ...
     def restore(self, state: RunState) -> None: ...
+    def cancel(self, reason: str | None = None) -> None: ...
+    def cancel_call(self, call_id: str) -> bool: ...
+    def post(self, text: str, number: int) -> None: ...
+    def set_decision(self, path: tuple[str, ...], call_id: str, decision: Decision) -> None: ...
 
 
 class RunRecorder:
@@ -115,6 +130,7 @@ class RunRecorder:
         self._resume = resume
         self._replay = RunReplay()
         self._is_new = True
+        self._received = 0  # the number of the last message that was handled
         self._inner: dict[tuple[str, ...], _InnerRuns] = {}
 
     @property
@@ -152,7 +168,8 @@ class RunRecorder:
             self._is_new = not self._replay.is_known
             self._restore_approvals()
             return
-        replay = await self.log.open()
+        with _readable(self.run_id, self.log.store.place):
+            replay = await self.log.open()
         if self.must_be_new and replay.created is not None:
             raise UserValueError(
                 f"Run {self.run_id!r} exists already in {self.log.store.place}. Use another run_id."
@@ -163,7 +180,7 @@ class RunRecorder:
         if replay.created is None:
             if self._resume:
                 raise UserKeyError(
-                    f"There is no run {self.run_id!r} in {self.log.store.place}. "
+                    f"Run {self.run_id!r} does not exist in {self.log.store.place}. "
                     "Runner.run(..., run_id=...) begins one."
                 )
             if run.given_state is not None:
@@ -174,9 +191,8 @@ class RunRecorder:
             self._adopt(replay.created)
         if run.given_state is not None:
             self._record_decisions(run.given_state)
-        for message in await self.log.pending_messages():
-            if message.body.get("type") == "decision":
-                self.record_decision(message)
+        if self.receives_messages:
+            await self.receive()
         self._restore_approvals()
 
     def _adopt(self, created: Mapping[str, Any]) -> None:
@@ -404,6 +420,7 @@ class RunRecorder:
         """Record that a call waits for the decision of a person."""
         data = {"call_id": call_id, "pin": pin, "tool": tool, "definition": definition}
         self.log.record("approval_requested", data, self._path)
+        self.log.replay.at(self._path).read_record("approval_requested", data)
 
     # --- messages to the run
 
@@ -412,60 +429,89 @@ class RunRecorder:
         """Whether the run has an inbox: it is the outermost one and has not ended before."""
         return self.is_outermost and not self.log.is_complete
 
-    def consume(self, number: int | None) -> None:
-        """Delete a message of the inbox together with the next event of the run."""
-        if number is not None:
-            self.log.consume(number)
+    @contextmanager
+    def consuming(self, *numbers: int | None) -> Generator[None]:
+        """Delete messages of the inbox together with the events that the block emits."""
+        with self.log.group():
+            for number in numbers:
+                if number is not None:
+                    self.log.consume(number)
+            yield
 
-    async def handle_messages(self, run: Run) -> None:
+    def ending_call(self, call_id: str) -> AbstractContextManager[None]:
+        """Delete the request to cancel a call with the output that the block emits."""
+        return self.consuming(self.log.cancelled_calls.pop(call_id, None))
+
+    def ending_run(self, status: str) -> AbstractContextManager[None]:
+        """Delete the requests to cancel with the end of the run that the block emits.
+
+        Those for calls stay in the inbox of a run that will be continued, for calls that wait.
+        """
+        numbers, calls = self.log.cancellations, self.log.cancelled_calls
+        if not self.is_outermost:
+            numbers = []
+        elif status != "interrupted":
+            numbers = [*numbers, *calls.values()]
+        return self.consuming(*numbers)
+
+    def is_cancelled(self, call_id: str) -> bool:
+        """Return whether a call was cancelled that has no output yet."""
+        return call_id in self.log.cancelled_calls
+
+    async def handle_messages(self) -> None:
         """Execute the messages to the run until this is cancelled."""
-        after = 0
         while True:
             try:
-                messages = await self.log.next_messages(after)
+                messages = await self.log.next_messages(self._received)
             except EventStoreError as error:
                 _log.warning("Messages to run %s cannot be received: %s", self.run_id, error)
                 return
-            for message in messages:
-                after = message.number
-                self._handle(run, message)
+            self._handle(messages)
 
-    def _handle(self, run: Run, message: RunMessage) -> None:
-        body = message.body
-        match body.get("type"):
-            case "decision":
-                path, call_id, decision = self.record_decision(message)
-                run.set_decision((*run.scope.path, *path), call_id, decision)
-            case "cancel":
-                self.log.consume(message.number)
-                call_id = body.get("call_id")
-                if call_id is None:
-                    run.cancel(str(body.get("reason") or "") or None)
-                else:
-                    run.cancel_call(str(call_id))
-            case "message":
-                run.post(str(body.get("text")), message.number)
-            case kind:
+    async def receive(self) -> None:
+        """Execute the messages that are in the inbox now.
+
+        Raises:
+            EventStoreError: The inbox cannot be read.
+        """
+        self._handle(await self.log.pending_messages())
+
+    def _handle(self, messages: Sequence[RunMessage]) -> None:
+        for message in messages:
+            if message.number <= self._received:
+                continue  # its deletion was not written yet
+            self._received = message.number
+            kind, call_id = message.body.get("type"), message.body.get("call_id")
+            if kind == "decision":
+                self._take_decision(message)
+            elif kind == "cancel" and call_id is None:
+                self.log.cancellations.append(message.number)
+                self._run.cancel(str(message.body.get("reason") or "") or None)
+            elif kind == "cancel":
+                self.log.cancelled_calls[str(call_id)] = message.number
+                self._run.cancel_call(str(call_id))
+            elif kind == "message":
+                self._run.post(str(message.body.get("text")), message.number)
+            else:
                 _log.warning("Run %s ignores a message of type %r.", self.run_id, kind)
                 self.log.consume(message.number)
 
     # --- decisions
 
-    def record_decision(self, message: RunMessage) -> tuple[tuple[str, ...], str, Decision]:
-        """Move a decision from the inbox to the log.
-
-        Returns:
-            The path of the run that made the call, the id of the call, and the decision.
-        """
+    def _take_decision(self, message: RunMessage) -> None:
+        """Move a decision from the inbox to the log, and apply it; only the first one counts."""
         body = message.body
         path, call_id = tuple(map(str, body["path"])), str(body["call_id"])
-        data = {
-            name: body[name] for name in ("call_id", "approved", "message", "arguments", "always")
-        }
-        self.log.consume(message.number)
-        self.log.record("approval_decided", data, path)
-        self.log.replay.at(path).read_record("approval_decided", data)
-        return path, call_id, _decision(data)
+        known = self.log.replay.at(path)
+        if call_id in known.decisions:
+            self.log.consume(message.number)
+            return
+        names = ("call_id", "approved", "message", "arguments", "always")
+        data = {name: body[name] for name in names} | {"number": message.number}
+        with self.consuming(message.number):
+            self.log.record("approval_decided", data, path)
+        known.read_record("approval_decided", data)
+        self._run.set_decision((*self._run.scope.path, *path), call_id, _decision(data))
 
     def _record_decisions(self, state: RunState, path: tuple[str, ...] = ()) -> None:
         """Record the decisions in a state that the log does not have."""

@@ -19,8 +19,8 @@ from agents_tools.concurrency.supervisor import finish
 from agents_tools.content.items import input_items
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.events.channel import Channel
-from agents_tools.persistence.session import Session
 from agents_tools.text.nouns import type_with_article
+from agents_tools.tool.call import current_call
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from agents_tools.content.items import Item, RunItem, ToolApprovalItem
     from agents_tools.content.usage import Usage
     from agents_tools.events.base import Event
-    from agents_tools.persistence.run_store import RunStore
+    from agents_tools.persistence.run_store import RunStore, Session
 
 __all__ = ["RunResultStreaming", "Runner"]
 
@@ -442,12 +442,14 @@ def _read_session(session: object, config: RunConfig | None) -> tuple[str | None
         return None, config
     store = None if config is None else config.store
     if isinstance(session, str):
-        if store is None:
+        if store is None and _inherited_store() is None:
             raise UserTypeError(
                 f"session={session!r:.60} names a conversation in a run store, but no store is "
                 "configured. Pass run_config=RunConfig(store=...)."
             )
         return _checked_session(session), config
+    from agents_tools.persistence.run_store import Session
+
     if not isinstance(session, Session):
         raise UserTypeError(
             "session is not valid: expected the id of a session or a Session, got "
@@ -461,6 +463,12 @@ def _read_session(session: object, config: RunConfig | None) -> tuple[str | None
             "one of them."
         )
     return _checked_session(session.id), config
+
+
+def _inherited_store() -> RunStore | None:
+    """Return the store of the run that the calling tool is part of."""
+    call = current_call()
+    return None if call is None or call.scope is None else call.scope.run.config.store
 
 
 def _checked_session(session: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import uuid
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -81,6 +82,7 @@ class TurnCalls:
         provider: The provider whose schema format the tools were converted to; `None` if unknown.
         has_run_tools: Whether any call was executed.
         count: The number of calls, checked against `max_tool_calls`.
+        early: The calls that started while the model streams, by call id.
         started: The ids of the calls that run now.
         nested: The states of interrupted runs inside calls, by call id.
     """
@@ -114,7 +116,8 @@ class TurnCalls:
         self._outputs: dict[str, ToolCallOutputItem] = {}
         self._originals: dict[str, str] = {}  # the id of a repeated call -> the id of the first one
         self._response_calls: dict[str, ToolCallItem] = {}
-        self._early: dict[str, PendingToolCall] = {}
+        self.early: dict[str, PendingToolCall] = {}
+        self._has_started_early = False
         self._slots: asyncio.Semaphore | None = None
         self._running: dict[str, asyncio.Task[Any]] = {}
         self._to_cancel = set[str]()
@@ -147,6 +150,8 @@ class TurnCalls:
 
     def unfinished_calls(self, toolbox: Toolbox) -> list[PendingToolCall]:
         """Return the calls of the loaded history that have no output."""
+        if not self._calls:
+            return []
         calls = [
             PendingToolCall(item, toolbox)
             for call_id, item in self._calls.items()
@@ -216,7 +221,7 @@ class TurnCalls:
             return None
         if item.call_id:
             self._response_calls.setdefault(item.call_id, item)
-        call = self._early.pop(item.call_id, None)
+        call = self.early.pop(item.call_id, None)
         if call is None:
             call = PendingToolCall(self._with_unique_id(item), toolbox)
         call.is_recorded = True
@@ -238,7 +243,8 @@ class TurnCalls:
             if is_blocked or item.call_id in self._calls or not can_start_early(item, tool):
                 return
             call = PendingToolCall(self._with_unique_id(item), toolbox)
-            self._early[item.call_id] = call
+            self.early[item.call_id] = call
+            self._has_started_early = True
             call.is_recorded = False
             call.task = asyncio.ensure_future(self._run_in_slot(call))
 
@@ -246,8 +252,8 @@ class TurnCalls:
 
     async def cancel_early(self) -> None:
         """Cancel the early calls that the response does not contain, or whose response failed."""
-        if self._early:
-            calls, self._early = list(self._early.values()), {}
+        if self.early:
+            calls, self.early = list(self.early.values()), {}
             ids = [call.item.call_id for call in calls]
             self._reserved.update(ids)
             try:
@@ -297,16 +303,19 @@ class TurnCalls:
         """
         self.has_run_tools = True
         try:
-            await self.cancel_early()
+            if self.early:
+                await self.cancel_early()
             self._count_calls(calls)
             to_run = list(self._calls_to_run(calls, toolbox, truncation))
-            for group in group_calls(to_run):
+            for group in [to_run] if len(to_run) == 1 else group_calls(to_run):
                 await self._run_group(group)
-            for call in calls:
-                self._copy_output(call)
+            if self._originals:
+                for call in calls:
+                    self._copy_output(call)
         finally:
             try:
-                await _cancel_tasks([call.task for call in calls if call.task], self._agent.name)
+                if self._has_started_early:
+                    await _cancel_tasks([one.task for one in calls if one.task], self._agent.name)
             finally:
                 for call in calls:
                     if call.output_item is None and not self._is_waiting(call):
@@ -346,7 +355,10 @@ class TurnCalls:
 
     def _count_calls(self, calls: Sequence[PendingToolCall]) -> None:
         limit = self._config.max_tool_calls
-        self.count += sum(call.item.call_id not in self._counted for call in calls)
+        known = self._counted  # of the loaded history
+        self.count += len(
+            [one for one in calls if one.item.call_id not in known] if known else calls
+        )
         if limit is None or self.count <= limit:
             return
         for call in calls:
@@ -365,7 +377,7 @@ class TurnCalls:
             item, tool = call.item, call.tool
             if self._recorder is not None and self._finish_recorded(self._recorder, call):
                 continue
-            if item.call_id in self._lost and not is_repeatable(tool):
+            if item.call_id in self._lost and tool is None:
                 self._finish(call, "lost", _LOST)
             elif truncation is not None and call.task is None:
                 self._finish(call, "invalid_args", truncation)
@@ -429,6 +441,9 @@ class TurnCalls:
         task = self._running[call_id] = cast("asyncio.Task[Any]", asyncio.current_task())
         limit = self._config.max_parallel_tools
         try:
+            if self._recorder is not None and self._recorder.is_cancelled(call_id):
+                self._finish(call, "cancelled", _CANCELLED_ALONE)
+                return
             if limit is None:
                 await self._run(call)
                 return
@@ -447,7 +462,8 @@ class TurnCalls:
     async def _run(self, call: PendingToolCall) -> None:
         item, tool = call.item, cast("FunctionTool[..., Any]", call.tool)
         record = await self._prepare(call, tool)
-        if self._recorder is not None and await self._finish_if_lost(self._recorder, call, record):
+        is_resumed = self._recorder is not None or bool(self._lost)
+        if is_resumed and await self._finish_if_lost(call, record):
             return
         if record.tool.stack.has_checks and not await self.approvals.check(call, tool, record):
             return
@@ -493,7 +509,8 @@ class TurnCalls:
         if call.target is call.item:  # otherwise the provider never saw the schema of the tool
             arguments = self._decode_arguments(call.item, tool)
         record = Call.begun(fresh, tool.name, arguments)
-        await prepare(record, self._with_limit(tool), arguments)
+        limited = tool if self._config.tool_timeout is None else self._with_limit(tool)
+        await prepare(record, limited, arguments)
         return record
 
     def _with_limit(self, tool: FunctionTool[..., Any]) -> FunctionTool[..., Any]:
@@ -547,18 +564,18 @@ class TurnCalls:
             output = _with_edit_note(output, call.edited_arguments)
         return outcome if output is outcome.output else replace(outcome, output=output)
 
-    async def _finish_if_lost(
-        self, recorder: RunRecorder, call: PendingToolCall, record: Call
-    ) -> bool:
+    async def _finish_if_lost(self, call: PendingToolCall, record: Call) -> bool:
         """Finish a call that ran when an earlier process ended.
 
         Other calls are run again: those that are repeatable, and those that a backend knows, whose
         bodies do not run again.
         """
-        tool = cast("FunctionTool[..., Any]", call.tool)
-        if not recorder.is_lost(call.item, tool, is_repeatable=is_repeatable(tool)):
-            return False
-        if record.failure is None and await record.tool.source.has_call(record):
+        tool, recorder = cast("FunctionTool[..., Any]", call.tool), self._recorder
+        can_repeat = is_repeatable(tool)
+        is_lost = call.item.call_id in self._lost and not can_repeat
+        if recorder is not None:
+            is_lost = is_lost or recorder.is_lost(call.item, tool, is_repeatable=can_repeat)
+        if not is_lost or (record.failure is None and await record.tool.source.has_call(record)):
             return False
         self._finish(call, "lost", _LOST)
         return True
@@ -614,7 +631,9 @@ class TurnCalls:
             call.value = output
         call.output_item = self._outputs[item.call_id] = output_item
         if call.is_recorded:
-            self._emit_item("tool_output", output_item, is_replayed)
+            recorder = self._recorder
+            with nullcontext() if recorder is None else recorder.ending_call(item.call_id):
+                self._emit_item("tool_output", output_item, is_replayed)
         return output_item
 
     def _copy_output(self, call: PendingToolCall) -> None:

@@ -94,8 +94,8 @@ def get_default_tools(
         if skills is None
         else SkillTool.create(skill_registry=skills, working_dir=directory, sandbox=sandbox),
     )
-    created = (tool for tools in groups for tool in tools)
-    return DefaultTools(map(shared_by_runs, created) if shared else created, workspace)
+    created = [tool for tools in groups for tool in tools]
+    return DefaultTools(shared_by_runs(created) if shared else created, workspace)
 
 
 def create_default_registry(

@@ -16,15 +16,12 @@ from agents_tools.tool.source import OutputDescription, ToolDescription, ToolSou
 from agents_tools.tool.state import ToolState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from agents_tools.classes.definition import ToolDefinition
     from agents_tools.schema.arguments import Arguments
     from agents_tools.tool.call import Call
     from agents_tools.tool.records import ToolOrigin
     from agents_tools.tool.tool import FunctionTool
-
-    AnyDefinition = ToolDefinition[Any, Any]
 
 __all__ = ["PerRunExecutor", "PerRunSource", "ToolFactory", "shared_by_runs"]
 
@@ -55,12 +52,17 @@ class PerRunExecutor(ToolExecutor[ActionT, ObservationT]):
         self._on_close = on_close
         self._outside = ToolState()
         self._created = InstanceKeys()
+        self._is_shared = False
         self._is_closed = False
 
     @property
     def default(self) -> ToolExecutor[ActionT, ObservationT]:
         """The executor of calls outside of a run; created when it is first needed."""
         return self._executor(self._outside)
+
+    def share(self) -> None:
+        """Use `default` for the calls of all runs, too."""
+        self._is_shared = True
 
     def __call__(self, action: ActionT, conversation: Any = None) -> Any:
         """Run an action with the executor of the run that the current call belongs to.
@@ -89,7 +91,7 @@ class PerRunExecutor(ToolExecutor[ActionT, ObservationT]):
             self._on_close()
 
     def _state(self) -> ToolState:
-        call = current_call()
+        call = None if self._is_shared else current_call()
         return (None if call is None else call.find_tool_state()) or self._outside
 
     def _executor(self, state: ToolState) -> ToolExecutor[ActionT, ObservationT]:
@@ -104,13 +106,13 @@ class PerRunExecutor(ToolExecutor[ActionT, ObservationT]):
         return executor
 
 
-def shared_by_runs(tool: AnyDefinition) -> AnyDefinition:
-    """Return a class-based tool with one executor for all runs."""
-    executor = tool.executor
-    if not isinstance(executor, PerRunExecutor):
-        return tool
-    own: ToolExecutor[Any, Any] = cast("PerRunExecutor[Any, Any]", executor).default
-    return tool.set_executor(own)
+def shared_by_runs(tools: Iterable[Any]) -> list[Any]:
+    """Let the executors of new tools be shared by all runs, and return the tools."""
+    created = list(tools)
+    for tool in created:
+        if isinstance(executor := getattr(tool, "executor", None), PerRunExecutor):
+            cast("PerRunExecutor[Any, Any]", executor).share()
+    return created
 
 
 class ToolFactory:

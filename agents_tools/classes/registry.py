@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from agents_tools.classes.action import InstanceKeys, close_executors
-from agents_tools.classes.per_run import ToolFactory
+from agents_tools.classes.per_run import ToolFactory, shared_by_runs
 from agents_tools.classes.registry_entry import (
     RegistryEntry,
     create_entry,
@@ -333,7 +333,7 @@ class ToolRegistry:
                 fails.
         """
         if shared:
-            created = self.make(spec, conv_state)
+            created = shared_by_runs(self.make(spec, conv_state))
             self._hold(created)
             return [to_function_tool(tool) for tool in created]
         wanted, entries = self._wanted(spec)
@@ -358,7 +358,7 @@ class ToolRegistry:
     def make(self, spec: ToolSpec | str, conv_state: object = None) -> list[Any]:
         """Return the tools for a specification, without converting them to function tools.
 
-        Class-based tools are not converted, all runs share the tools, and the caller closes them.
+        Class-based tools are not converted, and the caller closes the tools.
 
         Args:
             spec: The specification; or a name, or a pattern of names.

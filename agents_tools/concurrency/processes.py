@@ -7,7 +7,6 @@ with a guardian: a small process that ends them when this process dies, even by 
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import signal
@@ -317,11 +316,16 @@ def is_alive(process: subprocess.Popen[bytes]) -> bool:
 # --- the guardian
 
 
+class _GuardianProcess(subprocess.Popen[bytes]):
+    def __del__(self) -> None:
+        """Skip the warning that it still runs: it outlives this process."""
+
+
 class _Guardian:
     """The process that cleans up when this one dies, from the side of this process.
 
-    It reads commands from a pipe that only this process can write to, and whose end it sees when
-    this process ends. It starts with the first registration and lives as long as this process.
+    It reads commands from a pipe that only this process can write to, and that the system closes
+    when this process ends, after its handlers of `atexit`. It starts with the first registration.
     """
 
     def __init__(self) -> None:
@@ -329,57 +333,58 @@ class _Guardian:
         self.groups: set[int] = set()
         self.paths: dict[str, str] = {}
         """The paths to remove, each with its mode: `all` or `empty`."""
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: _GuardianProcess | None = None
+        self.pipe = -1
 
     def send(self, command: str, target: object) -> None:
         """Send a command to the process if it runs."""
-        process = self.process
-        if process is not None and process.stdin is not None:
-            with contextlib.suppress(OSError, ValueError):
-                process.stdin.write(os.fsencode(f"{command} {target}\n"))
-                process.stdin.flush()
+        data = memoryview(os.fsencode(f"{command} {target}\n"))
+        with contextlib.suppress(OSError):
+            while data and self.pipe >= 0:
+                data = data[os.write(self.pipe, data) :]
 
     def start(self) -> None:
         """Start the process unless it runs, and send it all groups and paths."""
         if self.process is not None and self.process.poll() is None:
             return
         self.process = None
+        self.close_pipe()
         python = getattr(sys, "_base_executable", sys.executable)  # not one in a workspace
         if not python or getattr(sys, "frozen", False):
             return
-        with contextlib.suppress(OSError):
-            self.process = subprocess.Popen(  # noqa: S603 - this interpreter and a module of it
+        commands, self.pipe = os.pipe()
+        try:
+            self.process = _GuardianProcess(
                 [python, "-I", "-S", "-c", _SOURCE],
-                stdin=subprocess.PIPE,
+                stdin=commands,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                bufsize=0,  # no lock that another thread can hold during a fork
                 start_new_session=True,  # Ctrl-C in the terminal must not end it
                 cwd="/",
+                env={name: os.environ[name] for name in _LIBRARIES if name in os.environ},
             )
-            for group in self.groups:
-                self.send("watch", group)
-            for path, mode in self.paths.items():
-                self.send(mode, path)
+        except OSError:
+            self.close_pipe()
+        finally:
+            os.close(commands)
+        for group in self.groups:
+            self.send("watch", group)
+        for path, mode in self.paths.items():
+            self.send(mode, path)
 
-    def stop(self) -> None:
-        """End the process, after it has cleaned up."""
-        with self.lock:
-            process, self.process = self.process, None
-        if process is not None and process.stdin is not None:
-            with contextlib.suppress(OSError):
-                process.stdin.close()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=_STOP_WITHIN)
-            process.returncode = process.returncode or 0  # it ends alone, after its pause
+    def close_pipe(self) -> None:
+        """Close the pipe, so that the process cleans up when no other process has it open."""
+        pipe, self.pipe = self.pipe, -1
+        if pipe >= 0:
+            os.close(pipe)
 
 
 _SOURCE: Final = Path(guardian.__file__).read_text()
 """Read before any command runs, because a command could change the file."""
-_STOP_WITHIN: Final = 0.5
+_LIBRARIES: Final = ("DYLD_LIBRARY_PATH", "LD_LIBRARY_PATH", "SYSTEMROOT")
+"""The environment variables that the interpreter itself can need; others can hold keys."""
 
 _guardian = _Guardian()
-atexit.register(lambda: _guardian.stop())  # noqa: PLW0108 - a forked process has another one
 
 
 def watch(group: int) -> None:
@@ -443,10 +448,7 @@ def _reset_after_fork() -> None:
     """Create a new guardian in a forked process; the existing one belongs to its parent."""
     global _guardian
     parent, _guardian = _guardian, _Guardian()
-    if parent.process is not None and parent.process.stdin is not None:
-        with contextlib.suppress(OSError):
-            parent.process.stdin.close()  # otherwise the pipe stays open when the parent ends
-        parent.process.returncode = 0  # not a child of this process, which cannot wait for it
+    parent.close_pipe()  # otherwise it stays open when the parent ends
 
 
 if hasattr(os, "register_at_fork"):

@@ -232,7 +232,6 @@ RecordName: TypeAlias = Literal[
     "call_result",
     "approval_requested",
     "approval_decided",
-    "checkpoint",
     "hidden_event",
 ]
 """The name of a record of the run log, as described in the page about the run log."""

@@ -19,23 +19,18 @@ if TYPE_CHECKING:
     from agents_tools.persistence.protocol import (
         Durability as Durability,
         EventStore as EventStore,
+        RunStatus as RunStatus,
         SessionInfo as SessionInfo,
-    )
-    from agents_tools.persistence.redis.store import (
-        RedisEventStore as RedisEventStore,
     )
     from agents_tools.persistence.run_store import (
         RunStore as RunStore,
-        StoredLog as StoredLog,
-    )
-    from agents_tools.persistence.session import (
         Session as Session,
+        StoredLog as StoredLog,
     )
     from agents_tools.persistence.storage import (
         LogStorage as LogStorage,
         RunInfo as RunInfo,
         RunMessage as RunMessage,
-        RunStatus as RunStatus,
     )
     from agents_tools.persistence.stores.memory import (
         MemoryEventStore as MemoryEventStore,
@@ -43,6 +38,10 @@ if TYPE_CHECKING:
     )
     from agents_tools.persistence.stores.postgres import (
         PostgresRunStore as PostgresRunStore,
+    )
+    from agents_tools.persistence.stores.redis import (
+        RedisEventStore as RedisEventStore,
+        RedisRunStore as RedisRunStore,
     )
     from agents_tools.persistence.stores.sqlite import (
         SQLiteEventStore as SQLiteEventStore,
@@ -61,24 +60,23 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "protocol": (
             "Durability",
             "EventStore",
+            "RunStatus",
             "SessionInfo",
         ),
-        "redis.store": ("RedisEventStore",),
-        "run_store": ("RunStore", "StoredLog"),
-        "session": ("Session",),
+        "run_store": ("RunStore", "Session", "StoredLog"),
         "storage": (
             "LogStorage",
             "RunInfo",
             "RunMessage",
-            "RunStatus",
         ),
         "stores.memory": ("MemoryEventStore", "MemoryRunStore"),
         "stores.postgres": ("PostgresRunStore",),
+        "stores.redis": ("RedisEventStore", "RedisRunStore"),
         "stores.sqlite": ("SQLiteEventStore", "SQLiteRunStore"),
         "unknown_event": ("UnknownEvent",),
     },
     requires={
-        "redis.store": "pip install 'agents-tools[redis]'",
         "stores.postgres": "pip install 'agents-tools[postgres]'",
+        "stores.redis": "pip install 'agents-tools[redis]'",
     },
 )

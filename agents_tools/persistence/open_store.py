@@ -16,7 +16,7 @@ def open_run_store(place: str | os.PathLike[str], *, read_only: bool = False) ->
 
     Args:
         place: The path of an SQLite file, or an address that begins with `postgresql://`,
-            `postgres://`, `redis://` or `rediss://`.
+            `postgres://`, `redis://`, `rediss://` or `unix://` (Redis).
         read_only: Whether to open a file for reading only.
 
     Raises:
@@ -28,7 +28,7 @@ def open_run_store(place: str | os.PathLike[str], *, read_only: bool = False) ->
         from agents_tools.persistence import PostgresRunStore
 
         return PostgresRunStore(text)
-    if text.startswith(("redis://", "rediss://")):
+    if text.startswith(("redis://", "rediss://", "unix://")):
         from agents_tools.persistence import RedisRunStore
 
         return RedisRunStore(text)

@@ -12,7 +12,11 @@ if TYPE_CHECKING:
     from agents_tools.events.base import Event
     from agents_tools.persistence.filter import EventFilter
 
-__all__ = ["Durability", "EventStore", "SessionInfo"]
+__all__ = ["Durability", "EventStore", "RunStatus", "SessionInfo"]
+
+RunStatus: TypeAlias = Literal["running", "interrupted", "ok", "error", "cancelled"]
+"""The status of a run. `interrupted` runs wait for a person. A `running` run whose lease is free is
+orphaned: its process has ended."""
 
 Durability: TypeAlias = Literal["normal", "sync"]
 """The failures that a stored event survives: `normal` the end of the process, also by a crash;

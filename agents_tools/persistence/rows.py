@@ -15,7 +15,7 @@ from pydantic_core import from_json, to_json
 
 from agents_tools.events.kinds import RunFinishedEvent, RunRecordEvent
 from agents_tools.persistence.marks import MARK, MARK_BYTES, hide_secrets, show_secrets
-from agents_tools.persistence.storage import RunStatus
+from agents_tools.persistence.protocol import RunStatus
 from agents_tools.persistence.unknown_event import event_of
 from agents_tools.text.secrets import has_secrets
 
@@ -131,7 +131,8 @@ def event_to_row(event: Event) -> EventRow:
         wire = hide_secrets(wire)  # text that looks like a mark
         body = to_json(wire)
     created, status, size = _created(event), _end_status(event), len(body)
-    large, blobs = None, ()
+    large: str | None = None
+    blobs: tuple[Blob, ...] = ()
     if size > LARGE:
         body, large, blobs = _without_large(wire)
     return EventRow(event.id, columns, size, body[1:].decode(), large, blobs, created, status)

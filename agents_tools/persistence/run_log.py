@@ -67,6 +67,9 @@ class RunLog:
         last_id: The id of the last event.
         last_end: The last end of the run, or its last stop.
         depth: The number of calls around the run.
+        cancellations: The numbers of the messages that cancel the run.
+        cancelled_calls: The numbers of the messages that cancel a call without an output, by its
+            id.
     """
 
     def __init__(
@@ -86,6 +89,8 @@ class RunLog:
         self.is_complete = False
         self.store = store
         self.depth = len(path)
+        self.cancellations: list[int] = []
+        self.cancelled_calls: dict[str, int] = {}
         self.secrets: Mapping[str, str] | None = None
         self.on_open: Callable[[], object] | None = None
         self.last_id = INVALID_ID
@@ -245,8 +250,13 @@ class RunLog:
         return await self.store.conversation(self.session, before=self.run_id)
 
     async def end_interrupted_runs(self) -> None:
-        """End the runs of the session that wait for a person: this run has their open calls now."""
-        for info in await self.store.runs(session=self.session, status="interrupted"):
+        """End the runs of the session that have not ended: this run has their open calls now.
+
+        They wait for a person, or their process has ended.
+        """
+        for info in await self.store.runs(session=self.session):
+            if info.status not in {"running", "interrupted"} or info.run_id == self.run_id:
+                continue
             other = self.store.log(info.run_id)
             try:
                 await other.take()
@@ -346,6 +356,7 @@ class RunReplay:
                 self.results[call_id] = data
             case "approval_requested":
                 self.requests[call_id] = data
+                self.decisions.pop(call_id, None)  # it was not usable, so the person is asked again
             case "approval_decided":
                 self.decisions.setdefault(call_id, data)
             case _:

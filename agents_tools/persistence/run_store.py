@@ -14,20 +14,31 @@ import threading
 import weakref
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar, cast
 
 from agents_tools.concurrency.future import PendingFuture, batched_wakeups
-from agents_tools.content.items import ToolApprovalItem, item_from_dict
-from agents_tools.errors import EventStoreError, LeaseLostError, UserKeyError, UserValueError
-from agents_tools.events.envelope import INVALID_ID
-from agents_tools.events.kinds import RunItemStreamEvent, RunRecordEvent
+from agents_tools.content.items import ToolApprovalItem, ToolCallOutputItem, item_from_dict
+from agents_tools.errors import (
+    EventStoreError,
+    LeaseLostError,
+    RunInUseError,
+    UserKeyError,
+    UserValueError,
+)
+from agents_tools.events.envelope import INVALID_ID, EventSource, Origin
+from agents_tools.events.kinds import (
+    MessageEvent,
+    RunFinishedEvent,
+    RunItemStreamEvent,
+    RunRecordEvent,
+)
 from agents_tools.persistence.filter import EventFilter
 from agents_tools.persistence.lease import LeaseHolder
 from agents_tools.persistence.protocol import SessionInfo
 from agents_tools.persistence.records import shown_event
 from agents_tools.persistence.rows import event_to_row
-from agents_tools.persistence.session import Session
 from agents_tools.persistence.storage import (
     AppendRows,
     DeleteLog,
@@ -40,24 +51,27 @@ from agents_tools.persistence.storage import (
     RunInfo,
     TakeLease,
 )
-from agents_tools.persistence.write_errors import run_in_use_error, stale_lease_error
+from agents_tools.persistence.write_errors import (
+    already_posted_error,
+    run_in_use_error,
+    stale_lease_error,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
     from agents_tools.events.base import Event
-    from agents_tools.persistence.protocol import Durability
+    from agents_tools.persistence.protocol import Durability, RunStatus
     from agents_tools.persistence.rows import EventRow
     from agents_tools.persistence.storage import (
         LogStorage,
         RunMessage,
-        RunStatus,
         WriteRequest,
     )
 
-__all__ = ["RunStore", "StoredLog"]
+__all__ = ["RunStore", "Session", "StoredLog", "undecided_calls"]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -74,6 +88,13 @@ A sync takes about as long, so waiting for callers that append again saves syncs
 """
 _CHECK_INTERVAL: Final = 0.5
 """How often waiting readers are checked even if no change was reported, in seconds."""
+_CANCELLED: Final = (
+    "Not run: the user cancelled the run while this call waited for the decision of a person."
+)
+_ENDED: Final = frozenset({"ok", "error", "cancelled"})
+_ORIGIN: Final = Origin(source=EventSource.ENVIRONMENT)
+_USER: Final = Origin(source=EventSource.USER)
+_RECORDS: Final = EventFilter(types=(RunRecordEvent.type,))
 _APPROVALS: Final = EventFilter(types=(RunItemStreamEvent.type, RunRecordEvent.type))
 
 logger = logging.getLogger("agents_tools")
@@ -93,7 +114,7 @@ class RunStore:
     """
 
     def __init__(self, storage: LogStorage, *, keep_display: bool = False) -> None:
-        self._engine = _Engine(storage, keep_display=keep_display)
+        self._engine = _StoreEngine(storage, keep_display=keep_display)
         self._finalizer = weakref.finalize(self, _close_engine, self._engine)
 
     @property
@@ -137,12 +158,7 @@ class RunStore:
 
     def run(self, run_id: str, /) -> PendingFuture[RunInfo | None]:
         """Return the summary of a run; `None` if there is no such run."""
-
-        def read() -> RunInfo | None:
-            found = self._engine.storage.logs(names=[run_id])
-            return found[0] if found and found[0].status is not None else None
-
-        return self._engine.submit_read(read)
+        return self._engine.submit_read(lambda: self._info(run_id))
 
     def conversation(
         self, session: str, /, *, before: str | None = None
@@ -198,7 +214,7 @@ class RunStore:
             `UserKeyError` if no such call waits, and `EventConflictError` if another decision was
             recorded first.
         """
-        decision = {
+        body = {
             "type": "decision",
             "call_id": call_id,
             "approved": approved,
@@ -206,32 +222,46 @@ class RunStore:
             "arguments": arguments if isinstance(arguments, str | None) else json.dumps(arguments),
             "always": always,
         }
-
-        def find() -> PendingFuture[int]:
-            item = self._find_waiting(run_id, call_id, tuple(path))
-            full = [*item.path, call_id]
-            body = {**decision, "path": list(item.path), "shown": item.arguments}
-            return self.post(run_id, body, key=f"decision/{json.dumps(full)}")
-
-        return self._engine.chain(find, lambda _: None)
+        return self._engine.submit_read(lambda: self._decide(run_id, body, tuple(path)))
 
     def cancel(
         self, run_id: str, call_id: str | None = None, *, reason: str = ""
     ) -> PendingFuture[None]:
-        """Ask the holder of a run to cancel the run, or one call of it.
+        """Cancel a run, or one call of it, from any process.
+
+        The process that holds the run cancels it. A run that no process holds is ended at once, and
+        the cancellation of a call waits there until the run is resumed. A run that has ended stays
+        as it is.
 
         Args:
             run_id: The run.
             call_id: The call; by default the run is cancelled.
             reason: The reason, for people.
+
+        Returns:
+            A future that is done when the cancellation would survive the end of this process. It
+            raises `UserKeyError` if there is no such run.
         """
-        body = {"type": "cancel", "call_id": call_id, "reason": reason}
-        return self._engine.chain(lambda: self.post(run_id, body), lambda _: None)
+        return self._engine.submit_read(lambda: self._cancel(run_id, call_id, reason))
 
     def send(self, run_id: str, text: str, /) -> PendingFuture[None]:
-        """Send a message of the user to a run, which its model receives before the next request."""
+        """Send a message of the user to a run, which its model receives before the next request.
+
+        The future raises `UserKeyError` if there is no such run, and `UserValueError` if the run
+        has ended.
+        """
         body = {"type": "message", "text": text}
-        return self._engine.chain(lambda: self.post(run_id, body), lambda _: None)
+
+        def begin() -> PendingFuture[int]:
+            info = self._info(run_id)
+            if info is not None and info.status in _ENDED:
+                raise UserValueError(
+                    f"The message was not sent: run {run_id!r} has ended. Start another run with "
+                    "it, in the same session."
+                )
+            return self.post(run_id, body)
+
+        return self._engine.chain(begin, lambda _: None)
 
     def post(
         self, run_id: str, body: Mapping[str, Any], *, key: str | None = None
@@ -241,14 +271,20 @@ class RunStore:
         It raises `UserKeyError` if there is no such run, and `EventConflictError` if the run has a
         message with this key.
         """
+        return self._engine.chain(
+            lambda: self._submit_message(run_id, body, key),
+            lambda number: self._check_posted(run_id, number),
+        )
 
-        def check(number: int) -> int:
-            if not number:
-                raise UserKeyError(f"There is no run {run_id!r} in {self.place}. Check the id.")
-            return number
+    def _submit_message(
+        self, run_id: str, body: Mapping[str, Any], key: str | None = None
+    ) -> PendingFuture[int]:
+        return self._engine.submit(PostMessage(name=run_id, body=json.dumps(body), key=key))
 
-        request = PostMessage(name=run_id, body=json.dumps(body), key=key)
-        return self._engine.chain(lambda: self._engine.submit(request), check)
+    def _check_posted(self, run_id: str, number: int) -> int:
+        if not number:
+            raise UserKeyError(f"Run {run_id!r} does not exist in {self.place}. Check the id.")
+        return number
 
     def messages(self, run_id: str, /, after: int = 0) -> PendingFuture[list[RunMessage]]:
         """Return the messages to a run with larger numbers, in order."""
@@ -319,24 +355,94 @@ class RunStore:
         """Return the place of the store."""
         return f"{type(self).__name__}({self.place!r})"
 
+    def _info(self, run_id: str) -> RunInfo | None:
+        found = self._engine.storage.logs(names=[run_id])
+        return found[0] if found and found[0].status is not None else None
+
+    # --- cancellation
+
+    def _cancel(self, run_id: str, call_id: str | None, reason: str) -> None:
+        """Send a cancellation, and end the run if no process receives it."""
+        info = self._info(run_id)
+        if info is not None and info.status in _ENDED:
+            return
+        body = {"type": "cancel", "call_id": call_id, "reason": reason}
+        self._check_posted(run_id, self._submit_message(run_id, body).result())
+        if call_id is not None:
+            return
+        log = self.log(run_id)
+        try:
+            is_run = log.take(is_exclusive=True).result().is_run
+            info = self._info(run_id)
+            if is_run and info is not None and info.status not in _ENDED:
+                messages = self._engine.storage.messages(run_id, 0)
+                events = [
+                    *self._open_outputs(run_id),
+                    *filter(None, map(_sent_message, messages)),
+                    RunFinishedEvent("cancelled", error=reason or None),
+                ]
+                log.append(
+                    [event.stamped(event.origin or _ORIGIN, INVALID_ID) for event in events],
+                    durability="sync",
+                    consumed=[message.number for message in messages],
+                ).result()
+        except RunInUseError:
+            return  # its process receives the message
+        finally:
+            log.close()
+
+    def _open_outputs(self, run_id: str) -> Iterator[Event]:
+        """Yield the outputs of the calls that wait for a person in the outermost run."""
+        for item in self._undecided(run_id).values():
+            if item.path:
+                continue
+            output = ToolCallOutputItem(
+                call_id=item.call_id,
+                name=item.name,
+                output=_CANCELLED,
+                status="cancelled",
+                agent=item.agent,
+            )
+            yield RunRecordEvent("call_result", {"call_id": item.call_id, "is_open": True})
+            yield RunItemStreamEvent("tool_output", output.to_dict())
+
     # --- approvals
 
+    def _undecided(self, run_id: str) -> dict[tuple[str, ...], ToolApprovalItem]:
+        return undecided_calls(self._engine.storage.read(run_id, ReadSpan(where=_APPROVALS)))
+
     def _waiting_calls(self, run_id: str) -> list[ToolApprovalItem]:
-        storage = self._engine.storage
-        events = storage.read(run_id, ReadSpan(where=_APPROVALS))
         posted = {
             (*message.body.get("path", ()), message.body.get("call_id"))
-            for message in storage.messages(run_id, 0)
+            for message in self._engine.storage.messages(run_id, 0)
             if message.body.get("type") == "decision"
         }
-        waiting = undecided_calls(events)
-        info = storage.logs(names=[run_id])
-        if not info or info[0].status not in {"running", "interrupted"}:
+        waiting = self._undecided(run_id)
+        info = self._info(run_id)
+        if info is None or info.status in _ENDED:
             return []
         return [item for place, item in waiting.items() if place not in posted]
 
+    def _decide(self, run_id: str, body: Mapping[str, Any], path: tuple[str, ...]) -> None:
+        """Post a decision, unless there is another one."""
+        call_id = str(body["call_id"])
+        item = self._find_waiting(run_id, call_id, path)
+        place = (*item.path, call_id)
+        key = f"decision/{json.dumps(place)}"
+        body = {**body, "path": list(item.path), "shown": item.arguments}
+        number = self._check_posted(run_id, self._submit_message(run_id, body, key).result())
+        # The run can have received another decision since the call was read as waiting. That one
+        # is in the log, because its key would have refused this message before.
+        if place not in self._undecided(run_id):
+            events = self._engine.storage.read(run_id, ReadSpan(where=_RECORDS))
+            decisions = [event for event in events if _is_decision(event, call_id, place)]
+            if decisions and decisions[-1].data.get("number") != number:
+                raise already_posted_error(run_id, self.place)
+
     def _find_waiting(self, run_id: str, call_id: str, path: tuple[str, ...]) -> ToolApprovalItem:
-        waiting = undecided_calls(self._engine.storage.read(run_id, ReadSpan(where=_APPROVALS)))
+        events = self._engine.storage.read(run_id, ReadSpan(where=_APPROVALS))
+        info = self._info(run_id)
+        waiting = {} if info is None or info.status in _ENDED else undecided_calls(events)
         found = [
             item
             for item in waiting.values()
@@ -344,6 +450,8 @@ class RunStore:
         ]
         if len(found) == 1:
             return found[0]
+        if not found and any(_is_decision(event, call_id, path) for event in events):
+            raise already_posted_error(run_id, self.place)
         if found:
             raise UserValueError(
                 f"{len(found)} waiting calls of run {run_id!r} have the id {call_id!r}: expected "
@@ -353,6 +461,47 @@ class RunStore:
             f"No call {call_id!r} of run {run_id!r} waits for a decision. "
             "RunStore.approvals(run_id) lists the waiting calls."
         )
+
+
+def _sent_message(message: RunMessage) -> Event | None:
+    """Return the event of a message of the user that the run has not received."""
+    if message.body.get("type") != "message":
+        return None
+    return MessageEvent(str(message.body.get("text")), role="user").replace(origin=_USER)
+
+
+def _is_decision(event: Event, call_id: str, path: tuple[str, ...]) -> TypeGuard[RunRecordEvent]:
+    """Return whether an event is the decision about a call."""
+    return (
+        isinstance(event, RunRecordEvent)
+        and event.name == "approval_decided"
+        and event.data.get("call_id") == call_id
+        and path in {(), event.path, (*event.path, call_id)}
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A conversation: an ordered list of runs under an id that the application chooses.
+
+    Pass it as `Runner.run(..., session=...)`. A run continues the conversation of the earlier runs
+    and becomes the last one. One run at a time is active in a session.
+
+    Args:
+        id: The id, for example of a chat.
+        store: The store of the runs.
+    """
+
+    id: str
+    store: RunStore
+
+    def events(self) -> PendingFuture[list[Event]]:
+        """Return the messages, calls and outputs of all runs, oldest first."""
+        return self.store.conversation(self.id)
+
+    def runs(self) -> PendingFuture[list[RunInfo]]:
+        """List the runs, oldest first."""
+        return self.store.runs(session=self.id)
 
 
 def undecided_calls(events: Iterable[Event]) -> dict[tuple[str, ...], ToolApprovalItem]:
@@ -656,7 +805,7 @@ class _Job:
         self.size = size
 
 
-class _Engine:
+class _StoreEngine:
     """The threads and the in-process state of a store.
 
     Requests are written in order by one thread, several together. If the storage waits for nothing,
@@ -1054,6 +1203,7 @@ class _Engine:
             self._check_waits([state])
         elif is_message or not state.epoch:
             self._start_watching()
+            self.submit_read(partial(self._check_waits, [state]))
         if self.closed:
             pending.fail(self.closed_error())
         return pending
@@ -1112,22 +1262,24 @@ class _Engine:
                 )
                 self._watch.start()
             self._watch_condition.notify()
-        self.storage.wake()
 
     def _run_watch(self) -> None:
-        while not self.closed:
-            with self._watch_condition:
-                while not self.closed and not self._watched():
-                    self._watch_condition.wait()
-            if self.closed:
-                return
+        while self._has_waits():
             self._check_waits(self._watched())
-            if not self.closed and self._watched():
-                try:
-                    self.storage.wait_for_change(_CHECK_INTERVAL)
-                except EventStoreError as error:
-                    for state in self._watched():
-                        self._fail_waits(state, error)
+            if not self._watched():
+                continue
+            try:
+                self.storage.wait_for_change(_CHECK_INTERVAL)
+            except EventStoreError as error:
+                for state in self._watched():
+                    self._fail_waits(state, error)
+
+    def _has_waits(self) -> bool:
+        """Wait until a future waits for another process; return `False` if the store is closed."""
+        with self._watch_condition:
+            while not self.closed and not self._watched():
+                self._watch_condition.wait()
+            return not self.closed
 
     # --- leases
 
@@ -1197,7 +1349,7 @@ class _Engine:
             state.message_waits.clear()
 
 
-def _close_engine(engine: _Engine) -> None:
+def _close_engine(engine: _StoreEngine) -> None:
     """Close a store. A finalizer can run in a thread of the store, which must not join others."""
     if threading.current_thread().name.startswith("agents-tools-store"):
         threading.Thread(target=engine.close, name="agents-tools-close", daemon=True).start()
@@ -1216,7 +1368,7 @@ def _check_name(name: object) -> None:
         ) from None
 
 
-_engines: Final[weakref.WeakSet[_Engine]] = weakref.WeakSet()
+_engines: Final[weakref.WeakSet[_StoreEngine]] = weakref.WeakSet()
 
 
 def _after_fork() -> None:

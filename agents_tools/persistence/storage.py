@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from agents_tools.events.envelope import INVALID_ID
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from agents_tools.events.base import Event
     from agents_tools.persistence.filter import EventFilter
     from agents_tools.persistence.lease import LeaseHolder
+    from agents_tools.persistence.protocol import RunStatus
     from agents_tools.persistence.rows import EventRow, RunSummary
 
 __all__ = [
@@ -27,14 +28,9 @@ __all__ = [
     "RetainLogs",
     "RunInfo",
     "RunMessage",
-    "RunStatus",
     "TakeLease",
     "WriteRequest",
 ]
-
-RunStatus: TypeAlias = Literal["running", "interrupted", "ok", "error", "cancelled"]
-"""The status of a run. `interrupted` runs wait for a person. A `running` run whose lease is free is
-orphaned: its process has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,11 +325,14 @@ class LogStorage(Protocol):
         ...
 
     def wait_for_change(self, seconds: float, /) -> bool:
-        """Wait until another process has written, or for this time; return whether it has."""
+        """Wait until another process has written, or for this time; return whether it has.
+
+        Changes since the last call count.
+        """
         ...
 
     def wake(self) -> None:
-        """End the current or next `wait_for_change`."""
+        """End the current or next `wait_for_change` if possible, because the store is closed."""
         ...
 
     def close(self) -> None:

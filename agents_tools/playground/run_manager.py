@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from agents_tools.agents.config import RunConfig
 from agents_tools.errors import EventStoreError
 from agents_tools.playground.history import RunHistory, facts_of_run, new_id
 from agents_tools.playground.validation import arguments_text
 from agents_tools.server.http_errors import HttpError
 from agents_tools.server.run_manager import RunManager
+from agents_tools.tool.state import ToolState
 from agents_tools.ui._frames import frame_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 
-    from agents_tools.agents.config import RunConfig
     from agents_tools.events.base import Event
     from agents_tools.persistence import RunStore
     from agents_tools.playground.history import HistoryRecord
@@ -63,12 +65,17 @@ class PlaygroundRuns:
         self._store = store
         self._bench = bench
         self._watch = watch
+        # One developer works here, as in one terminal: the shell lasts until the server ends.
+        self._tool_state = ToolState()
+        config = run_config or RunConfig()
+        if config.tool_state is None:
+            config = replace(config, tool_state=self._tool_state)
         self._runs = RunManager(
             store=store,
             on_disconnect="detach",
             errors="show",
             keep_runs=_IN_MEMORY,
-            run_config=run_config,
+            run_config=config,
         )
         self.history = RunHistory(self._runs, keep=keep, keep_bytes=keep_bytes)
         self._given: dict[str, Any] = {}
@@ -104,6 +111,7 @@ class PlaygroundRuns:
         finally:
             await self._end_tasks()
             await self._store.aclose()
+            await self._tool_state.aclose()
             self._bench.close()
 
     async def _end_tasks(self) -> None:

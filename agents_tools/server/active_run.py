@@ -11,7 +11,7 @@ import logging
 import time
 from contextlib import aclosing, contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
 from agents_tools.concurrency.supervisor import GRACE, supervise
 from agents_tools.errors import (
@@ -32,14 +32,15 @@ from agents_tools.text.forms import MASK
 from agents_tools.tool.call import enter_scope
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 
     from agents_tools.agents.config import RunResult
     from agents_tools.agents.run import Run
     from agents_tools.content.items import ToolApprovalItem
     from agents_tools.events.base import Event
+    from agents_tools.persistence import RunStore
     from agents_tools.persistence.storage import RunInfo
-    from agents_tools.server.run_manager import RunFactory, RunManager
+    from agents_tools.server.public_errors import ErrorMasker
     from agents_tools.tool.records import Decision
 
 __all__ = ["ActiveRun", "Status"]
@@ -55,6 +56,19 @@ _PATIENCE = 2 * GRACE
 """The seconds that a cancelled run has until clients are informed of its end."""
 _LAST_EVENT = EventFilter(types=(RunFinishedEvent.type,))
 _APPROVALS = EventFilter(types=("run_item_stream_event", RunRecordEvent.type))
+
+
+class _Manager(Protocol):
+    """The parts of the manager of runs that a run uses."""
+
+    @property
+    def store(self) -> RunStore: ...
+    @property
+    def masker(self) -> ErrorMasker: ...
+    @property
+    def on_disconnect(self) -> str: ...
+    def claim(self, owner: str | None) -> None: ...
+    def resume(self, active: ActiveRun) -> bool: ...
 
 
 class ActiveRun:
@@ -86,7 +100,7 @@ class ActiveRun:
 
     def __init__(
         self,
-        manager: RunManager,
+        manager: _Manager,
         id: str,
         *,
         agent_name: str,
@@ -111,7 +125,7 @@ class ActiveRun:
         self.error: str | None = None
         self.interruptions: list[ToolApprovalItem] = []
         self.is_detached = False
-        self.factory: RunFactory | None = None
+        self.factory: Callable[..., Run] | None = None
         self._manager = manager
         self._run: Run | None = None
         self._task: asyncio.Task[None] | None = None
@@ -188,11 +202,11 @@ class ActiveRun:
             return
         log = self._manager.store.log(self.id)
         try:
-            (last,) = await log.read(reverse=True, limit=1, where=_LAST_EVENT) or [None]
+            ends = await log.read(reverse=True, limit=1, where=_LAST_EVENT)
         finally:
             log.close()
-        if isinstance(last, RunFinishedEvent):
-            self._finish(last)
+        if ends and isinstance(ends[0], RunFinishedEvent):
+            self._finish(ends[0])
         self.ended = info.updated
         is_waiting = self.status == "interrupted"
         self.interruptions = await self._manager.store.approvals(self.id) if is_waiting else []

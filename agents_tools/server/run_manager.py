@@ -424,7 +424,7 @@ class RunManager:
         return await given if inspect.isawaitable(given) else given
 
     async def lend_context(self, run: ActiveRun, request: HttpRequest) -> None:
-        """Give a run that waits the application's object, if it has none in this process."""
+        """Set the object of the application for a run that waits, if it has none in this process."""
         if run.context is None and run.status == "interrupted":
             run.context = await self.context_of(request)
 

@@ -7,6 +7,8 @@ import os
 import time
 import uuid
 import warnings
+from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 
 from agents_tools.content.items import ToolApprovalItem
@@ -33,7 +35,7 @@ from agents_tools.testing.stores import PATIENCE, EventStoreContract, StoreLawEr
 from agents_tools.text.secrets import forget_secret, register_secret
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from agents_tools.concurrency.future import PendingFuture
     from agents_tools.events.base import Event
@@ -99,7 +101,8 @@ class RunStoreContract(EventStoreContract):
     def test_a_run_is_listed_with_the_facts_of_its_first_record(self) -> None:
         """Other processes find runs by session and status."""
         with self.make_run_store() as store:
-            facts = {"agent": "Clerk", "kind": "agent", "session": "chat ä", "owner": "me"}
+            facts: dict[str, Any] = {"agent": "Clerk", "kind": "agent", "session": "chat ä"}
+            facts |= {"owner": "me", "facts": {"tenant": 7}}
             _got(store.log("run 1").append([_created(**facts), _said("a")]))
             _got(store.log("run 2").append([_created()]))
             _got(store.log("no run").append([_said("b")]))
@@ -111,6 +114,8 @@ class RunStoreContract(EventStoreContract):
                 _is("its status", (found.status, found.is_orphaned), ("running", False))
                 _is("its end", (found.last_id, found.events), (1, 2))
                 _is("its times", (found.started, found.updated), (_AT, _AT))
+            newest = [one.run_id for one in store.storage.logs(limit=2)]
+            _is("the newest logs", newest, [one.run_id for one in store.storage.logs()][1:])
             _is("an unknown run", _got(store.run("unknown")), None)
             _is("a log that is no run", _got(store.run("no run")), None)
             _is("a session without runs", _got(store.runs(session="other")), [])
@@ -160,7 +165,11 @@ class RunStoreContract(EventStoreContract):
             _got(store.log("other").append([_created(session="other"), _said("elsewhere")]))
             found = _texts(_got(store.conversation("chat")))
             _is("the conversation", found, [f"message {number}" for number in range(3)])
+            before = _texts(_got(store.conversation("chat", before="run 7")))
+            _is("the conversation before a run", before, ["message 0", "message 1"])
             _is("an unknown session", _got(store.conversation("unknown")), [])
+            unknown = _got(store.conversation("chat", before="unknown"))
+            _is("the conversation before an unknown run", unknown, [])
 
     # --- leases -----------------------------------------------------------------------------------
 
@@ -215,6 +224,24 @@ class RunStoreContract(EventStoreContract):
                 _is("the lost leases", list(lost), ["run"])
                 _is("its texts", _texts(_got(store.log("run").read())), ["a", "c"])
 
+    def test_an_append_whose_confirmation_was_lost_can_be_repeated(self) -> None:
+        """The rows beyond the last id that the writer knows are stored once."""
+        with self.make_run_store() as store:
+            storage = store.storage
+            take = TakeLease(name="run", holder=_stranger(), ttl=60)
+            epoch = storage.write([take])[0].epoch
+            events = [_said("a").replace(id=0), _said("b").replace(id=3)]
+            for _ in range(2):
+                _is("the last id", storage.write([_append(epoch, *events)])[0], 3)
+            later = replace(_append(epoch, _said("c").replace(id=2)), known_id=3)
+            refused: Any = storage.write([later])[0]
+            _is("whether it is refused", isinstance(refused, EventConflictError), True)
+            more = replace(_append(epoch, *events[1:], _said("d").replace(id=4)), known_id=0)
+            _is("the last id", storage.write([more])[0], 4)
+            _is("its texts", _texts(_got(store.log("run").read())), ["a", "b", "d"])
+            found = store.storage.logs(names=["run"])[0]
+            _is("the number of events", (found.events, found.last_id), (3, 4))
+
     def test_a_lease_is_renewed_while_its_store_is_open(self) -> None:
         """A run can take longer than a lease."""
         with self.make_run_store(lease_ttl=_TTL) as store:
@@ -232,7 +259,7 @@ class RunStoreContract(EventStoreContract):
         with self.make_run_store() as store:
             first, second = store.log("run 1"), store.log("run 2")
             _got(first.take(session="chat"))
-            for other in (store, *self._others(store)):
+            for other in chain([store], self._others(store)):
                 _fails(other.log("run 2").take(session="chat"), RunInUseError)
             _got(store.log("run 3").take(session="other"))
             _got(first.append([_created(session="chat"), _finished("ok")]))
@@ -255,7 +282,7 @@ class RunStoreContract(EventStoreContract):
     def test_messages_are_received_in_order_by_any_process(self) -> None:
         """A process without the lease never appends: it puts a message in the inbox."""
         with self.make_run_store() as store:
-            for other in (*self._others(store), *([] if self.is_shared else [store])):
+            for other in self._others(store) if self.is_shared else [store]:
                 log = store.log("run")
                 _got(log.append([_created()]))
                 waiting = log.wait_message(0)
@@ -289,7 +316,7 @@ class RunStoreContract(EventStoreContract):
     def test_a_run_has_one_message_with_a_key(self) -> None:
         """Of two decisions about one call, the first counts."""
         with self.make_run_store() as store:
-            for other in (*self._others(store), store):
+            for other in chain(self._others(store), [store]):
                 run_id = f"run {id(other)}"
                 _got(store.log(run_id).append([_created()]))
                 _got(store.post(run_id, {"n": 1}, key="decision/ä"))
@@ -307,7 +334,7 @@ class RunStoreContract(EventStoreContract):
             )
             calls = [one.call_id for one in _got(store.approvals("run"))]
             _is("the waiting calls", calls, ["call_1", "call_2"])
-            for other in (*self._others(store), *([] if self.is_shared else [store])):
+            for other in self._others(store) if self.is_shared else [store]:
                 _got(other.decide("run", "call_1", False, message="no"))
                 _fails(store.decide("run", "call_1", approved=True), EventConflictError)
                 _fails(other.decide("run", "call_9", approved=True), UserKeyError)
@@ -319,7 +346,7 @@ class RunStoreContract(EventStoreContract):
             _is("the decision", decided, expected)
             decision = RunRecordEvent("approval_decided", {"call_id": "call_1"})
             _got(log.append([decision], consumed=[message.number]))
-            _fails(store.decide("run", "call_1", approved=True), UserKeyError)
+            _fails(store.decide("run", "call_1", approved=True), EventConflictError)
             _got(log.append([_finished("ok")]))
             _is("the waiting calls", _got(store.approvals("run")), [])
 
@@ -407,7 +434,6 @@ class RunStoreContract(EventStoreContract):
     def test_closing_writes_what_was_begun_and_releases_the_leases(self) -> None:
         """A program that ends loses nothing, and another one continues at once."""
         store = self.make_run_store()
-        others = self._others(store)
         pending = [store.log("run").append([_said(str(n))]) for n in range(100)]
         left = store.log("run").wait(1_000)
         store.close()
@@ -415,9 +441,8 @@ class RunStoreContract(EventStoreContract):
         _fails(left, EventStoreError)
         for refused in (store.runs(), store.post("run", {}), store.messages("run")):
             _fails(refused, EventStoreError)
-        for other in others:
-            with other:
-                _is("the last id", _got(other.log("run").append([_said("next")])), 100)
+        for other in self._others(store):
+            _is("the last id", _got(other.log("run").append([_said("next")])), 100)
 
     def test_a_forked_child_has_its_own_connections_and_no_lease(self) -> None:
         """The parent keeps the lease, and both can use the store."""
@@ -440,9 +465,11 @@ class RunStoreContract(EventStoreContract):
             _is("its texts", _texts(_got(store.log("run").read())), ["a", "c"])
             _is("the texts of the child", _texts(_got(store.log("child").read())), ["b"])
 
-    def _others(self, store: RunStore) -> Sequence[RunStore]:
-        """Return another store object for the same place, if there can be one."""
-        return [self.open_again(store)] if self.is_shared else []
+    def _others(self, store: RunStore) -> Iterator[RunStore]:
+        """Yield another store object for the same place, if there can be one."""
+        if self.is_shared:
+            with self.open_again(store) as other:
+                yield other
 
 
 class _LogWithStore(StoredLog):
@@ -471,7 +498,7 @@ _AT: Final = 1_700_000_000.25
 _LOGS: Final = {"run 1", "run 2", "no run"}
 
 
-def _created(**facts: str | None) -> Event:
+def _created(**facts: Any) -> Event:
     record = RunRecordEvent("run_created", {"agent": "Clerk", **facts})
     return record.replace(timestamp=_AT)
 

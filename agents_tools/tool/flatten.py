@@ -24,9 +24,12 @@ def flatten_tools(tools: Iterable[Any]) -> Iterator[Any]:
 def function_tools(given: Iterable[Any]) -> Iterator[Any]:
     """Yield the tools of a list as function tools.
 
-    Nested lists and toolsets are flattened, and class-based tools are converted with their
-    `as_function_tool` method.
+    Nested lists and toolsets are flattened, class-based tools are converted with their
+    `as_function_tool` method, and specifications with `as_function_tools`.
     """
     for tool in flatten_tools(given):
+        if not isinstance(tool, type) and hasattr(tool, "as_function_tools"):
+            yield from tool.as_function_tools()
+            continue
         convert = None if isinstance(tool, type) else getattr(tool, "as_function_tool", None)
         yield tool if convert is None else convert()

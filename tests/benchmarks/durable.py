@@ -1,8 +1,7 @@
-"""What it costs to keep runs: `python -m tests.benchmarks.durable`.
+"""The cost of storing runs: `python -m tests.benchmarks.durable`.
 
-A run of many turns, each an answer of the model and a call: two steps. Beside the stores stand the
-same run without one, and bare steps of DBOS, recorded in a workflow of its own as its manual has
-it, in the same kind of database.
+A run has many turns, each with a response of the model and a call: two steps. For comparison there
+are the same run without a store, and steps of DBOS alone in a workflow.
 """
 
 from __future__ import annotations
@@ -14,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from agents_tools import Agent, RunConfig, Runner, function_tool
-from agents_tools.persistence.durable import DBOSDurableStore, DurableStore, LocalDurableStore
+from agents_tools.persistence import MemoryRunStore, PostgresRunStore, RunStore, SQLiteRunStore
 from agents_tools.testing import ScriptedModel, tool_call
 from tests.benchmarks.tables import markdown
+from tests.durable.postgres import postgres, why_not
 
 TURNS = 100
 STEPS = 2 * TURNS
@@ -28,17 +28,17 @@ async def add(a: int, b: int) -> int:
     return a + b
 
 
-async def run(store: DurableStore | None, name: str) -> float:
-    """Give the steps per second of one run."""
+async def run(store: RunStore | None, name: str) -> float:
+    """Return the steps per second of one run."""
     answers = [tool_call("add", a=n, b=1, call_id=f"c{n}") for n in range(TURNS)]
     agent = Agent("Adder", tools=[add], model=ScriptedModel([*answers, "done"]))
     start = time.perf_counter()
-    await Runner.run(agent, "add", run_id=name, run_config=RunConfig(durable=store), max_turns=None)
+    await Runner.run(agent, "add", run_id=name, run_config=RunConfig(store=store), max_turns=None)
     return STEPS / (time.perf_counter() - start)
 
 
-async def best_of(store: DurableStore | None) -> float:
-    """Give the best of three runs, once everything is open."""
+async def best_of(store: RunStore | None) -> float:
+    """Return the best of three runs, after one that opens everything."""
     best = max([await run(store, f"run {n}") for n in range(4)][1:])
     if store is not None:
         await store.aclose()
@@ -75,15 +75,13 @@ async def main() -> None:
         place = Path(folder)
         rows = {
             "no store": await best_of(None),
-            "`LocalDurableStore`": await best_of(LocalDurableStore(place / "local.db")),
-            "`LocalDurableStore`, survives a power failure": await best_of(
-                LocalDurableStore(place / "sync.db", durability="sync")
-            ),
-            "`DBOSDurableStore`, SQLite": await best_of(
-                DBOSDurableStore(f"sqlite:///{place / 'kept.db'}")
-            ),
-            "steps of DBOS alone, SQLite": await bare_steps(f"sqlite:///{place / 'bare.db'}"),
+            "`MemoryRunStore`": await best_of(MemoryRunStore()),
+            "`SQLiteRunStore`": await best_of(SQLiteRunStore(place / "runs.db")),
         }
+        if not why_not():
+            with postgres() as url:
+                rows["`PostgresRunStore`"] = await best_of(PostgresRunStore(url))
+        rows["steps of DBOS alone, SQLite"] = await bare_steps(f"sqlite:///{place / 'bare.db'}")
     print(markdown(("", "steps per second"), [(name, f"{one:,.0f}") for name, one in rows.items()]))
 
 

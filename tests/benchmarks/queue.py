@@ -18,7 +18,7 @@ from tests.durable.postgres import postgres
 from tests.queue.running import Workers, call_of, status_of
 
 CONCURRENCY = 4
-COUNT = 200
+COUNT = 80
 FLEETS = (1, 2, 3, 4)
 
 
@@ -40,8 +40,8 @@ async def throughput(url: str, queue: str, tool: str, arguments: dict[str, Any])
 def measured(url: str, folder: Path) -> dict[str, list[float]]:
     """Return the calls per second of each kind of call, by the number of workers."""
     kinds: dict[str, tuple[str, dict[str, Any]]] = {
-        "a call that waits 100 ms": ("double", {"folder": str(folder), "seconds": 0.1}),
-        "a call that uses a CPU for 30 ms": ("spin", {"milliseconds": 30}),
+        "a call that waits 500 ms": ("double", {"folder": str(folder), "seconds": 0.5}),
+        "a call that uses a CPU for 100 ms": ("spin", {"milliseconds": 100}),
     }
     found: dict[str, list[float]] = {kind: [] for kind in kinds}
     for fleet in FLEETS:
@@ -64,7 +64,7 @@ def main() -> None:
     with TemporaryDirectory() as folder, postgres() as url:
         found = measured(url, Path(folder))
     rows = [
-        [kind, f"{rates[0]:.0f}/s", *(f"{rate / rates[0]:.2f}x" for rate in rates[1:])]
+        [kind, f"{rates[0]:.3g}/s", *(f"{rate / rates[0]:.2f}x" for rate in rates[1:])]
         for kind, rates in found.items()
     ]
     head = ["", "1 worker", *(f"{fleet} workers" for fleet in FLEETS[1:])]

@@ -22,7 +22,6 @@ from agents_tools.events import (
 )
 from agents_tools.events.kinds import RunRecordEvent
 from agents_tools.persistence import SQLiteEventStore, SQLiteRunStore
-from agents_tools.persistence.stream import EventStream
 from agents_tools.testing import ScriptedModel, tool_call
 
 if TYPE_CHECKING:
@@ -337,17 +336,23 @@ def test_every_command_has_help(run: Run) -> None:
 
 
 @pytest.mark.requirement("D44")
-def test_runs_that_a_stream_has_kept_are_listed(tmp_path: Path, run: Run) -> None:
-    """Their start and end are stored separately from the conversation."""
+def test_recorded_runs_are_listed_with_their_session(tmp_path: Path, run: Run) -> None:
+    """The runner stores the runs, and the command reads them in another process."""
     file = str(tmp_path / "runs.db")
 
     async def talk() -> None:
-        with closing(SQLiteEventStore(file, "chat")) as store:
-            async with EventStream(store) as stream:
-                agent = Agent(name="Clerk", model=ScriptedModel(["One.", "Two."]))
-                config = RunConfig(event_stream=stream)
-                for text in ("go", "and again"):
-                    await Runner.run(agent, text, session=stream, run_config=config)
+        with SQLiteRunStore(file) as store:
+            agent = Agent(name="Clerk", model=ScriptedModel(["One.", "Two."]))
+            config = RunConfig(store=store)
+            for text in ("go", "and again"):
+                await Runner.run(agent, text, session="chat", run_config=config)
 
     asyncio.run(talk())
-    assert run("events", "list", file).out.count("Clerk: ok") == 2
+    listed = run("events", "list", file).out
+    assert listed.startswith("chat (")
+    assert listed.count("Clerk: ok") == 2
+    shown = run("events", "show", file, "chat").out.splitlines()
+    assert shown == [
+        *("Clerk (ok)", "├─ user: go", "└─ One."),
+        *("Clerk (ok)", "├─ user: and again", "└─ Two."),
+    ]

@@ -1,1 +1,1 @@
-"""Tests of durable runs."""
+"""Tests of runs in a store."""

@@ -1,4 +1,4 @@
-"""What the tests of durable runs share: the program that is killed, and the databases."""
+"""The program that is killed, and the databases of the tests of runs in a store."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tests.durable.postgres import postgres, why_not
 
 @pytest.fixture(scope="session")
 def program() -> Iterator[Victims]:
-    """Start the program that starts those who are killed."""
+    """Start the program that forks the processes that are killed."""
     with victims() as started:
         yield started
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[str]:
-    """Start a PostgreSQL server; give the address of its database."""
+    """Start a PostgreSQL server, and return the address of its database."""
     reason = why_not()
     if reason:
         pytest.skip(reason)

@@ -1,57 +1,89 @@
-"""Kills a run at each of its moments, and holds what is promised against what happened."""
+"""Kills processes that run agents, and checks what the runs have done and what their store holds."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections import Counter
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
-__all__ = ["Victims", "check", "chosen", "victims"]
+from agents_tools.persistence.run_store import RunStore
 
-HARMLESS = {"look", "stamp"}
+__all__ = [
+    "CALLS",
+    "REPEATABLE",
+    "Victims",
+    "check",
+    "check_many",
+    "chosen",
+    "kill_many",
+    "victims",
+]
+
+REPEATABLE = {"look", "stamp"}
+_MOST = {"look": 1_000, "stamp": 2}
+"""How often a repeatable call runs at most. The start of a read-only call is not always stored."""
 CALLS = {"c_pay": "pay", "c_look": "look", "c_pay2": "pay", "c_stamp": "stamp", "h_post": "post"}
 
 
 class Victims:
-    """Starts processes that carry the run on."""
+    """Starts processes that run agents.
+
+    Args:
+        program: The program that forks them.
+    """
 
     def __init__(self, program: subprocess.Popen[bytes]) -> None:
         self._program = program
 
     def begin(self, *command: Any) -> int:
-        """Start one; give its pid."""
+        """Start a process, and return its pid."""
         assert self._program.stdin is not None
         self._program.stdin.write(json.dumps(command).encode() + b"\n")
         self._program.stdin.flush()
         return int(self.line()["pid"])
 
     def line(self) -> Any:
-        """Give the next thing that it says."""
+        """Return the next report."""
         assert self._program.stdout is not None
         return json.loads(self._program.stdout.readline())
 
-    def carry_on(
+    def rest(self) -> list[Any]:
+        """Return the reports until the end of the process."""
+        return list(iter(self.line, "dead"))
+
+    def run_once(
         self, spec: str, folder: Path, fatal: int = 0, at_once: int | None = None
     ) -> dict[str, Any] | None:
-        """Carry the run on; give how it ended, or nothing if it was killed at that moment."""
-        self.begin("carry_on", spec, str(folder), fatal, at_once)
-        said = self.line()
-        if said == "dead":
-            return None
-        assert self.line() == "dead"
-        return said
+        """Begin or continue the run of a folder.
+
+        Args:
+            spec: The store.
+            folder: The folder.
+            fatal: The number of the moment at which the process ends; 0 for none.
+            at_once: The largest number of parallel calls.
+
+        Returns:
+            The end of the run; `None` if the process was killed.
+        """
+        self.begin("run_once", spec, str(folder), fatal, at_once)
+        reports = self.rest()
+        return reports[0] if reports else None
 
 
 @contextmanager
 def victims() -> Generator[Victims]:
-    """Start the program that starts them, and end it."""
-    with subprocess.Popen(  # noqa: S603 - this very program
+    """Start the program that forks processes, and end it."""
+    with subprocess.Popen(  # noqa: S603 - our own program
         [sys.executable, str(Path(__file__).with_name("victim.py"))],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -64,67 +96,138 @@ def victims() -> Generator[Victims]:
             program.wait(10)
 
 
-def check(folder: Path, ended: dict[str, Any]) -> None:
-    """Hold how a run ended against what it did in the world."""
-    lines = [json.loads(line) for line in (folder / "effects").read_text().splitlines()]
-    lives = [json.loads(line) for line in (folder / "killed").read_text().splitlines()]
+def check(folder: Path, ended: dict[str, Any], store: RunStore) -> None:
+    """Check the end of a run against its effects and the moments at which it was killed."""
+    effects = _effects_of(folder)
+    lives = _lines_of(folder, "killed")
     assert ended["output"] == "All done."
     assert (ended["usage"]["requests"], ended["usage"]["input_tokens"]) == (5, 35)
-    keys = [line["key"] for line in lines if "key" in line]
-    effects = Counter(key.replace("/", ":").rpartition(":")[2] for key in keys)
-    assert len(set(keys)) <= len(CALLS)
     for call_id, tool in CALLS.items():
-        cut = [life for life in lives if _is_open(life, call_id)]
-        if tool in HARMLESS:
-            assert ended["statuses"][call_id] == "ok" or len(cut) > 1  # made again once
-            assert len(cut) > 1 or effects[call_id] >= 1
-            assert effects[call_id] <= 2
+        cut = sum(_was_open(life, call_id) for life in lives)
+        status = ended["statuses"].get(call_id, "ok")  # the calls of the helper are not listed
+        if tool in REPEATABLE:
+            assert status == "ok" or cut > 1, (call_id, lives)  # it is run again once
+            assert effects[call_id] <= _MOST[tool], call_id
+            assert effects[call_id] or cut > 1, call_id
             continue
-        assert effects[call_id] <= 1
-        is_sure = any(_is_of(life[-1], call_id) and life[-1].endswith(_SURE) for life in cut)
-        if call_id in ended["statuses"]:
-            lost = ended["statuses"][call_id] == "lost"
-            assert lost if is_sure else lost <= bool(cut)
-            assert lost or effects[call_id] == 1
-        else:
-            assert effects[call_id] == 1 or cut
-    asked = Counter((line["model"], line["after"]) for line in lines if "model" in line)
-    assert set(asked) == {("Boss", 0), ("Boss", 3), ("Boss", 5), ("Helper", 0), ("Helper", 1)}
-    assert sum(asked.values()) <= 5 + sum(_is_open(life, "model/") for life in lives)
+        assert effects[call_id] <= 1, (call_id, lives)
+        assert status == "ok" or cut, (call_id, lives)
+        assert effects[call_id] == 1 or cut, call_id
+    requests = Counter(
+        (line["model"], line["after"]) for line in _lines_of(folder, "effects") if "model" in line
+    )
+    assert set(requests) == {("Boss", 0), ("Boss", 3), ("Boss", 5), ("Helper", 0), ("Helper", 1)}
+    assert sum(requests.values()) <= 5 + 2 * len(lives)  # the boss and its helper
+    _check_acknowledged(folder, store)
 
 
-def chosen(moments: list[str], *, finely: bool) -> list[int]:
-    """Give the number of one moment of each kind.
+def check_many(folder: Path, ended: dict[str, str], store: RunStore, cancelled: set[str]) -> None:
+    """Check the ends of many runs against their effects and the events that were acknowledged."""
+    for name, status in ended.items():
+        assert status == "ok" or (status == "cancelled" and name in cancelled), (name, status)
+    for key, count in _keys_of(folder).items():
+        tool = CALLS[key.replace("/", ":").rpartition(":")[2]]
+        assert count <= _MOST.get(tool, 1), key
+    _check_acknowledged(folder, store)
+    assert not any(run.is_orphaned for run in store.runs().result())
+
+
+def kill_many(
+    program: Victims,
+    spec: str,
+    folder: Path,
+    store: RunStore,
+    chance: Random,
+    *,
+    rounds: int,
+    runs: int,
+    machines: bool = False,
+) -> int:
+    """Kill a process with many runs at random moments, until all of them have ended.
 
     Args:
-        moments: What a process passes by.
-        finely: Whether each tool, and what is done inside an agent, is a kind of its own.
+        program: Starts the processes.
+        spec: The store of the processes.
+        folder: The folder of the effects.
+        store: The same store, for this process.
+        chance: Chooses the moments.
+        rounds: The number of kills.
+        runs: The number of runs.
+        machines: Whether each process pretends to be on another machine.
+
+    Returns:
+        The number of kills that hit running runs.
+    """
+    hits, number = 0, 0
+    while rounds > 0:
+        number += 1
+        names = [f"{folder.name} {number} {one}" for one in range(runs)]
+        cancelled = set(names[:: max(runs // 2, 1)][:1]) if chance.random() < 0.5 else set[str]()
+        ended: dict[str, str] = {}
+        while not ended:
+            machine = f"machine {rounds}" if machines else None
+            pid = program.begin("run_many", spec, str(folder), names, machine)
+            assert program.line() == "begun"
+            if rounds > 0:
+                rounds -= 1
+                time.sleep(chance.random() * 0.25)
+                for name in cancelled if rounds % 2 else ():
+                    if store.run(name).result() is not None:
+                        store.cancel(name).result()
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            ended = next((one for one in program.rest() if isinstance(one, dict)), {})
+            hits += not ended
+        check_many(folder, {name: ended[name] for name in names}, store, cancelled)
+    return hits
+
+
+def chosen(moments: list[str], *, every: int = 1) -> list[int]:
+    """Return the numbers of the first moments of each kind.
+
+    Args:
+        moments: The moments of a process.
+        every: How many kinds to skip.
     """
     kinds: dict[str, int] = {}
     for number, moment in enumerate(moments, 1):
-        step, _, phase = moment.rpartition(" ")
-        call = re.findall(r"[ch]_[a-z]+", step)[-1:]
-        what = "".join(call) if call and "model/" not in step else "model" if step else ""
-        if not finely:
-            what = "call" if call and "model/" not in step else what
-        elif call and "model/" in step:
-            what = "inner model"
-        kinds.setdefault(f"{what} {phase}", number)
-    return sorted(kinds.values())
+        kinds.setdefault(re.sub(r"\d+", "", moment), number)
+    return sorted(kinds.values())[::every]
 
 
-_SURE = (" marked", " before", " after", " made")
+def _lines_of(folder: Path, name: str) -> list[Any]:
+    path = folder / name
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def _is_open(life: list[str], what: str) -> bool:
-    """Whether a process ended between the beginning of a step and its end."""
-    names = [name for name in life if _is_of(name, what)]
-    return sum(name.endswith(" next") for name in names) > sum(
-        name.endswith(" kept") for name in names
-    )
+def _keys_of(folder: Path) -> Counter[str]:
+    return Counter(line["key"] for line in _lines_of(folder, "effects") if "key" in line)
 
 
-def _is_of(moment: str, what: str) -> bool:
-    if what == "model/":
-        return what in moment
-    return moment.startswith(f"{what} ") or f"/{what}." in moment
+def _effects_of(folder: Path) -> Counter[str]:
+    """Return the number of effects of each call."""
+    effects = Counter[str]()
+    for key, count in _keys_of(folder).items():
+        effects[key.replace("/", ":").rpartition(":")[2]] += count
+    return effects
+
+
+def _was_open(life: list[str], call_id: str) -> bool:
+    """Return whether a process has ended between the start of a call and its stored output."""
+    last = {name: number for number, moment in enumerate(life) for name in _names(moment)}
+    begun = max(last.get(f"call_begun:{call_id} before", -1), last.get(f"{call_id} next", -1))
+    return begun > last.get(f"tool_output:{call_id} after", -1)
+
+
+def _names(moment: str) -> Iterable[str]:
+    *labels, phase = moment.split(" ")
+    return [f"{label} {phase}" for label in labels]
+
+
+def _check_acknowledged(folder: Path, store: RunStore) -> None:
+    """Check that the store has each event whose write it has confirmed."""
+    stored: dict[str, set[int]] = {}
+    for name, ids in _lines_of(folder, "acknowledged"):
+        if name not in stored:
+            stored[name] = {event.id for event in store.log(name).read().result()}
+        assert set(ids) <= stored[name], name

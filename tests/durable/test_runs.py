@@ -186,7 +186,7 @@ async def test_a_harmless_call_is_made_again_once(store: SQLiteRunStore) -> None
 _READ_ONLY = ToolAnnotations(readOnlyHint=True)
 
 
-def _kept(store: SQLiteRunStore, **more: Any) -> RunConfig:
+def _kept(store: RunStore, **more: Any) -> RunConfig:
     return RunConfig(store=store, **more)
 
 
@@ -547,7 +547,7 @@ async def test_what_is_no_such_run_is_refused(store: SQLiteRunStore) -> None:
     """Each message says what to do instead."""
     agent = Agent("A", model=ScriptedModel(["ok"]))
     wrong: Any = "runs.db"
-    with pytest.raises(UserError, match="There is no run 'r'"):
+    with pytest.raises(UserError, match="Run 'r' does not exist"):
         await Runner.resume(agent, "r", store=store)
     await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
     with pytest.raises(UserError, match="expected 'A', got 'B'"):

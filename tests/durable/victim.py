@@ -1,23 +1,22 @@
-"""A program that carries runs on and kills itself at a chosen moment; the tests talk to it.
+"""A program that runs agents and kills itself at a chosen moment; the tests control it.
 
-Each line of standard input is a JSON list: a command, and what it takes. The answer is the pid of a
-new process that does it, then what that says, then `dead` once it has ended.
+Each line of standard input is a JSON list: a command and its arguments. For each one, the program
+forks a process that executes it. The output has its pid, then its report, and `dead` at its end.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import faulthandler
 import gc
-import importlib
 import json
 import os
+import random
 import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,103 +30,82 @@ from agents_tools import (
     ToolContext,
     function_tool,
 )
-from agents_tools.agents import ModelRequest, ModelResponse
+from agents_tools.agents import ModelRequest, ModelResponse, RunResult
 from agents_tools.content import MessageOutputItem, ToolCallItem, ToolCallOutputItem, Usage
+from agents_tools.errors import LeaseLostError, RunInUseError
 from agents_tools.events import Emit
-from agents_tools.persistence.durable import (
-    DurableRun,
-    DurableStore,
-    LocalDurableStore,
-    RunInUseError,
-    RunStatus,
-    StoredRun,
-)
+from agents_tools.persistence import lease
+from agents_tools.persistence.run_store import RunStore
+from agents_tools.persistence.storage import AppendRows, LogStorage
+from agents_tools.persistence.stores.postgres import PostgresStorage
+from agents_tools.persistence.stores.sqlite import SQLiteStorage
 from agents_tools.testing import tool_call
 from agents_tools.tool import FunctionTool
+from tests.watched_storage import WatchedStorage
 
-_LONGEST_LIFE = 45
-"""Seconds after which a process that hangs says where, and ends."""
+_LONGEST_LIFE = 60
+"""Seconds after which a process that hangs prints its stack and ends."""
 
 
 class Moments:
-    """Counts the moments of a process and ends it at one of them."""
+    """Counts the moments of a process, and ends it at one of them.
+
+    Args:
+        folder: Where the effects of tools and the acknowledged events are written.
+        fatal: The number of the moment; 0 for none.
+    """
 
     def __init__(self, folder: Path, fatal: int) -> None:
         self._folder = folder
         self._left = fatal
         self.names: list[str] = []
 
-    def pass_by(self, name: str) -> None:
-        """Come to a moment: at most this far."""
+    def reach(self, name: str) -> None:
+        """Reach a moment, which can be the last one."""
         self.names.append(name)
         if len(self.names) == self._left:
-            with (self._folder / "killed").open("a") as file:
-                file.write(f"{json.dumps(self.names)}\n")
+            self._write("killed", self.names)
             os.kill(os.getpid(), signal.SIGKILL)
 
     def note(self, **what: Any) -> None:
-        """Take effect in the world, in one write."""
-        line = json.dumps(what).encode() + b"\n"
-        file = os.open(self._folder / "effects", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        os.write(file, line)
+        """Record an effect outside of the run."""
+        self._write("effects", what)
+
+    def before(self, appends: Sequence[AppendRows]) -> None:
+        """Reach the moment before a write."""
+        self.reach(f"{_label(appends)} before")
+
+    def after(self, appends: Sequence[AppendRows]) -> None:
+        """Reach the moment after a write, whose events must never be lost."""
+        for append in appends:
+            ids = [row.id for row in append.rows if not row.is_display]
+            self._write("acknowledged", [append.name, ids])
+        self.reach(f"{_label(appends)} after")
+
+    def _write(self, name: str, what: Any) -> None:
+        """Append a line to a file, in one write."""
+        file = os.open(self._folder / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(file, json.dumps(what).encode() + b"\n")
         os.close(file)
 
 
-class Fatal:
-    """A store around which the process may end at each boundary of each step."""
-
-    def __init__(self, store: DurableStore, moments: Moments) -> None:
-        self._store = store
-        self._moments = moments
-
-    async def claim(self, run_id: str) -> StoredRun:
-        """Claim."""
-        kept = await self._store.claim(run_id)
-        self._moments.pass_by("claimed")
-        return kept
-
-    async def begin(self, run_id: str, start: Mapping[str, Any]) -> None:
-        """Begin."""
-        await self._store.begin(run_id, start)
-        self._moments.pass_by("begun")
-
-    async def step(
-        self, run_id: str, key: str, fn: Callable[[], Awaitable[Any]], *, again: bool = False
-    ) -> Any:
-        """Perform a step."""
-
-        async def watched() -> Any:
-            self._moments.pass_by(f"{key} marked")
-            value = await fn()
-            self._moments.pass_by(f"{key} made")
-            return value
-
-        self._moments.pass_by(f"{key} next")
-        value = await self._store.step(run_id, key, watched, again=again)
-        self._moments.pass_by(f"{key} kept")
-        return value
-
-    async def leave(self, run_id: str, status: RunStatus | None) -> None:
-        """Leave."""
-        self._moments.pass_by("leaving")
-        await self._store.leave(run_id, status)
-        self._moments.pass_by("left")
-
-    async def runs(self) -> list[DurableRun]:
-        """List."""
-        return await self._store.runs()
-
-    async def delete(self, run_id: str) -> None:
-        """Forget."""
-        await self._store.delete(run_id)
-
-    async def aclose(self) -> None:
-        """Close."""
-        await self._store.aclose()
+def _label(appends: Sequence[AppendRows]) -> str:
+    """Return the names and the calls of the events of a write."""
+    labels: list[str] = []
+    for append in appends:
+        for row in append.rows:
+            event = json.loads(row.body(0))
+            data = event.get("data") or event.get("item") or {}
+            if event.get("name") == "hidden_event":
+                event = data["event"]
+                data = event.get("data") or event.get("item") or {}
+            call = data.get("call_id") if isinstance(data, dict) else None
+            labels.append(f"{event.get('name') or event['type']}:{call or ''}")
+    return " ".join(labels)
 
 
 class Model:
-    """Answers from what was said so far, so that any process gives the same answers."""
+    """Answers from the conversation, so that it gives the same answers in any process."""
 
     def __init__(self, moments: Moments) -> None:
         self._moments = moments
@@ -157,23 +135,29 @@ _SCRIPT: dict[str, dict[int, list[Any]]] = {
 }
 
 
-def boss(moments: Moments) -> Agent[Any, Any]:
-    """Give the agent whose runs are killed."""
+def boss(moments: Moments, *, pauses: bool = False) -> Agent[Any, Any]:
+    """Return the agent whose runs are killed."""
+
+    async def pause() -> None:
+        if pauses:
+            await asyncio.sleep(random.random() * 0.02)  # noqa: S311 - the time of a call
 
     def effect(context: ToolContext[Any], **what: Any) -> None:
-        moments.pass_by(f"{context.tool_call_id} before")
+        moments.reach(f"{context.tool_call_id} next")
         moments.note(tool=context.tool_name, key=context.idempotency_key, **what)
-        moments.pass_by(f"{context.tool_call_id} after")
+        moments.reach(f"{context.tool_call_id} done")
 
     @function_tool
     async def pay(context: ToolContext[Any], to: str) -> str:
-        """Pay somebody."""
+        """Pay."""
+        await pause()
         effect(context, to=to)
         return f"Paid {to}."
 
     @function_tool
     async def post(context: ToolContext[Any]) -> str:
         """Post it."""
+        await pause()
         effect(context)
         return "Done."
 
@@ -195,99 +179,137 @@ def boss(moments: Moments) -> Agent[Any, Any]:
     return Agent("Boss", tools=tools, model=model)
 
 
-def store_of(spec: str) -> DurableStore:
-    """Open a store."""
-    kind, _, place = spec.partition(":")
-    if kind == "local":
-        return LocalDurableStore(place)
-    from agents_tools.persistence.durable import DBOSDurableStore
+def store_of(spec: str, moments: Moments | None = None) -> RunStore:
+    """Open a store.
 
-    return DBOSDurableStore(place)
+    Args:
+        spec: `sqlite:PATH` or `postgresql://...`, with `#SECONDS` for the time of a lease.
+        moments: The moments of the process.
+    """
+    place, _, ttl = spec.partition("#")
+    seconds = float(ttl or 15)
+    storage: LogStorage
+    if place.startswith("sqlite:"):
+        path = place.removeprefix("sqlite:")
+        storage = SQLiteStorage(path, True, 30.0, seconds, read_only=False)
+    else:
+        storage = PostgresStorage(place, 30.0, seconds)
+    if moments is None:
+        return RunStore(storage)
+    watched: Any = WatchedStorage(storage, before=moments.before, after=moments.after)
+    return RunStore(watched)
 
 
-async def carry_on(spec: str, folder: str, fatal: int, at_once: int | None) -> None:
-    """Begin the run, or go on with it, and say how it ended."""
+async def run_once(spec: str, folder: str, fatal: int, at_once: int | None) -> None:
+    """Begin the run or continue it, and report its end."""
     moments = Moments(Path(folder), fatal)
-    store = Fatal(store_of(spec), moments)
-    try:
-        config = RunConfig(durable=store, max_parallel_tools=at_once)
+    async with store_of(spec, moments) as store:
+        config = RunConfig(store=store, max_parallel_tools=at_once)
         try:
-            result = await Runner.run(
-                boss(moments), "Do it.", run_id=run_of(folder), run_config=config
-            )
+            run_id = run_of(folder)
+            result = await Runner.run(boss(moments), "Do it.", run_id=run_id, run_config=config)
         except RunInUseError as error:
-            say({"refused": str(error)})
+            report({"refused": str(error)})
             return
-        say(
-            {
-                "output": result.final_output,
-                "usage": result.usage.to_dict(),
-                "calls": [
-                    item.call_id for item in result.new_items if isinstance(item, ToolCallItem)
-                ],
-                "statuses": {
-                    item.call_id: item.status
-                    for item in result.new_items
-                    if isinstance(item, ToolCallOutputItem)
-                },
-                "moments": moments.names,
-            }
-        )
-    finally:
-        await store.aclose()
+    report({**report_of(result), "moments": moments.names})
+
+
+def report_of(result: RunResult[Any]) -> dict[str, Any]:
+    """Return the end of a run as JSON."""
+    items = result.new_items
+    return {
+        "output": result.final_output,
+        "usage": result.usage.to_dict(),
+        "calls": [item.call_id for item in items if isinstance(item, ToolCallItem)],
+        "statuses": {
+            item.call_id: item.status for item in items if isinstance(item, ToolCallOutputItem)
+        },
+    }
+
+
+async def run_many(spec: str, folder: str, names: list[str], machine: str | None) -> None:
+    """Begin runs or continue them, all at once, and report those that have ended.
+
+    Args:
+        spec: The store.
+        folder: The folder of the effects.
+        names: The ids of the runs.
+        machine: The name of the machine that this process pretends to be on. Processes on other
+            machines cannot know whether it has ended.
+    """
+    if machine is not None:
+        lease._machine = lambda: machine  # type: ignore[assignment]
+    moments = Moments(Path(folder), 0)
+    async with store_of(spec, moments) as store:
+
+        async def run(name: str) -> None:
+            info = await store.run(name)
+            while info is None or info.status in {"running", "error"}:
+                config = RunConfig(store=store)
+                agent = boss(moments, pauses=True)
+                try:
+                    await Runner.run(agent, f"Do {name}.", run_id=name, run_config=config)
+                except RunInUseError:
+                    await asyncio.sleep(0.05)  # until the lease of a killed process expires
+                except LeaseLostError:
+                    pass  # this process was suspended, and another one has taken over
+                except asyncio.CancelledError:
+                    if (await store.run(name)).status != "cancelled":  # type: ignore[union-attr]
+                        raise
+                info = await store.run(name)
+
+        report("begun")
+        await asyncio.gather(*(asyncio.create_task(run(name)) for name in names))
+        report({run.run_id: run.status for run in await store.runs()})
 
 
 async def hold(spec: str, folder: str) -> None:
-    """Carry the run on, and never come to an end."""
-    store = store_of(spec)
-    await store.claim(run_of(folder))
-    say({"held": True})
-    os.read(os.open(Path(folder) / "never", os.O_RDONLY), 1)  # a pipe that nobody writes to
+    """Take the lease of the run, and never end."""
+    log = store_of(spec).log(run_of(folder))
+    await log.take()
+    report({"held": True})
+    os.read(os.open(Path(folder) / "never", os.O_RDONLY), 1)  # a pipe without a writer
 
 
 def run_of(folder: str) -> str:
-    """Give the run that belongs to a folder: several may share a database."""
+    """Return the id of the run of a folder: several folders can share a database."""
     return f"run of {Path(folder).name}"
 
 
-def say(what: Any) -> None:
-    """Tell the tests something, in one write."""
+def report(what: Any) -> None:
+    """Send something to the tests, in one write."""
     os.write(1, json.dumps(what).encode() + b"\n")
 
 
 def warm_up() -> None:
-    """Import what a run imports when it needs it, once for all processes."""
+    """Import everything that a run imports later, once for all processes."""
     with tempfile.TemporaryDirectory() as folder:
-        store = LocalDurableStore(f"{folder}/runs.db")
-        run = Runner.run(
-            boss(Moments(Path(folder), 0)), "Do it.", run_config=RunConfig(durable=store)
-        )
-        asyncio.run(run)
-        asyncio.run(store.aclose())
-    with contextlib.suppress(ImportError):
-        importlib.import_module("agents_tools.persistence.durable.dbos")
+        store = store_of(f"sqlite:{folder}/runs.db")
+        config = RunConfig(store=store)
+        asyncio.run(Runner.run(boss(Moments(Path(folder), 0)), "Do it.", run_config=config))
+        store.close()
     gc.freeze()
 
 
 def main() -> None:
-    """Do what the tests ask for."""
-    commands: dict[str, Any] = {"carry_on": carry_on, "hold": hold}
+    """Execute the commands of the tests."""
+    commands: dict[str, Any] = {"run_once": run_once, "run_many": run_many, "hold": hold}
     warm_up()
     for line in sys.stdin:
         name, *given = json.loads(line)
         pid = os.fork()
         if pid == 0:
-            say({"pid": os.getpid()})  # here: it may have more to say before its parent goes on
+            report({"pid": os.getpid()})  # here: it can send more before its parent continues
             faulthandler.dump_traceback_later(_LONGEST_LIFE, exit=True)
             try:
                 asyncio.run(commands[name](*given))
-            except BaseException:  # noqa: BLE001 - told to whoever runs the tests
+            except BaseException:  # noqa: BLE001 - shown to the developer
                 traceback.print_exc()
             finally:
                 sys.stderr.flush()
                 os._exit(1)
         os.waitpid(pid, 0)
-        say("dead")
+        report("dead")
 
 
 if __name__ == "__main__":

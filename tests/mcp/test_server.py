@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import mcp as sdk
+import psutil
 import pytest
 from inline_snapshot import snapshot
 from pydantic import BaseModel
@@ -34,11 +35,14 @@ from agents_tools import (
     ToolProgressEvent,
     ToolResult,
     function_tool,
+    get_default_tools,
     streaming_tool,
 )
 from agents_tools.errors import UserError
 from agents_tools.mcp import mcp_server, serve, serve_async
 from agents_tools.mcp.server import MCPApp, MCPRequest
+from agents_tools.mcp.server.client_states import ClientStates
+from agents_tools.server.http_security import Principal
 from tests.mcp.peers import listening as program_listening, own_server_command
 from tests.mcp.served import wait as wait_in
 from tests.mcp.small import LINE, listening
@@ -777,6 +781,53 @@ async def test_a_token_is_required(auth: Any) -> None:
             known = json.loads(await one.text("whoami"))
     assert (isinstance(auth, str)) or "ada" in known["principal"]
     assert GOOD not in known["principal"]
+
+
+class ManyVerifier:
+    """A verifier whose tokens name their clients."""
+
+    async def verify_token(self, token: str) -> Any:
+        from mcp.server.auth.provider import AccessToken
+
+        return AccessToken(token=token, client_id=token.partition("-")[0], scopes=[])
+
+
+@ERAS
+async def test_each_client_has_its_own_tool_state(era: str, tmp_path: Path) -> None:
+    """The shell of one client is not visible to another (finding R1), and ends with the server."""
+
+    def token(name: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {name}-token-of-sixteen"}
+
+    with get_default_tools(tmp_path) as tools:
+        bash = tools[0].as_function_tool()
+        async with serving([bash], auth=ManyVerifier()) as url:
+            async with client(url, era, token("ada")) as one, client(url, era, token("bob")) as two:
+                await one.text("execute_bash", command="export NAME=ada; echo $$ >pid")
+                assert await two.text("execute_bash", command="echo [$NAME]") == "[]\n"
+                assert await one.text("execute_bash", command="echo [$NAME]") == "[ada]\n"
+            shell = psutil.Process(int((tmp_path / "pid").read_text()))
+            assert shell.is_running()
+        await comes(lambda: not shell.is_running())
+        assert (await bash.call(None, '{"command": "echo [$NAME]"}')).output == "[]\n"
+
+
+async def test_the_states_of_idle_clients_are_closed() -> None:
+    """A server with thousands of clients does not keep thousands of shells."""
+    closed: list[int] = []
+    states = ClientStates()
+    async with states.of(Principal(client_id="busy", token="")) as busy:
+        assert busy is not None
+        busy.get("x", lambda: -1, closed.append)
+        for number in range(150):
+            async with states.of(Principal(client_id=f"{number}", token="")) as state:
+                assert state is not None
+                assert state.get("x", lambda number=number: number + 1, closed.append)
+        assert closed == list(range(1, 52))
+    await states.aclose()
+    assert sorted(closed) == [-1, *range(1, 151)]
+    async with states.of(None) as none:
+        assert none is None
 
 
 async def test_a_token_without_the_scope_is_not_enough() -> None:

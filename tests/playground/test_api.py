@@ -8,6 +8,7 @@ import itertools
 import time
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+import psutil
 import pytest
 from pydantic import BaseModel, Field
 
@@ -23,6 +24,7 @@ from agents_tools import (
     ToolOutputImage,
     ToolProgressEvent,
     function_tool,
+    get_default_tools,
     policies,
     register_secret,
     streaming_tool,
@@ -35,6 +37,7 @@ from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.text import forget_secret
 from agents_tools.tool import function_tools
 from tests.playground.client import BOUND, playing
+from tests.waiting import comes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -301,6 +304,19 @@ async def test_a_failed_tool_shows_the_error_for_the_model(
     assert run["status"] == "error"
     assert message in run["result"]["model"][0]["text"]
     assert message in run["summary"]
+
+
+async def test_calls_share_the_state_of_tools(tmp_path: Path) -> None:
+    """A developer tries a tool as in one terminal; the shell ends with the playground."""
+    with get_default_tools(tmp_path) as tools:
+        bash = tools[0].as_function_tool()
+        async with playing(bash) as client:
+            for command in ("NAME=ada; echo $$ >pid", "echo $NAME"):
+                body = {**tool_run(bash, command=command), "confirmed": True}
+                run = await client.run(body)
+            assert run["summary"].strip() == "ada"
+            shell = psutil.Process(int((tmp_path / "pid").read_text()))
+        await comes(lambda: not shell.is_running())
 
 
 async def test_rejected_arguments_start_no_run() -> None:

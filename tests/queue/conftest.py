@@ -38,4 +38,5 @@ def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 @pytest.fixture
 def workers(database: str) -> Iterator[Workers]:
     """Return the workers of a database; none is started yet."""
-    yield from workers_of(database)
+    with workers_of(database) as workers:
+        yield workers

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,8 @@ class Workers:
         self.running.clear()
 
 
-def workers_of(url: str) -> Iterator[Workers]:
+@contextlib.contextmanager
+def workers_of(url: str) -> Generator[Workers]:
     """Yield the workers of a database, and kill them at the end."""
     workers = Workers(url)
     try:

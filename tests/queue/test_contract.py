@@ -20,7 +20,7 @@ from tests.queue.running import Workers, workers_of
 @pytest.fixture(scope="module")
 def shared(database: str) -> Iterator[Workers]:
     """Start one worker for all tests: to start takes longer than a test."""
-    for workers in workers_of(database):
+    with workers_of(database) as workers:
         workers.start()
         yield workers
 

@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 import signal
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 pytest.importorskip("dbos")
 
-from agents_tools import NotifyStreamEvent, ToolContext
+from agents_tools import NotifyStreamEvent, ToolContext, UserError
 from agents_tools.execution import run_on
-from agents_tools.persistence.queue import DBOSBackend
+from agents_tools.persistence.queue import DBOSBackend, serve_worker
 from tests.queue.running import (
     BOUND,
     ROOT,
@@ -27,8 +29,10 @@ from tests.queue.running import (
     lines_in,
     messages_of,
     status_of,
+    workers_of,
 )
-from tests.queue.worker import steady
+from tests.queue.worker import double, steady
+from tests.remote.running import Balancer
 from tests.scale import IS_FULL
 from tests.waiting import comes
 
@@ -106,6 +110,7 @@ async def test_a_call_whose_worker_is_killed_is_lost(workers: Workers, tmp_path:
     del worker
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("F45")
 async def test_an_idempotent_call_is_run_again_by_another_worker(
     workers: Workers, tmp_path: Path
@@ -155,6 +160,47 @@ async def test_calls_survive_two_of_four_workers(workers: Workers, tmp_path: Pat
     assert max(runs.values()) <= 3
 
 
+@pytest.mark.slow
+@pytest.mark.requirement("F45")
+async def test_workers_are_killed_at_random_points(workers: Workers, tmp_path: Path) -> None:
+    """Each killed worker is replaced; every call has one answer, and none that is not true."""
+    chance = random.Random(workers.url)  # noqa: S311 - for a test
+    count, kills = (200, 20) if IS_FULL else (60, 4)
+    effects = tmp_path / "effects"
+    fleet = [workers.start_soon(concurrency=4) for _ in range(3)]
+    for worker in fleet:
+        workers.wait_until_ready(worker)
+    async with queue_of(workers, attempts=kills) as queue:
+
+        async def answer(number: int) -> tuple[str, Any]:
+            arguments = {"folder": str(tmp_path), "number": number, "seconds": 0.2}
+            is_idempotent = number % 3 != 0
+            call = call_of("double", arguments, idempotent=is_idempotent)
+            results = [one for one in await messages_of(queue, call) if one.kind == "result"]
+            assert len(results) == 1
+            return results[0].payload["status"], results[0].payload["output"]
+
+        answers = [asyncio.create_task(answer(number)) for number in range(count)]
+        for _ in range(kills):
+            after = len(lines_in(effects)) + chance.randrange(1, max(2, count // (2 * kills)))
+            await comes(
+                lambda after=after: (
+                    len(lines_in(effects)) >= after or all(task.done() for task in answers)
+                )
+            )
+            await asyncio.sleep(chance.random() * 0.1)  # anywhere in the life of a call
+            workers.kill(fleet.pop(chance.randrange(len(fleet))).pid)
+            fleet.append(workers.start_soon(concurrency=4))
+        found = await asyncio.wait_for(asyncio.gather(*answers), 3 * BOUND)
+    runs = Counter(int(line.split()[0]) for line in lines_in(effects))
+    for number, (status, output) in enumerate(found):
+        if number % 3:
+            assert (status, output) == ("ok", str(2 * number))
+        else:
+            assert runs[number] <= 1
+            assert status == "lost" or (status, output) == ("ok", str(2 * number))
+
+
 # --- a worker that is stopped
 
 
@@ -178,6 +224,7 @@ async def test_a_worker_finishes_its_calls_after_sigterm(workers: Workers, tmp_p
         assert await asyncio.wait_for(waiting, BOUND) == "ok"
 
 
+@pytest.mark.slow
 async def test_a_call_that_outlasts_the_drain_is_handed_over(
     workers: Workers, tmp_path: Path
 ) -> None:
@@ -221,6 +268,7 @@ async def test_a_run_that_continues_gets_the_result_of_the_call_that_it_began(
     assert len(lines_in(tmp_path / "effects")) == 2  # begin and end, once
 
 
+@pytest.mark.slow
 async def test_a_call_that_its_queue_does_not_know_is_lost(
     workers: Workers, tmp_path: Path
 ) -> None:
@@ -247,3 +295,98 @@ async def test_a_queue_knows_the_calls_of_other_processes(workers: Workers, tmp_
         assert not await queue.has_call(call.again(2))
         assert await asyncio.wait_for(messages_of(queue, call), BOUND) == first
     assert len(lines_in(tmp_path / "effects")) == 1
+
+
+# --- a worker that hangs, a connection that is cut
+
+
+@pytest.mark.slow
+async def test_a_worker_that_was_given_up_cannot_answer_any_more(
+    workers: Workers, tmp_path: Path
+) -> None:
+    """It is stopped, not dead: when it continues, its messages must not mix with the new ones."""
+    stopped = workers.start()
+    async with queue_of(workers) as queue:
+        go = tmp_path / "go"
+        arguments = {"folder": str(tmp_path), "until": str(go)}
+        call = call_of("charge", arguments, idempotent=True)
+        answer = asyncio.create_task(messages_of(queue, call))
+        await comes(lambda: lines_in(tmp_path / "effects"))
+        stopped.send_signal(signal.SIGSTOP)
+        workers.start()
+        await comes(lambda: len(lines_in(tmp_path / "effects")) == 2)
+        stopped.send_signal(signal.SIGCONT)
+        done, _ = await asyncio.wait([answer], timeout=1)
+        assert not done
+        go.touch()
+        found = await asyncio.wait_for(answer, BOUND)
+        again = await asyncio.wait_for(messages_of(queue, call), BOUND)
+    assert [message.payload["output"] for message in found if message.kind == "result"] == [
+        "charged"
+    ]
+    assert next(message.seq for message in found if message.attempt == 2) == 0
+    assert again == found
+
+
+@pytest.mark.external("postgres")
+async def test_calls_survive_a_cut_of_all_connections_to_the_database(
+    server: str, tmp_path: Path
+) -> None:
+    """Both sides connect again, and no event is lost."""
+    place = urlsplit(server)
+    async with Balancer(place.port or 0) as line:
+        port = urlsplit(line.url).port
+        url = place._replace(netloc=f"{place.username}@127.0.0.1:{port}").geturl()
+        with workers_of(url) as workers:
+            await asyncio.to_thread(workers.start)
+            async with DBOSBackend(url, silence=20.0) as queue:
+                go = tmp_path / "go"
+                call = call_of("charge", {"folder": str(tmp_path), "until": str(go)})
+                answer = asyncio.create_task(messages_of(queue, call))
+                await comes(lambda: lines_in(tmp_path / "effects"))
+                line.cut()
+                go.touch()
+                found = await asyncio.wait_for(answer, BOUND)
+    assert found[-1].payload["output"] == "charged"
+    assert [message.seq for message in found] == list(range(len(found)))
+
+
+# --- callers
+
+
+@pytest.mark.requirement("F44")
+def test_a_queue_serves_several_event_loops(workers: Workers, tmp_path: Path) -> None:
+    """Programs call tools from `asyncio.run`, from threads and from synchronous code."""
+    workers.start()
+    queue = queue_of(workers)
+    tool = run_on(queue)(double)
+    folder = str(tmp_path)
+
+    async def twice() -> list[Any]:
+        there = await asyncio.to_thread(tool.invoke_sync, folder=folder, number=1)
+        return [there, await tool.invoke(folder=folder, number=2)]
+
+    assert asyncio.run(twice()) == [2, 4]
+    assert tool.invoke_sync(folder=folder, number=3) == 6
+    assert asyncio.run(twice()) == [2, 4]
+    asyncio.run(queue.aclose())
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"silence": 1.0}, "silence= expects 4 seconds or more, got 1.0"),
+        ({"attempts": 0}, "attempts= expects a whole number from 1 on, got 0"),
+    ],
+)
+def test_invalid_options_are_rejected(options: dict[str, Any], text: str) -> None:
+    """The limits cannot be checked later than here."""
+    with pytest.raises(UserError, match=re.escape(text)):
+        DBOSBackend("sqlite:///queue.db", **options)
+
+
+@pytest.mark.parametrize("options", [{"concurrency": 0}, {"drain": -1.0}])
+async def test_invalid_options_of_a_worker_are_rejected(options: dict[str, Any]) -> None:
+    """A worker with such options could not run or not end."""
+    with pytest.raises(UserError, match=f"{next(iter(options))}= is invalid"):
+        await serve_worker([], "sqlite:///queue.db", **options)

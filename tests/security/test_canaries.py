@@ -25,8 +25,12 @@ from pydantic import SecretStr
 from agents_tools import Agent, Event, RunConfig, Runner, function_tool, listen, register_secret
 from agents_tools.builtin.terminal import TerminalTool
 from agents_tools.mcp import MCPToolManager, mcp_server
-from agents_tools.persistence import MemoryEventStore, RedisEventStore, SQLiteEventStore
-from agents_tools.persistence.durable import LocalDurableStore
+from agents_tools.persistence import (
+    MemoryEventStore,
+    RedisEventStore,
+    SQLiteEventStore,
+    SQLiteRunStore,
+)
 from agents_tools.persistence.stream import EventStream
 from agents_tools.policies import needs_approval
 from agents_tools.telemetry import JsonFormatter, instrument, log_calls, write_chrome_trace
@@ -106,7 +110,7 @@ async def run_all(tools: list[Any], sinks: Sinks, folder: Path) -> None:
     calls = [tool_call(tool.name, call_id=f"c{at}") for at, tool in enumerate(tools)]
     model = ScriptedModel([calls, "Done."])
     agent = Agent("Clerk", tools=tools, model=model)
-    durable = LocalDurableStore(folder / "runs.db")
+    store = SQLiteRunStore(folder / "runs.db")
     memory = MemoryEventStore()
     with captured_logs() as logged, traced(sinks):
         ends = log_calls(level=logging.DEBUG, arguments=True)
@@ -116,12 +120,12 @@ async def run_all(tools: list[Any], sinks: Sinks, folder: Path) -> None:
                     agent,
                     "Go.",
                     context=Box(SecretStr(REGISTERED["context object"])),
-                    run_config=RunConfig(event_stream=stream, durable=durable),
+                    run_config=RunConfig(event_stream=stream, store=store),
                     run_id="r1",
                 )
         finally:
             ends()
-    await durable.aclose()
+    await store.aclose()
     assert heard
     assert result.final_output == "Done."
     sinks["log"] = logged.getvalue()

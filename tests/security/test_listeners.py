@@ -417,18 +417,25 @@ def test_a_new_listener_is_detected(line: str) -> None:
 @needs_dbos_on_sqlite
 @pytest.mark.timeout(120)
 @pytest.mark.leaves_behind  # the threads of DBOS end asynchronously
-async def test_durable_runs_open_no_port(tmp_path: Path) -> None:
+async def test_a_queue_worker_opens_no_port(tmp_path: Path) -> None:
     """The administration server of DBOS must be off."""
     pytest.importorskip("dbos")
     script = (
         "import asyncio, sys\n"
-        "from agents_tools.persistence.durable import DBOSDurableStore\n"
+        "from agents_tools import function_tool\n"
+        "from agents_tools.persistence.queue import serve_worker\n"
+        "@function_tool\n"
+        "def add(a: int, b: int) -> int:\n"
+        "    return a + b\n"
         "async def main():\n"
-        "    store = DBOSDurableStore('sqlite:///runs.db')\n"
-        "    await store.runs()\n"
+        "    ready = asyncio.Event()\n"
+        "    serve = serve_worker([add], 'sqlite:///runs.db', ready=ready.set)\n"
+        "    worker = asyncio.ensure_future(serve)\n"
+        "    await ready.wait()\n"
         "    print('ready', flush=True)\n"
         "    await asyncio.to_thread(sys.stdin.readline)\n"
-        "    await store.aclose()\n"
+        "    worker.cancel()\n"
+        "    await asyncio.wait([worker])\n"
         "asyncio.run(main())\n"
     )
     process = await asyncio.create_subprocess_exec(
@@ -465,6 +472,6 @@ def _ports_of(pid: int) -> set[str]:
 
 
 if not Path("/proc/self/net/tcp").exists():
-    test_durable_runs_open_no_port = pytest.mark.skip("needs /proc/net")(
-        test_durable_runs_open_no_port
+    test_a_queue_worker_opens_no_port = pytest.mark.skip("needs /proc/net")(
+        test_a_queue_worker_opens_no_port
     )

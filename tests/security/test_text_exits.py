@@ -485,7 +485,7 @@ EXITS: dict[str, Any] = {
 COVERED_BY = {
     "invoke": "call",  # returns the value of the function itself
     "invoke_sync": "call",
-    "RedisEventStore": "EventStream",  # stores the events that a stream has masked
+    "StoredLog": "EventStream",  # stores the events that a stream has masked
     "models.local": "call",  # runs in this process
     "models.pydantic_ai": "run",  # the request is built from the same cleaned items
     "export": "call",  # every adapter returns `CallOutcome.output`
@@ -595,7 +595,7 @@ OWN_CLEANING = {
 }
 OWN_MASKING = {
     "persistence.stream": "deltas, and secrets of one stream",
-    "persistence.durable": "puts marks in the place of secrets, to restore them",
+    "persistence.marks": "puts marks in the place of secrets, to restore them",
 }
 
 

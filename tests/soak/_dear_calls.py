@@ -22,8 +22,7 @@ from agents_tools import (
 from agents_tools.builtin.terminal import TerminalAction, TerminalExecutor
 from agents_tools.execution import ProcessBackend, run_on
 from agents_tools.mcp import MCPToolManager, mcp_server
-from agents_tools.persistence import SQLiteEventStore
-from agents_tools.persistence.durable import LocalDurableStore
+from agents_tools.persistence import SQLiteEventStore, SQLiteRunStore
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.ui import ag_ui, sse
 from tests import isolated_tools
@@ -221,13 +220,13 @@ async def stored(times: int) -> None:
             _expected(len(read), many)
 
 
-async def durable(times: int) -> None:
-    """Carry durable runs to their end."""
+async def stored_runs(times: int) -> None:
+    """Run agents with a store."""
     with _folder() as folder:
-        store = LocalDurableStore(folder / "runs.db")
+        store = SQLiteRunStore(folder / "runs.db")
         for number in range(times):
             result = await Runner.run(
-                _agent(), "Go.", run_id=f"run {number}", run_config=RunConfig(durable=store)
+                _agent(), "Go.", run_id=f"run {number}", run_config=RunConfig(store=store)
             )
             _expected(result.final_output, "Done.")
             await store.delete(f"run {number}")
@@ -244,5 +243,5 @@ DEAR: tuple[Kind, ...] = (
     Kind(name="isolated tools", run=isolated, least=50, dear=6, most=64),
     Kind(name="sandboxed shells", run=in_shells, least=20, dear=4, most=128),
     Kind(name="events in SQLite", run=stored, least=50, dear=0.5, most=64),
-    Kind(name="durable runs", run=durable, least=20, dear=1, most=64),
+    Kind(name="runs with a store", run=stored_runs, least=20, dear=1, most=64),
 )

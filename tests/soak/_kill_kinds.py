@@ -21,7 +21,8 @@ from agents_tools.execution import ProcessBackend, run_on
 from agents_tools.mcp import MCPToolManager
 from agents_tools.persistence import SQLiteEventStore
 from tests import isolated_tools, test_store_faults as stores
-from tests.durable import kills as durable
+from tests.durable import kills
+from tests.durable.victim import store_of
 from tests.remote.running import ServerProcess, status_of, tools_of
 from tests.waiting import comes
 
@@ -90,55 +91,32 @@ def writer_of_events(chance: Random) -> int:
                 with contextlib.closing(SQLiteEventStore(path)) as store:
                     for sid in ("one", "two"):
                         log = store.session(sid)
-                        if turn == 0 or log.count().result(_WITHIN):
+                        if turn == 0 or log.read(limit=1).result(_WITHIN):
                             stores._check_after_kill(log, acks)
     finally:
         writers.end()
     return 3
 
 
-# --- durable runs
+# --- runs in a store
 
 
-def carrier_of_a_run(chance: Random) -> int:
-    """Kill a durable run at moments of its own and at any other: nothing is done twice."""
-    with durable.victims() as program, _folder() as folder:
-        spec = f"local:{folder / 'runs.db'}"
-        for number in range(3):
-            own = folder / f"moment {number}"
+def process_with_runs(chance: Random) -> int:
+    """Kill processes with runs at moments around a write and at any other: nothing runs twice."""
+    with kills.victims() as program, _folder() as folder:
+        spec = f"sqlite:{folder / 'runs.db'}"
+        with store_of(spec) as store:
+            for number in range(3):
+                own = folder / f"moment {number}"
+                own.mkdir()
+                ended = program.run_once(spec, own, chance.randrange(1, 40))
+                ended = ended or program.run_once(spec, own)
+                _hold(ended, "a run that was killed does not end")
+                kills.check(own, ended or {}, store)
+            own = folder / "any time"
             own.mkdir()
-            if program.carry_on(spec, own, chance.randrange(1, 60)) is None:
-                durable.check(own, program.carry_on(spec, own) or {})
-        own = folder / "any time"
-        own.mkdir()
-        return 3 + _killed_at_any_time(program, spec, own, chance)
-
-
-def _killed_at_any_time(program: durable.Victims, spec: str, folder: Path, chance: Random) -> int:
-    ended: Any = None
-    for _ in range(3):
-        pid = program.begin("carry_on", spec, str(folder), 0, None)
-        time.sleep(chance.random() * 0.08)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-        while (said := program.line()) != "dead":
-            ended = said
-    ended = program.carry_on(spec, folder) or ended
-    _hold(ended, "a run that was killed does not come to its end")
-    _check_effects(folder, ended)
-    return 3
-
-
-def _check_effects(folder: Path, ended: dict[str, Any]) -> None:
-    _hold(ended["output"] == "All done.", f"a run ended with {ended['output']!r}")
-    lines = [json.loads(line) for line in (folder / "effects").read_text().splitlines()]
-    keys = [line["key"] for line in lines if "key" in line]
-    effects = Counter(key.replace("/", ":").rpartition(":")[2] for key in keys)
-    for call_id, tool in durable.CALLS.items():
-        status = ended["statuses"].get(call_id)
-        if tool not in durable.HARMLESS:
-            _hold(effects[call_id] <= 1, f"{call_id} was done {effects[call_id]} times")
-            _hold(status != "ok" or effects[call_id] == 1, f"{call_id} is told done, and is not")
+            kills.kill_many(program, spec, own, store, chance, rounds=3, runs=8)
+    return 6
 
 
 # --- MCP servers
@@ -290,7 +268,7 @@ def _with_mark(mark: str) -> list[int]:
 
 KILLS: dict[str, Kill] = {
     "writer of events": writer_of_events,
-    "process of a durable run": carrier_of_a_run,
+    "process with runs": process_with_runs,
     "MCP server during a call": server_in_mid_call,
     "worker process": worker_process,
     "worker over HTTP": server_over_http,

@@ -260,7 +260,7 @@ def _stored(path: Path) -> Any:
     store = SQLiteEventStore(path)
     try:
         store.read().result(10)
-        store.count().result(10)
+        store.sessions().result(10)
         store.append([ToolProgressEvent(1, message="one more")]).result(10)
     finally:
         store.close()

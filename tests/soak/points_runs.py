@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from agents_tools import (
@@ -20,12 +20,14 @@ from agents_tools import (
     policies,
 )
 from agents_tools.agents import RunHooks
+from agents_tools.errors import EventStoreError
 from agents_tools.events import Emit, RunItemStreamEvent
-from agents_tools.persistence import SQLiteEventStore
-from agents_tools.persistence.durable import LocalDurableStore
+from agents_tools.persistence import RunStore, SQLiteEventStore
+from agents_tools.persistence.stores.memory import MemoryStorage
 from agents_tools.testing import ScriptedModel, tool_call
 from tests.soak.points_calls import slow_tool
 from tests.soak.points_stage import Scenario, Stage, together
+from tests.watched_storage import WatchedStorage
 
 __all__ = ["RUNS", "flat_agent", "nested_agent"]
 
@@ -45,25 +47,17 @@ class _Model(ScriptedModel):
         return response
 
 
-class _Session:
-    """A session at which faults may strike."""
+def _store_of(stage: Stage) -> RunStore:
+    """Return a store whose writes can fail."""
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
-        self.events: list[Event] = []
-        self.whole = True
+    def strike(_: Any) -> None:
+        try:
+            stage.hit("store")
+        except Exception as error:
+            raise EventStoreError("The write was struck.", store="stage") from error
 
-    async def read(self) -> Sequence[Event]:
-        """Give all events."""
-        await self._stage.at("session that reads")
-        return list(self.events)
-
-    async def append(self, events: Sequence[Event], /) -> None:
-        """Keep some more."""
-        whole, self.whole = self.whole, False
-        await self._stage.at("session that keeps")
-        self.events.extend(events)
-        self.whole = whole
+    storage: Any = WatchedStorage(MemoryStorage(), before=strike)
+    return RunStore(storage)
 
 
 class _Hooks(RunHooks[Any]):
@@ -115,16 +109,15 @@ def _one_answer_each(calls: list[str], answers: list[str]) -> Iterator[str]:
         yield f"calls {calls} have the answers {answers}"
 
 
-def _kept(stage: Stage, session: _Session) -> None:
-    """Look afterwards whether each call that the session holds has one answer there."""
+def _stored(stage: Stage, store: RunStore) -> None:
+    """Check afterwards that each call of the session has one output there."""
 
     def check() -> Iterator[str]:
         named = dict[str, list[str]](tool_called=[], tool_output=[])
-        for event in session.events:
+        for event in store.conversation("chat").result():
             if isinstance(event, RunItemStreamEvent) and event.name in named:
                 named[event.name].append(event.item["call_id"])
-        if session.whole:
-            yield from _one_answer_each(named["tool_called"], named["tool_output"])
+        yield from _one_answer_each(named["tool_called"], named["tool_output"])
 
     stage.checks.append(check)
 
@@ -201,14 +194,14 @@ def _ran(
     make: Callable[[Stage], Agent[Any, Any]], **config: Any
 ) -> Callable[[Stage], Awaitable[Any]]:
     async def play(stage: Stage) -> None:
-        session = _Session(stage)
-        _kept(stage, session)
+        store = _store_of(stage)
+        _stored(stage, store)
         await Runner.run(
             make(stage),
             "Go.",
-            session=session,
+            session="chat",
             hooks=_Hooks(stage),
-            run_config=RunConfig(event_stream=_Sink(stage), **config),
+            run_config=RunConfig(event_stream=_Sink(stage), store=store, **config),
         )
 
     return play
@@ -275,46 +268,22 @@ def _alone(stage: Stage) -> Agent[Any, Any]:
     return Agent("alone", tools=[tool], model=_Model(stage, [turn, "done"]))
 
 
-class _Store(LocalDurableStore):
-    """A durable store at which faults may strike, before a step is on record and after."""
-
-    stage: Stage
-
-    async def step(
-        self, run_id: str, key: str, fn: Callable[[], Awaitable[Any]], /, *, again: bool = False
-    ) -> Any:
-        """Perform a step."""
-        await self.stage.at("durable store")
-        value = await super().step(run_id, key, fn, again=again)
-        await self.stage.at("durable store")
-        return value
-
-
-async def _durable(stage: Stage) -> None:
-    """Run with a record, and whatever happens, go on afterwards from that record."""
-    store = stage.kept["store"] = _Store(stage.folder / "runs.db")
-    store.stage = stage
-    stage.kept["agent"] = flat_agent(stage)
-    try:
-        await Runner.run(
-            stage.kept["agent"], "Go.", run_id="r", run_config=RunConfig(durable=store)
-        )
-    finally:
-        await store.aclose()
+async def _recorded(stage: Stage) -> None:
+    """Run with a store from which the run can be resumed."""
+    store = stage.kept["store"] = _store_of(stage)
+    config = RunConfig(store=store)
+    await Runner.run(flat_agent(stage), "Go.", run_id="r", run_config=config)
 
 
 async def _resumed(stage: Stage) -> None:
-    """Go on: the record has no call without an answer, and nothing holds the run."""
-    store = LocalDurableStore(stage.folder / "runs.db")
-    try:
-        if not await store.runs():
-            return
-        agent = Agent("flat", tools=_tools(stage), model=ScriptedModel([_TURN, "done", "done"]))
-        result = await Runner.resume(agent, "r", durable=store)
-        calls, answers = _in_history(result.to_input_list())
-        assert sorted(calls) == sorted(answers) == sorted(set(calls)), (calls, answers)
-    finally:
-        await store.aclose()
+    """Resume the run: each call has one output, and no process holds the run."""
+    store = stage.kept["store"]
+    if not await store.runs():
+        return
+    agent = Agent("flat", tools=_tools(stage), model=ScriptedModel([_TURN, "done", "done"]))
+    result = await Runner.resume(agent, "r", store=store)
+    calls, answers = _in_history(result.to_input_list())
+    assert sorted(calls) == sorted(answers) == sorted(set(calls)), (calls, answers)
 
 
 async def _with_deadline(stage: Stage) -> None:
@@ -356,7 +325,7 @@ async def _into_a_stream(stage: Stage) -> None:
             async def runs() -> None:
                 for _ in range(2):
                     config = RunConfig(event_stream=stream)
-                    await Runner.run(flat_agent(stage), "Go.", session=stream, run_config=config)
+                    await Runner.run(flat_agent(stage), "Go.", run_config=config)
                 stream.close()
 
             await together(runs(), reads())
@@ -382,5 +351,5 @@ RUNS: list[Scenario] = [
     Scenario(name="run that stops for a person", play=_approved, heard=True),
     Scenario(name="run that asks a person", play=_asked, heard=True),
     Scenario(name="run that is too late", play=_with_deadline, heard=True),
-    Scenario(name="durable run", play=_durable, again=_resumed),
+    Scenario(name="run with a store", play=_recorded, again=_resumed),
 ]

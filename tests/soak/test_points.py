@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import warnings
-from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agents_tools import (
     Agent,
-    Event,
     FunctionTool,
     Runner,
     function_tool,
@@ -20,10 +19,10 @@ from agents_tools import (
     policies,
 )
 from agents_tools.agents.tool_calls import TurnCalls
-from agents_tools.errors import EventStoreError
 from agents_tools.events import listen
 from agents_tools.mcp import MCPToolManager
 from agents_tools.mcp.server.elicitation import Elicitations
+from agents_tools.persistence import SQLiteRunStore
 from agents_tools.policies import _limit
 from agents_tools.testing import ScriptedModel, check_events, tool_call
 from agents_tools.tool import ToolStream
@@ -234,51 +233,22 @@ async def test_start_and_end_events_are_emitted_if_a_redaction_fails(
     assert "A policy failed" in caplog.text
 
 
-class _Stopping:
-    """A session that stops by itself."""
-
-    def read(self) -> Sequence[Event]:
-        """Return no events."""
-        return []
-
-    async def append(self, events: Sequence[Event], /) -> None:
-        """Cancel itself."""
-        del events
-        raise asyncio.CancelledError
-
-
-async def test_a_session_that_cancels_itself_does_not_cancel_the_run() -> None:
-    """The run was not cancelled: it fails, and reports the reason."""
-    agent = Agent("A", model=ScriptedModel(["done"]))
-    with pytest.raises(EventStoreError, match="session of agent 'A'"):
-        await Runner.run(agent, "Go.", session=_Stopping())
-
-
-async def test_a_run_can_be_cancelled_before_its_session_starts_to_write() -> None:
+async def test_a_run_can_be_cancelled_while_its_store_opens(tmp_path: Path) -> None:
     """No coroutine is left unawaited when all tasks are cancelled at once."""
-    begun = asyncio.Event()
-
-    class Slow(_Stopping):
-        async def append(self, events: Sequence[Event], /) -> None:
-            """Keep nothing."""
-            del events
-
-        def __getattribute__(self, name: str) -> Any:
-            if name == "append":
-                begun.set()
-            return super().__getattribute__(name)
-
     agent = Agent("A", model=ScriptedModel([tool_call("x"), "done"]))
     before = asyncio.all_tasks()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        task = asyncio.create_task(Runner.run(agent, "Go.", session=Slow()))
-        await begun.wait()
-        await asyncio.sleep(0)
-        for one in asyncio.all_tasks() - before:
-            one.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
+        for turns in range(1, 12):
+            async with SQLiteRunStore(tmp_path / f"{turns}.db") as store:
+                run = Runner.run(agent, "Go.", session=store.session("chat"))
+                task = asyncio.create_task(run)
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                for one in asyncio.all_tasks() - before:
+                    one.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
         gc.collect()
 
 

@@ -291,14 +291,14 @@ class MCPApp(Application):
             async with stdio_streams() as (read, write):
                 await self._server.server.run(read, write, self._server.options())
         finally:
-            await self._server.elicitations.close()
+            await self._server.close()
 
     async def aclose(self) -> None:
         """Close all sessions. The next request starts the server again."""
         running, self._running = self._running, None
         if running is not None:
             await running.stop()
-        await self._server.elicitations.close()
+        await self._server.close()
 
     async def _ensure_started(self) -> Any:
         """Return the SDK's session manager; start it if no lifespan event has started it."""

@@ -24,6 +24,7 @@ from agents_tools.content.outputs import (
 from agents_tools.errors import AgentsToolsError, UserError, UserTypeError, UserValueError
 from agents_tools.events.channel import Channel
 from agents_tools.mcp._progress_meta import PROGRESS_EVENTS
+from agents_tools.mcp.server.client_states import ClientStates
 from agents_tools.persistence.stream.masking import EventMasker
 from agents_tools.schema.results import structured_result
 from agents_tools.text.output import release_json, release_json_text, release_text
@@ -117,6 +118,7 @@ class ToolHandlers:
         self._errors: Literal["hide", "show"] = errors
         self._page_size = page_size
         self._context = context
+        self.states = ClientStates()
         self._tools: tuple[AnyTool, ...] = ()
         self._by_name: dict[str, AnyTool] = {}
         self._pages: dict[tuple[str, str | None], dict[str, Any]] = {}
@@ -216,10 +218,11 @@ class ToolHandlers:
         text = json.dumps(dict(arguments or {}))
         token = enter_scope(None)  # the caller can be a client inside another call of this process
         try:
-            if report is None:
-                outcome = await tool.call(call, text)
-            else:
-                outcome = await _call_with_progress(tool, call, text, report)
+            async with self.states.of(request.principal) as call.tool_state:
+                if report is None:
+                    outcome = await tool.call(call, text)
+                else:
+                    outcome = await _call_with_progress(tool, call, text, report)
         finally:
             leave_scope(token)
         return self._result(tool, outcome, request.protocol_version)

@@ -100,6 +100,11 @@ class SdkServer:
         }
         return {**scope, "user": auth.AuthenticatedUser(provider.AccessToken(**known))}
 
+    async def close(self) -> None:
+        """End the calls that wait for an answer of a client, and the state of tools."""
+        await self.elicitations.close()
+        await self._handlers.states.aclose()
+
     async def tools_changed(self) -> None:
         """Notify clients that the list of tools has changed."""
         if self._bus is not None:

@@ -41,6 +41,9 @@ __all__ = ["DBOSBackend"]
 _CAPABILITIES: Final = BackendCapabilities(delivery="at_least_once", heartbeat=True, restarts=True)
 _GRACE: Final = 2.0
 """The time that a worker has to report a passed deadline itself, in seconds."""
+_MAX_WAITING: Final = 100
+_PAUSE: Final = 0.05
+"""The number of rows that can wait for a slow caller, and the seconds between two looks."""
 _CHECK_INTERVAL: Final = 1.0
 """The time between two checks for calls that were taken from the queue, in seconds."""
 
@@ -314,6 +317,8 @@ class _QueuedCall:
                 async for row in stream:
                     self._rows += 1
                     self._put(row)
+                    while self._inbox.qsize() >= _MAX_WAITING:  # noqa: ASYNC110 - of another loop
+                        await asyncio.sleep(_PAUSE)
         finally:
             self._put("ended")
 

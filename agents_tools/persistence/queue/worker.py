@@ -220,46 +220,56 @@ async def _serve(queue: str, call: dict[str, Any], attempts: int) -> None:
     to another worker meanwhile, so that a call with no message has not begun anywhere, and a call
     with a message has begun and its worker is gone.
     """
-    envelope = CallEnvelope.from_dict(call)
-    workflow_id = DBOS.workflow_id or ""
     worker = _serving[queue]
-    earlier = await messages.read(workflow_id)
-    if earlier and earlier[-1].kind == "result":
-        return
+    workflow_id = DBOS.workflow_id or ""
+    envelope = CallEnvelope.from_dict(call)
+    execution = await _begin(worker, envelope, await messages.read(workflow_id), attempts)
+    if execution is not None:
+        with worker.running(workflow_id, execution):
+            await _run(execution)
+
+
+async def _begin(
+    worker: _QueueWorker, envelope: CallEnvelope, earlier: list[CallEvent], attempts: int
+) -> Execution | None:
+    """Write the first message of an attempt; return `None` for a call that does not run here.
+
+    Args:
+        worker: The worker.
+        envelope: The call.
+        earlier: The messages of a worker that is gone.
+        attempts: The maximum number of times that an idempotent call is begun.
+    """
     tool = worker.tools.get(envelope.tool)
     if earlier:
         last = earlier[-1]
-        if (
-            tool is None
-            or not envelope.idempotent
-            or last.attempt + 1 - envelope.attempt >= attempts
-        ):
+        if last.kind == "result":
+            return None
+        is_repeatable = envelope.idempotent and last.attempt - envelope.attempt < attempts - 1
+        if tool is None or not is_repeatable:
             log = CallLog(envelope.call_id, last.attempt, first=last.seq + 1)
             await messages.write([log.create("result", worker_lost(envelope.tool))])
-            return
+            return None
         envelope = envelope.again(last.attempt + 1)
     log = CallLog(envelope.call_id, envelope.attempt)
     opening = log.create("restarted" if earlier else "accepted")
     if tool is None:
         missing = unknown_tool(envelope.tool, worker.tools)
         await messages.write([opening, log.create("result", missing)])
-        return
+        return None
     await messages.write([opening])
-    execution = Execution(
-        tool,
-        envelope,
-        context=worker.context,
-        heartbeat=HEARTBEAT,
-        log=log,
-    )
+    return Execution(tool, envelope, context=worker.context, heartbeat=HEARTBEAT, log=log)
+
+
+async def _run(execution: Execution) -> None:
+    """Run the body of a call and write its messages."""
     outbox = _Outbox()
     # The body must not see the context variables of the workflow.
     task = asyncio.create_task(outbox.fill(execution), context=contextvars.Context())
     try:
-        with worker.running(workflow_id, execution):
-            while (batch := await outbox.next()) is not None:
-                await messages.write(batch)
-            await task
+        while (batch := await outbox.next()) is not None:
+            await messages.write(batch)
+        await task
     finally:
         task.cancel()
         await asyncio.wait({task})

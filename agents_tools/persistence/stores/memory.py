@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 
     from agents_tools.events.base import Event
     from agents_tools.persistence.lease import LeaseHolder
+    from agents_tools.persistence.protocol import RunStatus
     from agents_tools.persistence.rows import EventRow, RunSummary
-    from agents_tools.persistence.storage import ReadSpan, RunStatus, WriteRequest
+    from agents_tools.persistence.storage import ReadSpan, WriteRequest
 
 __all__ = ["MemoryEventStore", "MemoryRunStore", "MemoryStorage"]
 
@@ -181,22 +182,23 @@ class MemoryStorage:
         log = self._logs[request.name]
         if request.expected not in {None, log.appended}:
             raise append_conflict_error(request.name, _PLACE, request.expected, log.appended)
+        rows = [row for row in request.rows if not request.known_id < row.id <= log.last_id]
         ids: list[int] = []
         last = log.last_id
-        for row in request.rows:
+        for row in rows:
             next_id = max(last, request.used) + 1
             number = row.id if row.id != INVALID_ID else next_id
             if number <= last:
                 raise id_conflict_error(request.name, _PLACE, number, next_id)
             ids.append(number)
             last = number
-        log.rows += request.rows
+        log.rows += rows
         log.ids += ids
         log.last_id = last
         log.appended += len(ids)
         log.reserved = max(log.reserved, request.reserved)
-        log.size += sum(row.size for row in request.rows)
-        for row in request.rows:
+        log.size += sum(row.size for row in rows)
+        for row in rows:
             log.started = log.started or row.time or None
             log.updated = row.time or log.updated
         for number in request.consumed:
@@ -269,9 +271,10 @@ class MemoryStorage:
     def conversation(self, session: str, /, *, before: str | None = None) -> list[Event]:
         """Return the conversation of a session; see `LogStorage.conversation`."""
         with self._lock:
-            names = list(self._logs)
-            earlier = names if before is None else names[: names.index(before)]
-            logs = [self._logs[name] for name in earlier]
+            logs = list(self._logs.values())
+            if before is not None:
+                names = list(self._logs)
+                logs = logs[: names.index(before)] if before in self._logs else []
             pairs = [
                 pair
                 for log in logs

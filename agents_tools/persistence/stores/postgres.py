@@ -39,7 +39,7 @@ class PostgresRunStore(RunStore):
         url: The address, such as `postgresql://user:password@host/database`.
         keep_display: Whether text deltas, progress and notifications stay in the log when a run
             ends.
-        timeout: How long to wait for a connection, in seconds.
+        timeout: How long to try a request while the server cannot be reached, in seconds.
         lease_ttl: The time after which another process can continue a run whose process has ended
             or hangs, in seconds.
 
@@ -64,11 +64,11 @@ class PostgresStorage(SQLStorage):
 
     Args:
         url: The address.
-        timeout: How long to wait for a connection, in seconds.
+        timeout: How long to try a request, in seconds.
         lease_ttl: The time after which a lease expires, in seconds.
     """
 
-    collision_errors = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
+    passing_errors = (psycopg.OperationalError,)
     value_errors = (psycopg.DataError, ValueError, OverflowError)
     for_update = " FOR UPDATE"
 
@@ -77,6 +77,8 @@ class PostgresStorage(SQLStorage):
         self._url = url
         self._timeout = timeout
         self._listener: Any = None
+        self._committing: str | None = None
+        self.patience = timeout
         self._wake = threading.Event()
         with self._translated():
             connection = self.connect("write")
@@ -98,6 +100,14 @@ class PostgresStorage(SQLStorage):
         connection.execute(f"SET search_path TO {_SCHEMA}")
         if use == "read":
             connection.execute("SET default_transaction_read_only = on")
+        else:
+            # A process that is suspended in a transaction must not block the others.
+            for setting, seconds in (
+                ("idle_in_transaction_session_timeout", self.lease_ttl),
+                ("lock_timeout", self._timeout),
+            ):
+                value = f"{round(1_000 * seconds)}ms"
+                connection.execute("SELECT set_config(%s, %s, false)", (setting, value))
         return connection
 
     def _create_tables(self, connection: Any) -> None:
@@ -140,8 +150,26 @@ class PostgresStorage(SQLStorage):
 
     def commit(self, connection: Any) -> None:
         """Commit the transaction, and notify the processes that wait for a change."""
-        connection.execute("SELECT pg_notify(%s, '')", (_CHANNEL,))
+        statement = "SELECT pg_current_xact_id()::text, pg_notify(%s, '')"
+        self._committing = connection.execute(statement, (_CHANNEL,)).fetchone()[0]
         connection.execute("COMMIT")
+        self._committing = None
+
+    def has_committed(self, error: Exception) -> bool:
+        """Ask the server whether a transaction was committed whose connection broke."""
+        transaction, self._committing = self._committing, None
+        if transaction is None or not isinstance(error, psycopg.OperationalError):
+            return False
+
+        def ask() -> str:
+            with self.reading() as connection:
+                statement = "SELECT pg_xact_status(%s::xid8)"
+                status = connection.execute(statement, (transaction,)).fetchone()[0]
+            if status == "in progress":  # the server has not noticed the end of the connection
+                raise EventStoreError(f"{self.place} was interrupted.", store=self.place) from error
+            return str(status)
+
+        return self.retry(ask) == "committed"
 
     def discard(self, connection: Any) -> None:
         """Close a connection."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections import deque
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Literal
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, cast
 
 from pydantic_core import from_json
 
-from agents_tools.errors import EventStoreCorruptError, EventStoreError
+from agents_tools.errors import EventConflictError, EventStoreCorruptError, EventStoreError
 from agents_tools.events.envelope import INVALID_ID
 from agents_tools.persistence.lease import LeaseHolder
 from agents_tools.persistence.rows import COLUMNS, column_text, event_of_row, facts_of
@@ -36,7 +38,7 @@ from agents_tools.persistence.write_errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
     from agents_tools.events.base import Event
     from agents_tools.persistence.filter import EventFilter
@@ -47,7 +49,6 @@ __all__ = ["SQLStorage"]
 
 _LAST: Final = (1 << 63) - 1
 _PAGE: Final = 1_000
-_ATTEMPTS: Final = 10
 _MICRO: Final = 2e-6
 """The tolerance for times in a query, in seconds: stored times have whole microseconds."""
 
@@ -133,6 +134,21 @@ _INFO: Final = (
 )
 
 
+S = TypeVar("S", bound="SQLStorage")
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+def _retried(read: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+    """Let a method for reading try again after an error that can pass."""
+
+    @wraps(read)
+    def retried(storage: S, /, *args: P.args, **options: P.kwargs) -> T:
+        return storage.retry(lambda: read(storage, *args, **options))
+
+    return retried
+
+
 class SQLStorage(ABC):
     """The storage of run logs in an SQL database.
 
@@ -147,8 +163,10 @@ class SQLStorage(ABC):
     is_immediate = False
     value_errors: tuple[type[Exception], ...] = (ValueError, OverflowError)
     """The errors of the database for a value that it cannot store."""
-    collision_errors: tuple[type[Exception], ...] = ()
-    """The errors of the database for a transaction that has to be tried again."""
+    passing_errors: tuple[type[Exception], ...] = ()
+    """The errors of the database that can pass: collisions, and broken connections."""
+    patience = 0.0
+    """How long to try again after such an error, in seconds."""
     for_update = ""
     """The clause that locks the rows of a query until the end of the transaction."""
 
@@ -181,6 +199,11 @@ class SQLStorage(ABC):
     @abstractmethod
     def commit(self, connection: Any) -> None:
         """Commit the transaction, and wake other processes that wait for a change."""
+
+    def has_committed(self, error: Exception) -> bool:
+        """Return whether a transaction was committed although there was an error."""
+        del error
+        return False
 
     @abstractmethod
     def discard(self, connection: Any) -> None:
@@ -222,27 +245,30 @@ class SQLStorage(ABC):
         because the other ones can succeed.
         """
         try:
-            return self._write_again(requests)
+            return self.retry(lambda: self._write(requests))
         except EventStoreError as error:
             if len(requests) == 1 or not isinstance(error.__cause__, self.value_errors):
                 return [error] * len(requests)
         results: list[Any] = []
         for request in requests:
             try:
-                results += self._write_again([request])
+                results += self.retry(partial(self._write, [request]))
             except EventStoreError as error:
                 results.append(error)
         return results
 
-    def _write_again(self, requests: Sequence[WriteRequest]) -> list[Any]:
-        """Write requests, and try again after a collision with another process."""
-        for _ in range(_ATTEMPTS - 1):
+    def retry(self, act: Callable[[], T]) -> T:
+        """Return the result of a function, and try again after an error that can pass."""
+        until, delay = time.monotonic() + self.patience, 0.01
+        while True:
             try:
-                return self._write(requests)
+                return act()
             except EventStoreError as error:
-                if not isinstance(error.__cause__, self.collision_errors):
+                is_late = time.monotonic() + delay >= until
+                if is_late or not isinstance(error.__cause__, self.passing_errors):
                     raise
-        return self._write(requests)
+            time.sleep(delay)
+            delay = min(2 * delay, 0.5)
 
     def _write(self, requests: Sequence[WriteRequest]) -> list[Any]:
         results: list[Any] = []
@@ -254,18 +280,16 @@ class SQLStorage(ABC):
             try:
                 self.begin(connection, sync=sync)
                 self._lock_logs(connection, requests)
-                for request in requests:
-                    try:
-                        results.append(self._apply(connection, request))
-                    except EventStoreError as error:
-                        results.append(error)  # refused before it has written anything
+                for group in _groups(requests):
+                    results += self._apply(connection, group)
                 self.commit(connection)
                 if any(isinstance(one, DeleteLog | RetainLogs) for one in requests):
                     self.free_space(connection)
-            except BaseException:
+            except BaseException as error:
                 self._writer = None
                 self.discard(connection)
-                raise
+                if not isinstance(error, Exception) or not self.has_committed(error):
+                    raise
         return results
 
     def _lock_logs(self, connection: Any, requests: Sequence[WriteRequest]) -> None:
@@ -279,7 +303,16 @@ class SQLStorage(ABC):
                 [*names],
             )
 
-    def _apply(self, connection: Any, request: WriteRequest) -> Any:
+    def _apply(self, connection: Any, group: Sequence[WriteRequest]) -> Sequence[Any]:
+        """Apply a request, or several appends to one log; return their results or errors."""
+        try:
+            if isinstance(group[0], AppendRows):
+                return self._append(connection, cast("Sequence[AppendRows]", group))
+            return [self._apply_one(connection, group[0])]
+        except EventStoreError as error:
+            return [error] * len(group)  # refused before anything was written
+
+    def _apply_one(self, connection: Any, request: WriteRequest) -> Any:
         match request:
             case TakeLease():
                 return self._take(connection, request)
@@ -288,7 +321,7 @@ class SQLStorage(ABC):
             case RenewLeases():
                 return self._renew(connection, request)
             case AppendRows():
-                return self._append(connection, request)
+                return self._append(connection, [request])[0]
             case PostMessage():
                 return self._post(connection, request)
             case DeleteLog():
@@ -371,7 +404,9 @@ class SQLStorage(ABC):
             ).rowcount
         ]
 
-    def _append(self, connection: Any, request: AppendRows) -> int:
+    def _append(self, connection: Any, requests: Sequence[AppendRows]) -> list[Any]:
+        """Append to one log; only a single request can do more than append."""
+        request = requests[-1]
         found = self.execute(
             connection,
             "SELECT log, last_id, appended FROM log "
@@ -381,17 +416,20 @@ class SQLStorage(ABC):
         if found is None:
             raise stale_lease_error(request.name, self.place)
         key, last, appended = found
-        if request.expected not in {None, appended}:
-            raise append_conflict_error(request.name, self.place, request.expected, appended)
+        results: list[Any] = []
+        rows: list[EventRow] = []
         values: list[tuple[Any, ...]] = []
-        rows = [row for row in request.rows if not request.known_id < row.id <= last]
-        for row in rows:
-            next_id = max(last, request.used) + 1
-            number = row.id if row.id != INVALID_ID else next_id
-            if not last < number < _LAST:
-                raise id_conflict_error(request.name, self.place, number, next_id)
-            values.append(row.to_values(key, number))
-            last = number
+        for one in requests:
+            try:
+                new, last = self._numbered(one, key, last, appended + len(rows))
+            except EventConflictError as error:
+                results.append(error)
+                continue
+            rows += [row for row, _ in new]
+            values += [value for _, value in new]
+            results.append(last)
+        if all(isinstance(result, EventConflictError) for result in results):
+            return results
         if values:
             self.execute_many(connection, _INSERT, values)
             self._store_blobs(connection, key, rows, values)
@@ -402,7 +440,30 @@ class SQLStorage(ABC):
             )
         if request.drop_display:
             self._delete_events(connection, key, "display = 1")
-        return int(last)
+        return results
+
+    def _numbered(
+        self, request: AppendRows, key: int, last: int, appended: int
+    ) -> tuple[list[tuple[EventRow, tuple[Any, ...]]], int]:
+        """Return the new rows of a request with their values, and the last id.
+
+        Raises:
+            EventConflictError: The log is not in the expected state.
+        """
+        if request.expected not in {None, appended}:
+            raise append_conflict_error(request.name, self.place, request.expected, appended)
+        new: list[tuple[EventRow, tuple[Any, ...]]] = []
+        stored = last
+        for row in request.rows:
+            if request.known_id < row.id <= stored:
+                continue
+            next_id = max(last, request.used) + 1
+            number = row.id if row.id != INVALID_ID else next_id
+            if not last < number < _LAST:
+                raise id_conflict_error(request.name, self.place, number, next_id)
+            new.append((row, row.to_values(key, number)))
+            last = number
+        return new, int(last)
 
     def _update_log(
         self,
@@ -589,6 +650,7 @@ class SQLStorage(ABC):
                     return
             self.discard(connection)
 
+    @_retried
     def read(self, name: str, span: ReadSpan, /) -> list[Event]:
         """Return events of a log; see `LogStorage.read`."""
         where, events = span.where, list[Any]()
@@ -648,6 +710,7 @@ class SQLStorage(ABC):
                 store=self.place,
             ) from error
 
+    @_retried
     def conversation(self, session: str, /, *, before: str | None = None) -> list[Event]:
         """Return the conversation of a session; see `LogStorage.conversation`."""
         earlier, values = "", [column_text(session)]
@@ -672,6 +735,7 @@ class SQLStorage(ABC):
         """Return the end of a log."""
         return self.positions([name]).get(name) or LogPosition()
 
+    @_retried
     def positions(self, names: Iterable[str], /) -> Mapping[str, LogPosition]:
         """Return the ends of the logs that exist among these names."""
         wanted = list(names)
@@ -684,6 +748,7 @@ class SQLStorage(ABC):
             ).fetchall()
             return {name: _position(*position) for name, *position in rows}
 
+    @_retried
     def messages(self, name: str, after: int, /) -> list[RunMessage]:
         """Return the messages to a run."""
         with self.reading() as connection:
@@ -695,6 +760,7 @@ class SQLStorage(ABC):
             ).fetchall()
         return [RunMessage(number=number, body=from_json(body)) for number, body in rows]
 
+    @_retried
     def logs(
         self,
         *,
@@ -780,6 +846,30 @@ def _position(epoch: Any, last_id: Any, reserved: Any, message: Any, agent: Any)
 
 _parent_connections: Final[list[Any]] = []
 """Connections of a parent process. They are referenced here so that they are never closed."""
+
+
+def _groups(requests: Sequence[WriteRequest]) -> Iterator[Sequence[WriteRequest]]:
+    """Split requests so that appends to one log that do nothing else are together."""
+    group: list[WriteRequest] = []
+    for request in requests:
+        if group and not _can_join(group[-1], request):
+            yield group
+            group = []
+        group.append(request)
+    if group:
+        yield group
+
+
+def _can_join(before: WriteRequest, request: WriteRequest) -> bool:
+    if not isinstance(before, AppendRows) or not isinstance(request, AppendRows):
+        return False
+    if (before.name, before.epoch) != (request.name, request.epoch):
+        return False
+    return _is_plain(before) and _is_plain(request)
+
+
+def _is_plain(request: AppendRows) -> bool:
+    return not (request.consumed or request.created or request.status or request.drop_display)
 
 
 def _condition(where: EventFilter | None) -> tuple[str, list[Any]]:

@@ -170,6 +170,8 @@ class SQLiteStorage(SQLStorage):
         self._read_only = read_only
         self._sync: bool | None = None
         self._wake = threading.Event()
+        self._watcher: Any = None
+        self._seen: Any = None
         _check_file(path, missing_is_fine=create and not read_only)
         if create and not read_only:
             _create(path)
@@ -295,13 +297,15 @@ class SQLiteStorage(SQLStorage):
     def wait_for_change(self, seconds: float, /) -> bool:
         """Poll the change counter of SQLite, which changes when another connection writes."""
         deadline = time.monotonic() + seconds
-        pause, seen = _MIN_PAUSE, None
-        with self.reading() as connection:
+        pause = _MIN_PAUSE
+        with self._translated():
+            if self._watcher is None:
+                self._watcher, self._seen = self.connect("read"), None
             while time.monotonic() < deadline:
-                version = connection.execute("PRAGMA data_version").fetchone()
-                if seen is not None and version != seen:
+                version = self._watcher.execute("PRAGMA data_version").fetchone()
+                if version != self._seen:
+                    self._seen = version
                     return True
-                seen = version
                 if self._wake.wait(pause):
                     self._wake.clear()
                     return True
@@ -312,10 +316,18 @@ class SQLiteStorage(SQLStorage):
         """End the current or next `wait_for_change`."""
         self._wake.set()
 
+    def close(self) -> None:
+        """Close all connections."""
+        super().close()
+        watcher, self._watcher = self._watcher, None
+        if watcher is not None:
+            self.discard(watcher)
+
     def after_fork(self) -> None:
         """Forget the connections and the journal of the parent."""
         super().after_fork()
-        self._sync = self._journal = None
+        _parent_connections.append(self._watcher)
+        self._watcher = self._sync = self._journal = None
         self._wake = threading.Event()
 
     def _check_replaced(self) -> None:
@@ -326,6 +338,9 @@ class SQLiteStorage(SQLStorage):
                 store=self.place,
             )
 
+
+_parent_connections: Final[list[Any]] = []
+"""Connections of a parent process. They are referenced here so that they are never closed."""
 
 _ADVICE: Final = (
     "Nothing was changed. Recover readable events with the command `sqlite3 PATH .recover`, or "
@@ -463,7 +478,8 @@ def _has_tables(connection: sqlite3.Connection, path: str) -> bool:
 
 
 def _prepare_for_writing(connection: sqlite3.Connection, path: str) -> None:
-    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only before the first write
+    if not connection.execute("PRAGMA page_count").fetchone()[0]:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
     if mode != "wal":
         raise EventStoreError(

@@ -420,10 +420,7 @@ class EventStream:
         return islice(in_order(self._log, start, stop, filter), limit)
 
     async def read(self) -> list[Event]:
-        """Return the conversation so far: the durable events outside of calls.
-
-        With `read` and `append`, a stream can be the session of `Runner.run`.
-        """
+        """Return the conversation so far: the durable events outside of calls."""
         by_id = {event.id: event for event in self._log.unsaved()}
         if self.store is None:
             by_id.update((event.id, event) for event in self._log.recent(self._log.first_id) or ())
@@ -431,17 +428,6 @@ class EventStream:
             by_id.update((event.id, event) for event in await self.store.read())
         events = [by_id[key] for key in sorted(by_id)]
         return [event for event in events if event.durable and not event.path]
-
-    async def append(self, events: Sequence[Event], /) -> None:
-        """Publish events, and wait until all published events are stored.
-
-        A run that publishes to this stream and also has it as its session does not append its
-        events a second time.
-        """
-        self._refuse_when_closed()
-        for event in events:
-            self.publish(event if event.id == INVALID_ID else event.replace(id=INVALID_ID))
-        await self.flush()
 
     # --- closing ----------------------------------------------------------------------------------
 

@@ -1,30 +1,32 @@
-"""How fast the store in a file is, beside SQLite with one table and nothing around it.
+"""How fast the store in a file is, compared with SQLite with one table.
 
-`python -m tests.benchmarks.events.store` prints a row for each workload. The limit is given rows
-that are ready to be written: it makes no JSON, numbers nothing and keeps no index. Events have some
-600 bytes of JSON.
+`python -m tests.benchmarks.events.store` prints a row for each workload. The limit writes complete
+rows: it makes no JSON, assigns no ids and keeps no index. With several producers, the limit is a
+hand-written writer thread that commits all waiting rows in one transaction. Events have some 600
+bytes of JSON.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import queue
 import sqlite3
 import tempfile
+import threading
 from contextlib import closing
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agents_tools.events import EventSource, MessageEvent, Origin
 from agents_tools.persistence import SQLiteEventStore
 from tests.benchmarks.tables import duration, markdown, times
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from agents_tools.events import Event
-    from agents_tools.persistence import Durability
 
 __all__ = ["STORE_TITLES", "measured"]
 
@@ -77,19 +79,62 @@ def _by_producers(size: int) -> Callable[[Path, int], tuple[float, float]]:
         events = _events(size)
         rounds = max(1, count // PRODUCERS // size)
         with closing(SQLiteEventStore(folder / "events.db")) as store:
-            taken = asyncio.run(_produced(store, events, rounds, "sync"))
+            taken = asyncio.run(_produced(lambda: store.append(events, durability="sync"), rounds))
+        with closing(_GroupWriter(folder / "limit.db")) as limit:
+            rows = [(1.7e9, "message_event", _BODY)] * size
+            limit_taken = asyncio.run(_produced(lambda: limit.append(rows), rounds))
         count = rounds * PRODUCERS * size
-        return taken / count, _limit(folder, "FULL", count, PRODUCERS * size)
+        return taken / count, limit_taken / count
 
     return timed
 
 
-async def _produced(
-    store: SQLiteEventStore, events: Sequence[Event], rounds: int, durability: Durability
-) -> float:
+class _GroupWriter:
+    """A writer thread by hand: it commits all waiting rows in one synced transaction."""
+
+    def __init__(self, path: Path) -> None:
+        self._waiting: queue.SimpleQueue[tuple[Any, asyncio.Future[None]] | None]
+        self._waiting = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, args=(path,))
+        self._thread.start()
+
+    def append(self, rows: Sequence[tuple[Any, ...]]) -> asyncio.Future[None]:
+        """Return a future that is done when the rows are on disk."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.put((rows, done))
+        return done
+
+    def close(self) -> None:
+        """End the thread."""
+        self._waiting.put(None)
+        self._thread.join()
+
+    def _run(self, path: Path) -> None:
+        with closing(sqlite3.connect(path, isolation_level=None)) as limit:
+            limit.execute("PRAGMA journal_mode = WAL")
+            limit.execute("PRAGMA synchronous = FULL")
+            limit.execute("CREATE TABLE event (id INTEGER PRIMARY KEY, time, type, body)")
+            while (first := self._waiting.get()) is not None:
+                group = [first]
+                while not self._waiting.empty() and (job := self._waiting.get()) is not None:
+                    group.append(job)
+                limit.execute("BEGIN IMMEDIATE")
+                for rows, _ in group:
+                    limit.executemany("INSERT INTO event (time, type, body) VALUES (?, ?, ?)", rows)
+                limit.execute("COMMIT")
+                done = [future for _, future in group]
+                done[0].get_loop().call_soon_threadsafe(_set_all, done)
+
+
+def _set_all(done: Sequence[asyncio.Future[None]]) -> None:
+    for future in done:
+        future.set_result(None)
+
+
+async def _produced(append: Callable[[], Awaitable[Any]], rounds: int) -> float:
     async def produce() -> None:
         for _ in range(rounds):
-            await store.append(events, durability=durability)
+            await append()
 
     begin = perf_counter()
     await asyncio.gather(*(produce() for _ in range(PRODUCERS)))

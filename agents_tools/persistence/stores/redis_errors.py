@@ -20,7 +20,7 @@ _REMEDIES: Final[tuple[tuple[tuple[str, ...], type[EventStoreError], str], ...]]
     (
         ("OutOfMemoryError", "OOM", "command not allowed when used"),
         EventStoreFullError,
-        "Give the server more memory (maxmemory), or limit the logs with maxlen= or ttl=.",
+        "Give the server more memory (maxmemory), or delete old logs with retain() or ttl=.",
     ),
     (
         ("ReadOnlyError", "READONLY", "read only replica"),

@@ -1,1 +1,0 @@
-"""An event store in a Redis server."""
