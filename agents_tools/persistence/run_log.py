@@ -21,6 +21,7 @@ from agents_tools.events.kinds import (
     RunFinishedEvent,
     RunItemStreamEvent,
     RunRecordEvent,
+    ToolStreamStartEvent,
 )
 from agents_tools.persistence.filter import EventFilter
 from agents_tools.persistence.records import shown_event
@@ -185,6 +186,9 @@ class RunLog:
                 )
             )
         original = getattr(self._thread, "original", None)
+        if event.__class__ is ToolStreamStartEvent:
+            event = _with_json_form(event)
+            original = None if original is None else _with_json_form(original)
         if self._seq and event.seq >= 0:
             event = event.replace(seq=event.seq + self._seq)
         try:
@@ -285,6 +289,18 @@ class RunLog:
         """Delete a message together with the next event that is stored."""
         if self.stream is not None:
             self.stream.consume(number)
+
+
+def _with_json_form(event: Event) -> Event:
+    """Return the start of a call without arguments if they have no JSON form.
+
+    The arguments of a model can have NaN, or be nested deeper than those of events.
+    """
+    try:
+        event.to_dict()
+    except UserError:
+        return cast("ToolStreamStartEvent", event).replace(input_args={})
+    return event
 
 
 @dataclass(slots=True)

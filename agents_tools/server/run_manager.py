@@ -32,6 +32,7 @@ from agents_tools.server.public_errors import ErrorMasker
 from agents_tools.server.request_slots import ALL_CALLERS
 from agents_tools.server.single_call_agent import SingleCallRun, one_call_agent
 from agents_tools.text.nouns import type_with_article
+from agents_tools.text.secrets import register_secret
 from agents_tools.tool.flatten import function_tools
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ class RunManager:
             can have ten times as many.
         errors: How clients see exceptions that are not the library's: `hide` sends the type and an
             id to search for in the log, `show` also sends the message.
-        secrets: Values that are masked in events, by name.
+        secrets: Values that are masked in events, by name. They are registered for the process (see
+            `register_secret`), so the store has marks in their place.
 
     Raises:
         UserError: An argument is invalid.
@@ -135,14 +137,15 @@ class RunManager:
         self.on_disconnect: OnDisconnect = on_disconnect or (
             "detach" if self.is_shared else "cancel"
         )
-        self.masker = ErrorMasker(errors, secrets)
+        for value in filter(None, (secrets or {}).values()):
+            register_secret(value)
+        self.masker = ErrorMasker(errors)
         self._config = replace(config, store=self.store)
         self._context = context
         self._keep_runs = keep_runs
         self._keep_for = keep_for
         self._max_running = max_running
         self._errors: Literal["hide", "show"] = errors
-        self._secrets = dict(secrets or {})
         self._runs: OrderedDict[str, ActiveRun] = OrderedDict()
         self._factories: dict[tuple[str, str], RunFactory] = {}
         self._closing = False
@@ -186,7 +189,6 @@ class RunManager:
             )
             recorder = cast("Any", run.recorder)
             recorder.must_be_new = given is not None
-            recorder.log.secrets = self._secrets or None
             return run
 
         return create
@@ -511,6 +513,10 @@ class RunManager:
             for run in self._runs.values():
                 run.close()
             self._runs.clear()
+            if not self.is_shared:
+                self.store.close()
+                self.store = MemoryRunStore()
+                self._config = replace(self._config, store=self.store)
             self._closing = False
 
 

@@ -79,7 +79,7 @@ class Counting(Exchange):
     def _take(self, part: bytes) -> None:
         ids = ids_of(part)
         if ids:
-            self.in_order &= ids == list(range(self.last + 1, self.last + 1 + len(ids)))
+            self.in_order &= ids == sorted(set(ids)) and ids[0] > self.last
             self.count, self.last = self.count + len(ids), ids[-1]
 
 
@@ -111,8 +111,9 @@ async def test_a_client_that_comes_back_a_thousand_times_misses_nothing() -> Non
         seen += ids_of(rest.text.encode())
         whole = await ask(app, "GET", "/runs/r1/events")
     events = list(sse.decode(whole.text))
-    assert seen == [event.id for event in events] == list(range(len(events)))
-    assert sum(isinstance(event, NotifyStreamEvent) for event in events) == 1_000
+    assert seen == sorted(set(seen))
+    assert {event.id for event in events} <= set(seen)
+    assert len(seen) - sum(not isinstance(event, NotifyStreamEvent) for event in events) == 1_000
 
 
 @pytest.mark.requirement("F23")
@@ -121,13 +122,20 @@ async def test_a_run_can_be_resumed_after_every_event() -> None:
     ticker = Ticker()
     app = sse.app([ticker.tool])
     await started(app)
+    first = Exchange(app, "GET", "/runs/r1/events")
     ticker.tick(1_000)
-    ticker.end()
-    whole = (await ask(app, "GET", "/runs/r1/events")).text.encode()
+    whole = (await first.until("001000x")).encode()
+    whole = whole[: whole.rindex(b"\n\n") + 2]
     frames = [frame + b"\n\n" for frame in whole.split(b"\n\n")[:-1]]
-    for place in range(-1, len(frames) - 1, 7):
-        exchange = await ask(app, "GET", f"/runs/r1/events?after={place}")
-        assert exchange.text.encode() == b"".join(frames[place + 1 :])
+    ids = [-1, *ids_of(whole)]
+    for place in range(0, len(frames) - 1, 7):
+        exchange = Exchange(app, "GET", f"/runs/r1/events?after={ids[place]}")
+        rest = b"".join(frames[place:])
+        await exchange.wait_for(lambda one=exchange, rest=rest: len(one.text) >= len(rest))
+        assert exchange.text.encode() == rest
+        await exchange.leave()
+    ticker.end()
+    assert (await first.whole()).text.encode().startswith(whole)
     await app.aclose()
 
 
@@ -157,7 +165,8 @@ async def test_a_thousand_clients_watch_one_run_in_flat_memory() -> None:
     ticker.end()
     for one in watching:
         await one.whole()
-    assert {one.count for one in watching} == {(await app.runs.list())[0].last_id + 1}
+    assert {one.count for one in watching} == {watching[0].count}
+    assert {one.last for one in watching} == {(await app.runs.list())[0].last_id}
     assert all(one.in_order for one in watching)
     await app.aclose()
 
