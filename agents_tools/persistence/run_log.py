@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from agents_tools.content.items import ToolApprovalItem, input_items, item_from_dict
-from agents_tools.errors import UserError
+from agents_tools.errors import EventStoreError, UserError
 from agents_tools.events.envelope import INVALID_ID, EventSource, Origin
 from agents_tools.events.kinds import (
     MessageEvent,
@@ -67,6 +67,7 @@ class RunLog:
         on_open: Called when the stream is open.
         last_id: The id of the last event.
         last_end: The last end of the run, or its last stop.
+        has_failed: Whether the end was not stored.
         depth: The number of calls around the run.
         cancellations: The numbers of the messages that cancel the run.
         cancelled_calls: The numbers of the messages that cancel a call without an output, by its
@@ -96,6 +97,7 @@ class RunLog:
         self.on_open: Callable[[], object] | None = None
         self.last_id = INVALID_ID
         self.last_end: RunFinishedEvent | None = None
+        self.has_failed = False
         self._early: list[Event] = []
         self._stored: StoredLog | None = None
         self._has_lease = False
@@ -158,6 +160,9 @@ class RunLog:
         try:
             if stream is not None:
                 await stream.aclose()
+        except EventStoreError:
+            self.has_failed = True
+            raise
         finally:
             if stored is not None:
                 try:

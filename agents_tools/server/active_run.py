@@ -165,6 +165,11 @@ class ActiveRun:
         return not self.is_driven_here and not self._watchers
 
     @property
+    def is_only_here(self) -> bool:
+        """Whether the store does not have the run yet, or could not store its end."""
+        return self.is_driven_here or self._unstored_end is not None
+
+    @property
     def watchers(self) -> int:
         """The number of clients that watch the run."""
         return self._watchers
@@ -177,8 +182,11 @@ class ActiveRun:
 
     # --- reading
 
-    async def refresh(self) -> None:
+    async def refresh(self) -> bool:
         """Read the state of the run from its store, unless this process drives it.
+
+        Returns:
+            Whether the run exists. Another server can have deleted it.
 
         Raises:
             EventStoreError: The store cannot be read.
@@ -186,10 +194,11 @@ class ActiveRun:
         if self.is_driven_here:
             if self._opened.is_set():
                 self.interruptions = await self._manager.store.approvals(self.id)
-            return
+            return True
         info = await self._manager.store.run(self.id)
         if info is not None:
             await self.apply(info)
+        return info is not None or self._unstored_end is not None
 
     async def apply(self, info: RunInfo) -> None:
         """Take over the state that the store has."""
@@ -328,6 +337,26 @@ class ActiveRun:
                 self._cancel_here("The last client has disconnected.")
             if not self._watchers:
                 self._close_reader()
+
+    async def wait_until_stored(self) -> None:
+        """Wait until the store has the run, so that other servers know it."""
+        if self._task is None:
+            return
+        stored = asyncio.ensure_future(self._is_stored())
+        try:
+            await asyncio.wait({stored, self._task}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stored.cancel()
+
+    async def _is_stored(self) -> None:
+        store, last = self._manager.store, INVALID_ID
+        log = store.log(self.id)
+        try:
+            with suppress(EventStoreError):
+                while await store.run(self.id) is None:
+                    last = await log.wait(last)
+        finally:
+            log.close()
 
     async def wait(self) -> None:
         """Wait until the run has ended, or waits for approvals."""
@@ -495,7 +524,7 @@ class ActiveRun:
             self._end_driving(status)
         if status == "elsewhere":
             return
-        await self._read_end(log.last_end, status, error)
+        await self._read_end(log.last_end, status, error, has_failed=log.has_failed)
 
     def _end_driving(self, status: str) -> None:
         if self._patience is not None:
@@ -507,14 +536,21 @@ class ActiveRun:
             self.context = None  # of a request, which has ended
 
     async def _read_end(
-        self, end: RunFinishedEvent | None, status: str, error: Exception | None
+        self,
+        end: RunFinishedEvent | None,
+        status: str,
+        error: Exception | None,
+        *,
+        has_failed: bool,
     ) -> None:
         """Take over the end of the run from its last event."""
         if end is not None:
             if error is not None:
                 self._manager.masker.log_error(error, self.id, end.id)
             self._finish(end)
-        else:  # the store has failed
+            if has_failed:
+                self._unstored_end = self._manager.masker.event(end, self.id)
+        else:  # it was cancelled before it began, or the store has failed
             self.status, self.ended = cast("Status", status), time.time()
             if error is not None:
                 self.error = self._manager.masker.text_of(error, self.id)

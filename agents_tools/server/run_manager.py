@@ -351,6 +351,35 @@ class RunManager:
         active.begin(factory(active, None))
         return True
 
+    async def resume_by_request(self, active: ActiveRun) -> None:
+        """Continue an orphaned run, or a run whose waiting calls are all decided.
+
+        Raises:
+            HttpError: It has ended, is running or waits, or this server does not offer its agent.
+            EventStoreError: The store cannot be read.
+        """
+        await active.refresh()
+        if active.is_driven_here or active.status not in {"orphaned", "interrupted"}:
+            raise HttpError(
+                409,
+                f"Run {shown(active.id)} cannot be resumed: it is {active.status!r}. Only orphaned "
+                "runs, and interrupted runs with a decision about each call, can be resumed.",
+            )
+        if active.status == "interrupted" and active.interruptions:
+            waiting = ", ".join(item.name for item in active.interruptions)
+            raise HttpError(
+                409,
+                f"Run {shown(active.id)} cannot be resumed: {len(active.interruptions)} calls wait "
+                f"for approval ({shown(waiting)}). Decide about them.",
+            )
+        self.claim(active.owner)
+        if not self.resume(active):
+            raise HttpError(
+                409,
+                f"Run {shown(active.id)} cannot be resumed: this server does not offer "
+                f"{shown(active.agent_name)}. Send the request to a server that does.",
+            )
+
     # --- finding runs
 
     async def find(self, run_id: str) -> ActiveRun | None:
@@ -364,7 +393,9 @@ class RunManager:
                 continue
             active = self._runs.get(known)
             if active is not None:
-                await active.refresh()
+                if not await active.refresh():
+                    self.forget(active)
+                    active = None
             else:
                 info = await self.store.run(known)
                 active = None if info is None else await self._adopt(info)
@@ -394,7 +425,7 @@ class RunManager:
         found += [
             run
             for run in self._runs.values()
-            if run.id not in known and run.is_driven_here and _may_see(run.owner)
+            if run.id not in known and run.is_only_here and _may_see(run.owner)
         ]
         return found[-limit:]
 
@@ -427,7 +458,7 @@ class RunManager:
 
     async def lend_context(self, run: ActiveRun, request: HttpRequest) -> None:
         """Set the object of the application for a run that waits, if it has none in this process."""
-        if run.context is None and run.status == "interrupted":
+        if run.context is None and run.status in {"interrupted", "orphaned"}:
             run.context = await self.context_of(request)
 
     # --- resuming runs whose server has ended
@@ -442,12 +473,26 @@ class RunManager:
     async def _resume_orphans(self) -> None:
         while True:
             try:
-                for info in await self.store.runs(status="running"):
-                    if info.is_orphaned and not self._closing:
+                for info in await self._resumable():
+                    if not self._closing:
                         self.resume(await self._adopt(info))
             except EventStoreError as error:
                 logger.warning("Orphaned runs cannot be found: %s", error)
             await asyncio.sleep(_ORPHAN_INTERVAL)
+
+    async def _resumable(self) -> list[RunInfo]:
+        """Return the runs whose server has ended, and those whose calls are decided."""
+        running = await self.store.runs(status="running")
+        found = [info for info in running if info.is_orphaned]
+        for info in await self.store.runs(status="interrupted"):
+            run = self._runs.get(info.run_id)
+            if run is not None and run.is_driven_here:
+                continue
+            if await self.store.messages(info.run_id) and not await self.store.approvals(
+                info.run_id
+            ):
+                found.append(info)
+        return found
 
     # --- forgetting runs
 
