@@ -115,6 +115,7 @@ class Run:
     is_asking = False
     _is_replayed = False  # whether the current response comes from the log of the run
     on_replayed: Emit | None = None
+    _was_cancelled = False
     _corrections = 0
     _had_empty_response = False
     _has_open_calls = True  # possibly, in the earlier conversation, until the first step
@@ -307,12 +308,13 @@ class Run:
         self._sent.put(messages)
 
     def cancel(self, reason: str | None = None) -> None:
-        """Cancel the run.
+        """Cancel the run, also before `execute` has begun.
 
         Args:
             reason: The reason, for people.
         """
         self._cancel_reason = reason or None
+        self._was_cancelled = True
         if self._task is not None:
             self._task.cancel()
 
@@ -358,6 +360,8 @@ class Run:
         if self.outer is not None:
             self.outer.inner.add(self)
         self._task = asyncio.current_task()
+        if self._was_cancelled and self._task is not None:
+            self._task.cancel()
         try:
             try:
                 result = await self._run_until_deadline(step or self.step)

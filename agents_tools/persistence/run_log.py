@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from agents_tools.content.items import ToolApprovalItem, input_items, item_from_dict
-from agents_tools.errors import UserError
+from agents_tools.errors import EventStoreError, UserError
 from agents_tools.events.envelope import INVALID_ID, EventSource, Origin
 from agents_tools.events.kinds import (
     MessageEvent,
     RunFinishedEvent,
     RunItemStreamEvent,
     RunRecordEvent,
+    ToolStreamStartEvent,
 )
 from agents_tools.persistence.filter import EventFilter
 from agents_tools.persistence.records import shown_event
@@ -66,6 +67,7 @@ class RunLog:
         on_open: Called when the stream is open.
         last_id: The id of the last event.
         last_end: The last end of the run, or its last stop.
+        has_failed: Whether the end was not stored.
         depth: The number of calls around the run.
         cancellations: The numbers of the messages that cancel the run.
         cancelled_calls: The numbers of the messages that cancel a call without an output, by its
@@ -95,6 +97,7 @@ class RunLog:
         self.on_open: Callable[[], object] | None = None
         self.last_id = INVALID_ID
         self.last_end: RunFinishedEvent | None = None
+        self.has_failed = False
         self._early: list[Event] = []
         self._stored: StoredLog | None = None
         self._has_lease = False
@@ -157,6 +160,9 @@ class RunLog:
         try:
             if stream is not None:
                 await stream.aclose()
+        except EventStoreError:
+            self.has_failed = True
+            raise
         finally:
             if stored is not None:
                 try:
@@ -185,6 +191,9 @@ class RunLog:
                 )
             )
         original = getattr(self._thread, "original", None)
+        if event.__class__ is ToolStreamStartEvent:
+            event = _with_json_form(event)
+            original = None if original is None else _with_json_form(original)
         if self._seq and event.seq >= 0:
             event = event.replace(seq=event.seq + self._seq)
         try:
@@ -285,6 +294,18 @@ class RunLog:
         """Delete a message together with the next event that is stored."""
         if self.stream is not None:
             self.stream.consume(number)
+
+
+def _with_json_form(event: Event) -> Event:
+    """Return the start of a call without arguments if they have no JSON form.
+
+    The arguments of a model can have NaN, or be nested deeper than those of events.
+    """
+    try:
+        event.to_dict()
+    except UserError:
+        return cast("ToolStreamStartEvent", event).replace(input_args={})
+    return event
 
 
 @dataclass(slots=True)

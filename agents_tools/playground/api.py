@@ -157,6 +157,7 @@ class PlaygroundApp(Application):
             ("GET", "/api/runs/{id}/events"): self._events,
             ("POST", "/api/runs/{id}/cancel"): self._cancel,
             ("POST", "/api/runs/{id}/approvals"): self._decide,
+            ("POST", "/api/runs/{id}/resume"): self._resume,
             ("POST", "/api/runs/{id}/rerun"): self._rerun,
             ("GET", "/api/runs/{id}/export"): self._export,
             ("GET", "/api/changes"): self._changes,
@@ -235,7 +236,7 @@ class PlaygroundApp(Application):
         name = _text(body, "name")
         if body.get("kind") == "agent":
             text = _text(body, "input").encode(errors="replace").decode()
-            begun = self._running.start_agent(name, self._agent(name), text)
+            begun = await self._running.start_agent(name, self._agent(name), text)
         elif body.get("kind") == "tool":
             arguments = _object(body, "arguments")
             begun = await self._begun(name, arguments, confirmed=body.get("confirmed") is True)
@@ -256,7 +257,7 @@ class PlaygroundApp(Application):
                 '"confirmed": true.',
                 code="confirm",
             )
-        return self._running.start_tool(tool, arguments)
+        return await self._running.start_tool(tool, arguments)
 
     async def _rerun(self, request: HttpRequest) -> Response:
         record = await self._record(request)
@@ -269,7 +270,7 @@ class PlaygroundApp(Application):
                 code="masked",
             )
         if record.kind == "agent":
-            begun = self._running.start_agent(record.name, self._agent(record.name), str(given))
+            begun = await self._running.start_agent(record.name, self._agent(record.name), str(given))
         else:
             kept = cast("dict[str, Any]", given)
             arguments = _object(body, "arguments") if "arguments" in body else kept
@@ -313,6 +314,11 @@ class PlaygroundApp(Application):
         if not isinstance(decisions, list) or not decisions:
             raise HttpError(422, "decisions: expected a list with one decision for each call.")
         await self._running.decide(await self._settled(request), cast("list[Any]", decisions))
+        return JsonResponse({"ok": True})
+
+    async def _resume(self, request: HttpRequest) -> Response:
+        await request.json_object()
+        await self._running.resume(await self._settled(request))
         return JsonResponse({"ok": True})
 
     async def _forget(self, request: HttpRequest) -> Response:

@@ -170,7 +170,7 @@ class RunHistory:
         for run_id in ids:
             run = await self._runs.find(run_id)
             if run is not None:
-                if run.status == "interrupted":
+                if run.status in {"interrupted", "orphaned"}:
                     await run.cancel("The run was deleted.")
                 await self._runs.delete(run)
 

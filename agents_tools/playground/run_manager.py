@@ -122,24 +122,25 @@ class PlaygroundRuns:
 
     # --- start of runs
 
-    def start_tool(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
+    async def start_tool(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
         """Call a tool, and return the id of the run."""
         meta, is_masked = facts_of_run(dict(arguments), self._bench.generation)
         text = arguments_text(arguments)
         active = self._runs.start_tool(tool, text, run_id=new_id(), meta=meta)
-        return self._attend(active, dict(arguments), is_masked=is_masked)
+        return await self._attend(active, dict(arguments), is_masked=is_masked)
 
-    def start_agent(self, name: str, agent: AnyAgent, text: str) -> str:
+    async def start_agent(self, name: str, agent: AnyAgent, text: str) -> str:
         """Run an agent, and return the id of the run."""
         del name
         meta, is_masked = facts_of_run(text, self._bench.generation)
         active = self._runs.start(agent, text, run_id=new_id(), meta=meta)
-        return self._attend(active, text, is_masked=is_masked)
+        return await self._attend(active, text, is_masked=is_masked)
 
-    def _attend(self, active: ActiveRun, given: Any, *, is_masked: bool) -> str:
+    async def _attend(self, active: ActiveRun, given: Any, *, is_masked: bool) -> str:
         if is_masked:
             self._given[active.id] = given
         self._watch_end(active)
+        await active.wait_until_stored()
         return active.id
 
     def _watch_end(self, active: ActiveRun) -> None:
@@ -166,7 +167,7 @@ class PlaygroundRuns:
         """Wait until all runs that have ended are stored."""
         ending = [
             task
-            for run_id, task in self._ends.items()
+            for run_id, task in list(self._ends.items())
             if not (active := await self._runs.find(run_id)) or not active.is_driven_here
         ]
         if ending:
@@ -233,6 +234,18 @@ class PlaygroundRuns:
         await active.decide(decisions)
         if active.is_driven_here:
             self._watch_end(active)
+
+    async def resume(self, record: HistoryRecord) -> None:
+        """Continue a run whose server has ended, or whose calls are decided.
+
+        Raises:
+            HttpError: It cannot be continued here.
+        """
+        active = await self._runs.find(record.id)
+        if active is None:
+            raise HttpError(409, "This run was deleted. Run it again.")
+        await self._runs.resume_by_request(active)
+        self._watch_end(active)
 
     async def forget(self, run_ids: Iterable[str]) -> None:
         """Delete runs that have ended, and all their events."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
@@ -21,7 +21,7 @@ from agents_tools.errors import (
     UserError,
     UserKeyError,
 )
-from agents_tools.events.envelope import INVALID_ID, Origin
+from agents_tools.events.envelope import INVALID_ID, EventSource, Origin
 from agents_tools.events.kinds import RunFinishedEvent, RunRecordEvent
 from agents_tools.persistence.filter import EventFilter
 from agents_tools.persistence.run_store import undecided_calls
@@ -54,6 +54,7 @@ Policy: TypeAlias = Literal["block", "coalesce", "drop_oldest"]
 
 _PATIENCE = 2 * GRACE
 """The seconds that a cancelled run has until clients are informed of its end."""
+_ORIGIN = Origin(source=EventSource.ENVIRONMENT)
 _LAST_EVENT = EventFilter(types=(RunFinishedEvent.type,))
 _APPROVALS = EventFilter(types=("run_item_stream_event", RunRecordEvent.type))
 
@@ -134,6 +135,7 @@ class ActiveRun:
         self._reader: EventStream | None = None
         self._last_id = INVALID_ID
         self._end: int | None = None
+        self._unstored_end: Event | None = None
         self._watchers = 0
         self._patience: asyncio.TimerHandle | None = None
 
@@ -163,6 +165,11 @@ class ActiveRun:
         return not self.is_driven_here and not self._watchers
 
     @property
+    def is_only_here(self) -> bool:
+        """Whether the store does not have the run yet, or could not store its end."""
+        return self.is_driven_here or self._unstored_end is not None
+
+    @property
     def watchers(self) -> int:
         """The number of clients that watch the run."""
         return self._watchers
@@ -175,8 +182,11 @@ class ActiveRun:
 
     # --- reading
 
-    async def refresh(self) -> None:
+    async def refresh(self) -> bool:
         """Read the state of the run from its store, unless this process drives it.
+
+        Returns:
+            Whether the run exists. Another server can have deleted it.
 
         Raises:
             EventStoreError: The store cannot be read.
@@ -184,10 +194,11 @@ class ActiveRun:
         if self.is_driven_here:
             if self._opened.is_set():
                 self.interruptions = await self._manager.store.approvals(self.id)
-            return
+            return True
         info = await self._manager.store.run(self.id)
         if info is not None:
             await self.apply(info)
+        return info is not None or self._unstored_end is not None
 
     async def apply(self, info: RunInfo) -> None:
         """Take over the state that the store has."""
@@ -233,7 +244,13 @@ class ActiveRun:
             policy: What happens to display events if the reader is too slow.
         """
         while not self.is_over(after):
+            if self._unstored_end is not None:
+                async for event in self._events_before_failure(after):
+                    yield event
+                return
             stream = await self._stream()
+            if stream is None:
+                continue
             followed: Any = stream.follow(after, policy=policy)
             async with aclosing(followed):
                 async for event in followed:
@@ -250,6 +267,23 @@ class ActiveRun:
                 self._reader = None  # the store was closed, or cannot be read
                 return
 
+    async def _events_before_failure(self, after: int) -> AsyncGenerator[Event]:
+        """Yield the events that were stored before the store failed, and then the error."""
+        end = self._unstored_end
+        with suppress(EventStoreError):
+            for event in await self._stored_events(after):
+                if not isinstance(event, RunRecordEvent):
+                    yield self._manager.masker.event(event, self.id)
+        if end is not None:
+            yield end
+
+    async def _stored_events(self, after: int) -> list[Event]:
+        log = self._manager.store.log(self.id)
+        try:
+            return await log.read(after)
+        finally:
+            log.close()
+
     def is_over(self, after: int) -> bool:
         """Return whether no event follows the one with this id, as far as this process knows."""
         return self._end is not None and after >= self._end
@@ -259,8 +293,11 @@ class ActiveRun:
         recorder = None if run is None else run.recorder
         return None if recorder is None else recorder.log.stream
 
-    async def _stream(self) -> EventStream:
-        """Return the stream of the run: that of this process, or one that reads the store."""
+    async def _stream(self) -> EventStream | None:
+        """Return the stream of the run: that of this process, or one that reads the store.
+
+        Return `None` if this process has driven the run meanwhile, up to its end.
+        """
         if self.is_driven_here and self._live_stream() is None:
             opened = asyncio.ensure_future(self._opened.wait())
             try:
@@ -272,6 +309,9 @@ class ActiveRun:
         live = self._live_stream()
         if live is not None:
             return live
+        if self._task is not None and not self._task.done():
+            await asyncio.wait({self._task})
+            return None
         if self._reader is None or self._reader.closed:
             reader = await asyncio.to_thread(self._open_reader)
             if self._reader is None or self._reader.closed:
@@ -297,6 +337,26 @@ class ActiveRun:
                 self._cancel_here("The last client has disconnected.")
             if not self._watchers:
                 self._close_reader()
+
+    async def wait_until_stored(self) -> None:
+        """Wait until the store has the run, so that other servers know it."""
+        if self._task is None:
+            return
+        stored = asyncio.ensure_future(self._is_stored())
+        try:
+            await asyncio.wait({stored, self._task}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stored.cancel()
+
+    async def _is_stored(self) -> None:
+        store, last = self._manager.store, INVALID_ID
+        log = store.log(self.id)
+        try:
+            with suppress(EventStoreError):
+                while await store.run(self.id) is None:
+                    last = await log.wait(last)
+        finally:
+            log.close()
 
     async def wait(self) -> None:
         """Wait until the run has ended, or waits for approvals."""
@@ -369,7 +429,9 @@ class ActiveRun:
         await self.refresh()
         if not self.interruptions:
             raise HttpError(
-                409, f"Run {shown(self.id)} does not wait for approvals: it is {self.status!r}."
+                409,
+                f"Run {shown(self.id)} does not wait for approvals: it is {self.status!r}.",
+                code="decided",
             )
         found: dict[tuple[str, ...], tuple[ToolApprovalItem, Decision]] = {}
         for number, given in enumerate(decisions):
@@ -400,7 +462,7 @@ class ActiveRun:
             )
         except (UserKeyError, EventConflictError) as error:
             raise HttpError(
-                409, f"The call {shown(item.call_id)} was decided before. {error}"
+                409, f"The call {shown(item.call_id)} was decided before. {error}", code="decided"
             ) from None
         except UserError as error:
             raise HttpError(422, str(error)) from None
@@ -433,7 +495,7 @@ class ActiveRun:
     def begin(self, run: Run) -> None:
         """Drive the run in a task of its own; needs a running loop."""
         self.status, self.ended, self.error = "running", None, None
-        self._end = self._patience = None
+        self._end = self._unstored_end = self._patience = None
         self._run = run
         self._opened.clear()
         self._settled.clear()
@@ -462,7 +524,7 @@ class ActiveRun:
             self._end_driving(status)
         if status == "elsewhere":
             return
-        await self._read_end(log.last_end, status, error)
+        await self._read_end(log.last_end, status, error, has_failed=log.has_failed)
 
     def _end_driving(self, status: str) -> None:
         if self._patience is not None:
@@ -474,18 +536,28 @@ class ActiveRun:
             self.context = None  # of a request, which has ended
 
     async def _read_end(
-        self, end: RunFinishedEvent | None, status: str, error: Exception | None
+        self,
+        end: RunFinishedEvent | None,
+        status: str,
+        error: Exception | None,
+        *,
+        has_failed: bool,
     ) -> None:
         """Take over the end of the run from its last event."""
-        if error is not None:
-            number = INVALID_ID if end is None else end.id
-            self._manager.masker.log_error(error, self.id, number)
         if end is not None:
+            if error is not None:
+                self._manager.masker.log_error(error, self.id, end.id)
             self._finish(end)
-        else:  # nothing could be stored
-            self.status, self._end, self.ended = cast("Status", status), self._last_id, time.time()
+            if has_failed:
+                self._unstored_end = self._manager.masker.event(end, self.id)
+        else:  # it was cancelled before it began, or the store has failed
+            self.status, self.ended = cast("Status", status), time.time()
             if error is not None:
                 self.error = self._manager.masker.text_of(error, self.id)
+            self._end = self._last_id + 1
+            last: Any = RunFinishedEvent(status, error=self.error).stamped(_ORIGIN, -1)
+            last.id = self._end
+            self._unstored_end = last
         if self.status == "interrupted":
             try:
                 self.interruptions = await self._manager.store.approvals(self.id)

@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agents_tools.errors import AgentsToolsError, UserValueError
 from agents_tools.events.kinds import ErrorEvent, RunFinishedEvent, RunItemStreamEvent
-from agents_tools.text.forms import MASK
 from agents_tools.text.output import release_text
 from agents_tools.tool.failure import describe_error, is_public
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from agents_tools.events.base import Event
 
 __all__ = ["ErrorMasker"]
@@ -30,21 +27,17 @@ class ErrorMasker:
     Args:
         errors: `hide` replaces the message of exceptions that are not the library's own by an id
             to search for in the log; `show` keeps it.
-        secrets: Values that are masked in the log, by name, besides the registered secrets.
 
     Raises:
         UserError: `errors` is neither of both.
     """
 
-    def __init__(
-        self, errors: Literal["hide", "show"], secrets: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, errors: Literal["hide", "show"]) -> None:
         if errors not in {"hide", "show"}:
             raise UserValueError(
                 f"errors= is invalid: expected 'hide' or 'show', got {errors!r:.60}."
             )
         self._shows = errors == "show"
-        self._secrets = sorted(filter(None, (secrets or {}).values()), key=len, reverse=True)
 
     def text_of(self, error: BaseException, where: str) -> str:
         """Return the text of an exception for clients, and log a hidden one.
@@ -73,7 +66,7 @@ class ErrorMasker:
 
     def _log_trace(self, error: BaseException, where: str, number: str) -> None:
         trace = "".join(traceback.format_exception(error))
-        logger.error("%s failed (error %s).\n%s", where, number, self._masked(trace))
+        logger.error("%s failed (error %s).\n%s", where, number, _masked(trace))
 
     def event(self, event: Event, run_id: str) -> Event:
         """Return an event for clients; the same event has the same number each time.
@@ -101,7 +94,7 @@ class ErrorMasker:
             return
         item = cast("RunItemStreamEvent[Any]", event).item
         if "public_message" in item:
-            logger.error("%s\n%s", item["public_message"], self._masked(str(item.get("output"))))
+            logger.error("%s\n%s", item["public_message"], _masked(str(item.get("output"))))
 
     def _item(self, event: RunItemStreamEvent[Any]) -> Event:
         """Return the event of an item, with the output for people outside of the application."""
@@ -113,10 +106,9 @@ class ErrorMasker:
             item["output"] = public
         return event.replace(item=item, attached=None)
 
-    def _masked(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, MASK)
-        return release_text(text, to="model", patterns=True)
+
+def _masked(text: str) -> str:
+    return release_text(text, to="model", patterns=True)
 
 
 def _number(run_id: str, event_id: int) -> str:

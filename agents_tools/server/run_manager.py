@@ -32,6 +32,7 @@ from agents_tools.server.public_errors import ErrorMasker
 from agents_tools.server.request_slots import ALL_CALLERS
 from agents_tools.server.single_call_agent import SingleCallRun, one_call_agent
 from agents_tools.text.nouns import type_with_article
+from agents_tools.text.secrets import register_secret
 from agents_tools.tool.flatten import function_tools
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ class RunManager:
             can have ten times as many.
         errors: How clients see exceptions that are not the library's: `hide` sends the type and an
             id to search for in the log, `show` also sends the message.
-        secrets: Values that are masked in events, by name.
+        secrets: Values that are masked in events, by name. They are registered for the process (see
+            `register_secret`), so the store has marks in their place.
 
     Raises:
         UserError: An argument is invalid.
@@ -135,14 +137,15 @@ class RunManager:
         self.on_disconnect: OnDisconnect = on_disconnect or (
             "detach" if self.is_shared else "cancel"
         )
-        self.masker = ErrorMasker(errors, secrets)
+        for value in filter(None, (secrets or {}).values()):
+            register_secret(value)
+        self.masker = ErrorMasker(errors)
         self._config = replace(config, store=self.store)
         self._context = context
         self._keep_runs = keep_runs
         self._keep_for = keep_for
         self._max_running = max_running
         self._errors: Literal["hide", "show"] = errors
-        self._secrets = dict(secrets or {})
         self._runs: OrderedDict[str, ActiveRun] = OrderedDict()
         self._factories: dict[tuple[str, str], RunFactory] = {}
         self._closing = False
@@ -186,7 +189,6 @@ class RunManager:
             )
             recorder = cast("Any", run.recorder)
             recorder.must_be_new = given is not None
-            recorder.log.secrets = self._secrets or None
             return run
 
         return create
@@ -349,6 +351,35 @@ class RunManager:
         active.begin(factory(active, None))
         return True
 
+    async def resume_by_request(self, active: ActiveRun) -> None:
+        """Continue an orphaned run, or a run whose waiting calls are all decided.
+
+        Raises:
+            HttpError: It has ended, is running or waits, or this server does not offer its agent.
+            EventStoreError: The store cannot be read.
+        """
+        await active.refresh()
+        if active.is_driven_here or active.status not in {"orphaned", "interrupted"}:
+            raise HttpError(
+                409,
+                f"Run {shown(active.id)} cannot be resumed: it is {active.status!r}. Only orphaned "
+                "runs, and interrupted runs with a decision about each call, can be resumed.",
+            )
+        if active.status == "interrupted" and active.interruptions:
+            waiting = ", ".join(item.name for item in active.interruptions)
+            raise HttpError(
+                409,
+                f"Run {shown(active.id)} cannot be resumed: {len(active.interruptions)} calls wait "
+                f"for approval ({shown(waiting)}). Decide about them.",
+            )
+        self.claim(active.owner)
+        if not self.resume(active):
+            raise HttpError(
+                409,
+                f"Run {shown(active.id)} cannot be resumed: this server does not offer "
+                f"{shown(active.agent_name)}. Send the request to a server that does.",
+            )
+
     # --- finding runs
 
     async def find(self, run_id: str) -> ActiveRun | None:
@@ -362,7 +393,9 @@ class RunManager:
                 continue
             active = self._runs.get(known)
             if active is not None:
-                await active.refresh()
+                if not await active.refresh():
+                    self.forget(active)
+                    active = None
             else:
                 info = await self.store.run(known)
                 active = None if info is None else await self._adopt(info)
@@ -392,7 +425,7 @@ class RunManager:
         found += [
             run
             for run in self._runs.values()
-            if run.id not in known and run.is_driven_here and _may_see(run.owner)
+            if run.id not in known and run.is_only_here and _may_see(run.owner)
         ]
         return found[-limit:]
 
@@ -425,7 +458,7 @@ class RunManager:
 
     async def lend_context(self, run: ActiveRun, request: HttpRequest) -> None:
         """Set the object of the application for a run that waits, if it has none in this process."""
-        if run.context is None and run.status == "interrupted":
+        if run.context is None and run.status in {"interrupted", "orphaned"}:
             run.context = await self.context_of(request)
 
     # --- resuming runs whose server has ended
@@ -440,12 +473,26 @@ class RunManager:
     async def _resume_orphans(self) -> None:
         while True:
             try:
-                for info in await self.store.runs(status="running"):
-                    if info.is_orphaned and not self._closing:
+                for info in await self._resumable():
+                    if not self._closing:
                         self.resume(await self._adopt(info))
             except EventStoreError as error:
                 logger.warning("Orphaned runs cannot be found: %s", error)
             await asyncio.sleep(_ORPHAN_INTERVAL)
+
+    async def _resumable(self) -> list[RunInfo]:
+        """Return the runs whose server has ended, and those whose calls are decided."""
+        running = await self.store.runs(status="running")
+        found = [info for info in running if info.is_orphaned]
+        for info in await self.store.runs(status="interrupted"):
+            run = self._runs.get(info.run_id)
+            if run is not None and run.is_driven_here:
+                continue
+            if await self.store.messages(info.run_id) and not await self.store.approvals(
+                info.run_id
+            ):
+                found.append(info)
+        return found
 
     # --- forgetting runs
 
@@ -511,6 +558,10 @@ class RunManager:
             for run in self._runs.values():
                 run.close()
             self._runs.clear()
+            if not self.is_shared:
+                self.store.close()
+                self.store = MemoryRunStore()
+                self._config = replace(self._config, store=self.store)
             self._closing = False
 
 

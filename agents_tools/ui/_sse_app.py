@@ -83,6 +83,7 @@ class SseApp(Application):
                 ("POST", "/runs/{id}/cancel"): self._cancel,
                 ("POST", "/runs/{id}/calls/{call_id}/cancel"): self._cancel_call,
                 ("POST", "/runs/{id}/approvals"): self._decide,
+                ("POST", "/runs/{id}/resume"): self._resume,
             },
             on_start=self.runs.restore if runs is None else None,
             on_stop=self.runs.aclose if runs is None else None,
@@ -137,6 +138,7 @@ class SseApp(Application):
             run = self.runs.start_tool(tool, arguments, context=context, **ids)
         if _prefers_async(request.scope):
             run.is_detached = True
+            await run.wait_until_stored()
             where = f"{str(request.scope.get('root_path', '')).rstrip('/')}/runs/{run.id}"
             headers = {
                 "location": quote(where, safe="/:@~+"),
@@ -197,6 +199,13 @@ class SseApp(Application):
         await run.decide(cast("list[Any]", decisions))
         state = run.to_dict()
         return JsonResponse({"ok": True, "status": run.status, "approvals": state["approvals"]})
+
+    async def _resume(self, request: HttpRequest) -> Response:
+        run = await self._run(request)
+        _check_fields(await request.json_object(), ())
+        await self.runs.lend_context(run, request)
+        await self.runs.resume_by_request(run)
+        return JsonResponse({"ok": True, "status": run.status})
 
     async def _run(self, request: HttpRequest) -> ActiveRun:
         run_id = request.path_params["id"]

@@ -198,8 +198,8 @@ def test_a_tool_that_cannot_be_stopped_does_not_block_the_shutdown(folder: Path)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-def test_tools_that_ignore_cancellation_are_lost_without_output(folder: Path) -> None:
-    """The next server reports the outcome of each as unknown."""
+def test_tools_that_ignore_cancellation_are_orphaned_without_output(folder: Path) -> None:
+    """The next server reports that nothing runs them."""
     with dev("sample.py", folder=folder) as server:
         begun = [server.begin("cling"), server.begin("cling")]
         code, _, err = server.end()
@@ -207,7 +207,7 @@ def test_tools_that_ignore_cancellation_are_lost_without_output(folder: Path) ->
     with dev("sample.py", folder=folder) as server:
         runs = server.ask("GET", "runs")["runs"]
         assert [(run["id"], run["status"]) for run in runs] == [
-            (one, "lost") for one in begun[::-1]
+            (one, "orphaned") for one in begun[::-1]
         ]
         server.end()
 

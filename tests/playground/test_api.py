@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import itertools
-import time
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import psutil
@@ -13,7 +13,6 @@ import pytest
 from pydantic import BaseModel, Field
 
 from agents_tools import (
-    ActionEvent,
     Agent,
     BaseTool,
     BaseToolParams,
@@ -30,7 +29,9 @@ from agents_tools import (
     streaming_tool,
 )
 from agents_tools.errors import EventStoreFullError
-from agents_tools.persistence import MemoryEventStore, PendingFuture, SQLiteEventStore
+from agents_tools.persistence import MemoryRunStore, RunStore, SQLiteRunStore
+from agents_tools.persistence.storage import AppendRows, DeleteLog
+from agents_tools.persistence.stores.memory import MemoryStorage
 from agents_tools.persistence.stream import LEFT_OUT
 from agents_tools.policies import needs_approval
 from agents_tools.testing import ScriptedModel, tool_call
@@ -42,8 +43,6 @@ from tests.waiting import comes
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
-
-    from agents_tools.persistence import EventStore
 
 
 class Place(BaseModel):
@@ -96,13 +95,20 @@ def send(letter: str) -> str:
     return f"sent: {letter}"
 
 
+class KeptMemory(MemoryStorage):
+    """A storage in memory that several servers open, one after the other."""
+
+    def close(self) -> None:
+        """Keep the logs for the next server."""
+
+
 @pytest.fixture(params=["memory", "sqlite"])
-def store_factory(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], EventStore]:
+def store_factory(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], RunStore]:
     """Return a function that opens the same store on each call."""
     if request.param == "sqlite":
-        return lambda: SQLiteEventStore(tmp_path / "history.sqlite")
-    memory, numbers = MemoryEventStore(), itertools.count()
-    return lambda: memory.session(f"opened {next(numbers)}")
+        return lambda: SQLiteRunStore(tmp_path / "history.sqlite", keep_display=True)
+    memory = KeptMemory()
+    return lambda: RunStore(memory, keep_display=True)
 
 
 def tool_run(tool: Any, **arguments: Any) -> dict[str, Any]:
@@ -394,7 +400,7 @@ async def test_a_call_that_needs_approval_waits_for_a_decision(*, approve: bool)
         assert text == ("sent: hi" if approve else "Not today.")
         assert run["status"] == ("ok" if approve else "error")
         again = await client.post(target, {"decisions": [decision]}, 409)
-        assert "waits for no approvals" in again["error"]["message"]
+        assert "does not wait for approvals" in again["error"]["message"]
 
 
 async def test_the_export_has_the_arguments_edited_in_the_approval() -> None:
@@ -445,7 +451,7 @@ async def test_runs_are_listed_newest_first_in_pages() -> None:
 
 
 async def test_the_history_is_available_after_a_restart(
-    store_factory: Callable[[], EventStore],
+    store_factory: Callable[[], RunStore],
 ) -> None:
     """The next server lists, replays, reruns and exports the runs."""
     async with playing(add, store=store_factory()) as client:
@@ -468,11 +474,13 @@ async def test_the_history_is_available_after_a_restart(
 
 
 async def test_deleting_runs_deletes_all_their_data(
-    store_factory: Callable[[], EventStore],
+    store_factory: Callable[[], RunStore],
 ) -> None:
     """One run or all can be deleted, except running ones and the data of other programs."""
     store = store_factory()
-    await store.session("somebody-else").append([NullEvent()])
+    other = store.log("somebody-else")
+    await other.append([NullEvent()])
+    await other.release()
     wait, opened, _ = gate()
     async with playing(add, wait, store=store) as client:
         one = await client.run(tool_run(add, a=1))
@@ -486,24 +494,24 @@ async def test_deleting_runs_deletes_all_their_data(
         assert left == [going]
         opened.set()
         await client.ended(going)
-        names = [info.sid for info in await store.sessions()]
-    assert sorted(names) == sorted(["somebody-else", going, f"about.{going}"])
+        names = [info.run_id for info in await store.logs()]
+    assert sorted(names) == sorted(["somebody-else", going])
 
 
-async def test_the_history_is_bounded(store_factory: Callable[[], EventStore]) -> None:
+async def test_the_history_is_bounded(store_factory: Callable[[], RunStore]) -> None:
     """The oldest runs are deleted with their events."""
     store = store_factory()
     async with playing(add, store=store, keep_runs=3) as client:
         for number in range(5):
             await client.run(tool_run(add, a=number))
         runs = (await client.get("/api/runs"))["runs"]
-        sessions = await store.sessions()
+        logs = await store.logs()
     assert [run["arguments"]["a"] for run in runs] == [4, 3, 2]
-    assert len(sessions) == 6
+    assert len(logs) == 3
 
 
 async def test_the_history_is_bounded_by_its_size_as_well(
-    store_factory: Callable[[], EventStore],
+    store_factory: Callable[[], RunStore],
 ) -> None:
     """A few runs with large results can take more space than many others."""
 
@@ -535,27 +543,33 @@ async def test_a_value_that_is_too_long_for_the_page_is_shortened() -> None:
     assert len(result["model"][0]["text"]) < 300_000
 
 
-class FullStore(MemoryEventStore):
-    """A store whose disk is full."""
+class FullStorage(MemoryStorage):
+    """A storage whose disk is full."""
 
-    def append(self, events: Any, /, **options: Any) -> PendingFuture[int]:
-        return PendingFuture.failed(EventStoreFullError("The disk is full.", store="here"))
+    def write(self, requests: Any, /) -> Any:
+        return [
+            EventStoreFullError("The disk is full.", store="here")
+            if isinstance(request, AppendRows)
+            else super(FullStorage, self).write([request])[0]
+            for request in requests
+        ]
 
-    def session(self, sid: str, /) -> FullStore:
-        return FullStore(sid)
 
-
-async def test_a_history_write_error_does_not_stop_the_tools() -> None:
-    """Runs still get their end, and the page shows the problem."""
-    async with playing(add, store=FullStore()) as client:
+async def test_a_history_write_error_ends_the_run_with_the_problem() -> None:
+    """A run that cannot be stored stops, and its stream ends with the error."""
+    async with playing(add, store=RunStore(FullStorage())) as client:
         run_id = (await client.post("/api/runs", tool_run(add, a=1), 202))["run_id"]
         run = await client.ended(run_id)
-        assert run["status"] == "ok"
-        assert [one["status"] for one in (await client.get("/api/runs"))["runs"]] == ["ok"]
+        assert run["status"] == "error"
+        async with client.stream(f"/api/runs/{run_id}/events") as frames:
+            last = [frame["data"] async for frame in frames][-1]
+        assert (last["type"], last["status"]) == ("run_finished_event", "error")
+        assert "The disk is full" in last["error"]
+        assert [one["status"] for one in (await client.get("/api/runs"))["runs"]] == ["error"]
 
 
 @pytest.mark.requirement("S20")
-async def test_stored_runs_are_masked(store_factory: Callable[[], EventStore]) -> None:
+async def test_stored_runs_are_masked(store_factory: Callable[[], RunStore]) -> None:
     """Secrets reach the tool, but neither the file nor the next server."""
     register_secret("open-sesame-31337")
     store = store_factory()
@@ -564,10 +578,12 @@ async def test_stored_runs_are_masked(store_factory: Callable[[], EventStore]) -
             given = {"text": "the word is open-sesame-31337"}
             run = await client.run(tool_run(fail, **given))
             assert run["arguments"] == {"text": "the word is ***"}
-            logs = [store.session(info.sid) for info in await store.sessions()]
+            logs = [store.log(info.run_id) for info in await store.logs()]
             stored = [event.to_dict() for log in logs for event in await log.read()]
             again = await client.post(f"/api/runs/{run['id']}/rerun", {}, 202)
             await client.ended(again["run_id"])
+            for log in logs:
+                log.close()
         async with playing(fail, store=store_factory()) as client:
             response = await client.post(f"/api/runs/{run['id']}/rerun", {}, 422)
     finally:
@@ -576,52 +592,65 @@ async def test_stored_runs_are_masked(store_factory: Callable[[], EventStore]) -
     assert response["error"]["code"] == "masked"
 
 
-async def test_an_unfinished_run_of_an_earlier_server_is_lost() -> None:
-    """Its outcome is unknown."""
-    store = MemoryEventStore()
-    started = asyncio.Event()
-
-    @function_tool
-    async def hang() -> str:
-        """Hang."""
-        started.set()
-        await asyncio.Event().wait()
-        return ""
-
-    async with playing(hang, store=store.session("a")) as client:
-        run_id = (await client.post("/api/runs", tool_run(hang), 202))["run_id"]
-        async with asyncio.timeout(BOUND):
-            await started.wait()
-        copy = MemoryEventStore()
-        for info in await store.sessions():
-            events = await store.session(info.sid).read()
-            await copy.session(info.sid).append(events)
-    async with playing(hang, store=copy) as client:
-        (listed,) = (await client.get("/api/runs"))["runs"]
-    assert (listed["id"], listed["status"]) == (run_id, "lost")
+async def test_an_unfinished_run_of_an_earlier_server_is_orphaned(tmp_path: Path) -> None:
+    """Its process has ended. The page can cancel or delete it."""
+    path, copy = tmp_path / "history.sqlite", tmp_path / "copy.sqlite"
+    wait, _, _ = gate()
+    async with playing(wait, store=SQLiteRunStore(path)) as client:
+        run_id = (await client.post("/api/runs", tool_run(wait), 202))["run_id"]
+        other = (await client.post("/api/runs", tool_run(wait), 202))["run_id"]
+        with closing(sqlite3.connect(path)) as live, closing(sqlite3.connect(copy)) as copied:
+            live.backup(copied)
+            with copied:
+                copied.execute("UPDATE log SET expires = 0")
+    async with playing(wait, store=SQLiteRunStore(copy)) as client:
+        listed = {run["id"]: run["status"] for run in (await client.get("/api/runs"))["runs"]}
+        assert listed == {run_id: "orphaned", other: "orphaned"}
+        assert await client.post(f"/api/runs/{run_id}/resume", {}) == {"ok": True}
+        assert (await client.ended(run_id))["status"] == "error"  # the call may have had an effect
+        assert await client.post(f"/api/runs/{other}/cancel", {}) == {"cancelled": True}
+        assert (await client.get(f"/api/runs/{other}"))["status"] == "cancelled"
+        assert (await client.ask("DELETE", f"/api/runs/{other}")).status == 204
+        assert [run["id"] for run in (await client.get("/api/runs"))["runs"]] == [run_id]
 
 
 async def test_a_waiting_run_is_decided_on_the_next_server(
-    store_factory: Callable[[], EventStore],
+    store_factory: Callable[[], RunStore],
 ) -> None:
     """The server can be restarted before a person decides."""
     async with playing(send, store=store_factory()) as client:
         run = await client.run(tool_run(send, letter="hi"))
         assert run["status"] == "interrupted"
-    async with playing(add, store=store_factory()) as client:  # the tool is unavailable for a while
-        again = await client.get(f"/api/runs/{run['id']}")
-        decision = {"call_id": again["approvals"][0]["call_id"], "approve": True}
-        target, body = f"/api/runs/{run['id']}/approvals", {"decisions": [decision]}
-        assert "not here" in (await client.post(target, body, 409))["error"]["message"]
+    decision = {"call_id": run["approvals"][0]["call_id"], "approve": True}
     async with playing(send, store=store_factory()) as client:
         (listed,) = (await client.get("/api/runs"))["runs"]
         assert listed["status"] == "interrupted"
-        await client.post(target, body)
+        await client.post(f"/api/runs/{run['id']}/approvals", {"decisions": [decision]})
         run = await client.ended(run["id"])
         assert (run["status"], run["summary"]) == ("ok", "sent: hi")
     async with playing(send, store=store_factory()) as client:
         (listed,) = (await client.get("/api/runs"))["runs"]
         assert (listed["status"], listed["summary"]) == ("ok", "sent: hi")
+
+
+async def test_a_decided_run_is_resumed_when_its_tool_is_available_again(
+    store_factory: Callable[[], RunStore],
+) -> None:
+    """The decision is stored although this server cannot continue the run."""
+    async with playing(send, store=store_factory()) as client:
+        run = await client.run(tool_run(send, letter="hi"))
+    target = f"/api/runs/{run['id']}"
+    async with playing(add, store=store_factory()) as client:
+        decision = {"call_id": run["approvals"][0]["call_id"], "approve": True}
+        await client.post(f"{target}/approvals", {"decisions": [decision]})
+        assert (await client.get(target))["approvals"] == []
+        refused = await client.post(f"{target}/resume", {}, 409)
+        assert "this server does not offer 'send'" in refused["error"]["message"]
+    async with playing(send, store=store_factory()) as client:
+        assert await client.post(f"{target}/resume", {}) == {"ok": True}
+        assert (await client.ended(run["id"]))["summary"] == "sent: hi"
+        refused = await client.post(f"{target}/resume", {}, 409)
+        assert "it is 'ok'" in refused["error"]["message"]
 
 
 async def test_a_run_that_waits_for_long_can_be_decided(
@@ -639,89 +668,77 @@ async def test_a_run_that_waits_for_long_can_be_decided(
         assert (await client.ended(run["id"]))["summary"] == "sent: hi"
 
 
-async def test_a_waiting_run_is_cancelled_on_the_next_server() -> None:
+async def test_a_waiting_run_is_cancelled_on_the_next_server(
+    store_factory: Callable[[], RunStore],
+) -> None:
     """The user may no longer need it."""
-    memory = MemoryEventStore()
-    async with playing(send, store=memory.session("a")) as client:
+    async with playing(send, store=store_factory()) as client:
         run = await client.run(tool_run(send, letter="hi"))
-    async with playing(send, store=memory.session("b")) as client:
+    async with playing(send, store=store_factory()) as client:
         response = await client.post(f"/api/runs/{run['id']}/cancel", {})
         assert response == {"cancelled": True}
         assert (await client.get(f"/api/runs/{run['id']}"))["status"] == "cancelled"
 
 
-async def test_a_waiting_run_does_not_resume_with_a_masked_secret() -> None:
-    """The tool would get the mask instead of the secret."""
-    memory = MemoryEventStore()
+async def test_a_waiting_run_does_not_resume_with_a_masked_secret(
+    store_factory: Callable[[], RunStore],
+) -> None:
+    """The tool would get the mask instead of the secret, which the next server does not have."""
     register_secret("open-sesame-31337")
     try:
-        async with playing(send, store=memory.session("a")) as client:
+        async with playing(send, store=store_factory()) as client:
             run = await client.run(tool_run(send, letter="open-sesame-31337"))
-        async with playing(send, store=memory.session("b")) as client:
-            decision = {"call_id": run["approvals"][0]["call_id"], "approve": True}
-            target = f"/api/runs/{run['id']}/approvals"
-            response = await client.post(target, {"decisions": [decision]}, 409)
     finally:
         forget_secret("open-sesame-31337")
+    async with playing(send, store=store_factory()) as client:
+        decision = {"call_id": run["approvals"][0]["call_id"], "approve": True}
+        target = f"/api/runs/{run['id']}/approvals"
+        response = await client.post(target, {"decisions": [decision]}, 409)
     assert response["error"]["code"] == "masked"
 
 
-async def test_the_runs_of_another_server_are_shown_and_not_changed() -> None:
-    """Two servers that share a history see each other's runs and do not change them."""
-    memory = MemoryEventStore()
-    wait, opened, _ = gate()
-    async with playing(wait, send, store=memory.session("a")) as one:
-        run_id = (await one.post("/api/runs", tool_run(wait), 202))["run_id"]
+async def test_two_servers_on_one_file_share_their_runs(tmp_path: Path) -> None:
+    """Each shows the runs of the other one, cancels them and decides about them."""
+    path = tmp_path / "history.sqlite"
+    wait, opened, notes = gate()
+    async with (
+        playing(wait, send, store=SQLiteRunStore(path)) as one,
+        playing(wait, send, store=SQLiteRunStore(path)) as other,
+    ):
+        going = (await one.post("/api/runs", tool_run(wait), 202))["run_id"]
+        ending = (await one.post("/api/runs", tool_run(wait), 202))["run_id"]
         asked = await one.run(tool_run(send, letter="hi"))
-        async with playing(wait, send, store=memory.session("b")) as other:
-            listed = {run["id"]: run["status"] for run in (await other.get("/api/runs"))["runs"]}
-            assert listed == {run_id: "running", asked["id"]: "interrupted"}
-            assert (await other.post(f"/api/runs/{run_id}/cancel", {}))["cancelled"] is False
-            assert (await other.ask("DELETE", f"/api/runs/{run_id}")).status == 409
-            decision = {"call_id": asked["approvals"][0]["call_id"], "approve": True}
-            body = {"decisions": [decision]}
-            response = await other.post(f"/api/runs/{asked['id']}/approvals", body, 409)
-            assert "Another server" in response["error"]["message"]
-            opened.set()
-            await one.ended(run_id)
-            await other.ended(run_id)
-            run = await other.get(f"/api/runs/{run_id}")
-            assert (run["status"], run["summary"]) == ("ok", "over")
-            await one.post(f"/api/runs/{asked['id']}/approvals", body)
-            await one.ended(asked["id"])
-            assert (await other.get(f"/api/runs/{asked['id']}"))["summary"] == "sent: hi"
+        listed = {run["id"]: run["status"] for run in (await other.get("/api/runs"))["runs"]}
+        assert listed == {going: "running", ending: "running", asked["id"]: "interrupted"}
+        assert (await other.ask("DELETE", f"/api/runs/{going}")).status == 409
+        assert (await other.post(f"/api/runs/{ending}/cancel", {}))["cancelled"] is True
+        assert (await other.ended(ending))["status"] == "cancelled"
+        assert notes == ["cancelled"]
+        opened.set()
+        run = await other.ended(going)
+        assert (run["status"], run["summary"]) == ("ok", "over")
+        decision = {"call_id": asked["approvals"][0]["call_id"], "approve": True}
+        await other.post(f"/api/runs/{asked['id']}/approvals", {"decisions": [decision]})
+        assert (await one.ended(asked["id"]))["summary"] == "sent: hi"
 
 
-async def test_an_invalid_log_does_not_affect_the_others() -> None:
-    """Data of another program or version does not stop the server."""
-    store = MemoryEventStore()
-    odd = "play_" + "0" * 32
-    action = {"kind": "tool", "name": "add", "given": {}, "generation": "many"}
-    event: Any = ActionEvent(kind="playground.begun", action=action)
-    for sid in (f"about.{odd}", "about.somebody-else", "somebody-else"):
-        await store.session(sid).append([event])
+async def test_the_log_of_another_program_does_not_affect_the_others() -> None:
+    """It is neither shown nor deleted."""
+    store = MemoryRunStore()
+    log = store.log("somebody-else")
+    await log.append([NullEvent()])
+    await log.release()
     async with playing(add, store=store) as client:
         assert (await client.get("/api/runs"))["runs"] == []
         await client.run(tool_run(add, a=1))
         assert (await client.ask("DELETE", "/api/runs")).status == 204
-        names = [info.sid for info in await store.sessions()]
-    assert names == [f"about.{odd}", "about.somebody-else", "somebody-else"]
-
-
-async def test_a_new_log_of_another_server_is_not_deleted() -> None:
-    """Only logs that no server can still be registering are deleted."""
-    store = MemoryEventStore()
-    old, new = f"play_{'1' * 32}", f"play_{'2' * 32}"
-    await store.session(old).append([NullEvent().replace(timestamp=1.0)])
-    await store.session(new).append([NullEvent().replace(timestamp=time.time())])
-    async with playing(add, store=store):
-        names = [info.sid for info in await store.sessions()]
-    assert names == [new]
+        names = [info.run_id for info in await store.logs()]
+    assert names == ["somebody-else"]
 
 
 @pytest.mark.requirement("S29")
 async def test_a_result_that_is_too_large_is_truncated_in_the_history(
-    store_factory: Callable[[], EventStore],
+    store_factory: Callable[[], RunStore],
 ) -> None:
     """A huge result fills neither the disk nor the memory, and the cut is marked."""
 
@@ -736,7 +753,7 @@ async def test_a_result_that_is_too_large_is_truncated_in_the_history(
         run = await client.run(tool_run(much, size=20_000_000))
         async with client.stream(f"/api/runs/{run['id']}/events") as frames:
             found = [frame["data"] async for frame in frames]
-        sizes = [info.size for info in await store.sessions()]
+        sizes = [info.size for info in await store.logs()]
     assert run["status"] == "ok"
     picture, text = [data for data in found if data["type"] == "tool_artifact_event"]
     assert LEFT_OUT in picture["data"]
@@ -746,24 +763,25 @@ async def test_a_result_that_is_too_large_is_truncated_in_the_history(
     assert sum(sizes) < 30_000_000
 
 
-class FailingListStore(MemoryEventStore):
-    """A store that fails the second time its sessions are listed."""
+class FailingDeletion(MemoryStorage):
+    """A storage that cannot delete."""
 
-    asked = 0
-
-    def sessions(self) -> Any:
-        self.asked += 1
-        if self.asked > 1:
-            return PendingFuture.failed(EventStoreFullError("The disk is full.", store="here"))
-        return super().sessions()
+    def write(self, requests: Any, /) -> Any:
+        return [
+            EventStoreFullError("The disk is full.", store="here")
+            if isinstance(request, DeleteLog)
+            else super(FailingDeletion, self).write([request])[0]
+            for request in requests
+        ]
 
 
 async def test_a_failed_deletion_of_old_runs_does_not_stop_new_runs(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """New runs still get their end."""
-    async with playing(add, store=FailingListStore()) as client:
-        assert (await client.run(tool_run(add, a=1)))["status"] == "ok"
+    async with playing(add, store=RunStore(FailingDeletion()), keep_runs=1) as client:
+        for number in range(2):
+            assert (await client.run(tool_run(add, a=number)))["status"] == "ok"
     assert "Old runs cannot be deleted: The disk is full." in caplog.text
     assert "has failed" not in caplog.text
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from starlette.responses import Response
 
-from agents_tools import Agent, SQLiteEventStore, ToolContext, function_tool
+from agents_tools import Agent, SQLiteRunStore, ToolContext, function_tool
 from agents_tools.mcp import MCPToolManager, mcp_server
 from agents_tools.policies import needs_approval
 from agents_tools.server.application import Application
@@ -253,7 +253,7 @@ async def test_the_id_of_a_run_of_another_caller_cannot_be_told_from_a_free_one(
     stored: bool, tmp_path: Path
 ) -> None:
     """Whatever the method: also a run can be started with it."""
-    options: dict[str, Any] = {"store": SQLiteEventStore(tmp_path / "e.db")} if stored else {}
+    options: dict[str, Any] = {"store": SQLiteRunStore(tmp_path / "e.db")} if stored else {}
     app = sse.app([pay], auth=People(), **options)
     async with asyncio.timeout(PATIENCE), served(app) as port, client(port) as web:
 
@@ -277,7 +277,8 @@ async def test_the_id_of_a_run_of_another_caller_cannot_be_told_from_a_free_one(
                 assert told == await seen(method, path, body, "x" * len(run_id)), (method, path)
                 assert told[0] in {404, 405}
         rest = await web.get("/runs/r1/events", headers={**ANNA, "last-event-id": "r1:0"})
-        assert rest.text.startswith(f"id: {run['run_id']}:1\n")
+        assert rest.text.startswith(f"id: {run['run_id']}:")
+        assert f"id: {run['run_id']}:0\n" not in rest.text
         own = await started("r1", BERT)
         assert own["run_id"] != run["run_id"]
         assert (await web.post("/runs/r1/cancel", json={}, headers=BERT)).json()["cancelled"]
@@ -306,7 +307,7 @@ async def test_an_ag_ui_client_sees_the_id_that_it_has_chosen(tmp_path: Path) ->
     for path in ("/", "/connect"):
         model = ScriptedModel([tool_call("pay", amount=1)])
         agent = Agent("payer", tools=[pay], model=model)
-        store = SQLiteEventStore(tmp_path / "e.db")
+        store = SQLiteRunStore(tmp_path / "e.db")
         app = ag_ui.app(agent, auth=People(), store=store)
         text = (await ask(app, "POST", path, body, headers=ANNA)).text
         frames = [json.loads(line[6:]) for line in text.split("\n\n") if line]

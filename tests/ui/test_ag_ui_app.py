@@ -344,7 +344,7 @@ async def test_approval_decisions_resume_the_run() -> None:
             answer("c2", {"approved": False, "message": "not b"}),
         ]
         frames = frames_in(await post(app, body(runId="r2", resume=resume)), earlier=["c1", "c2"])
-        status = app.runs.newest("t").status
+        status = (await app.runs.find_newest("t")).status
     assert [one["id"] for one in interrupts] == ["c1", "c2"]
     assert interrupts[0]["metadata"]["agents_tools"]["arguments"] == '{"table":"a"}'
     assert frames[0]["runId"] == "r2"
@@ -379,7 +379,7 @@ async def test_an_invalid_answer_decides_nothing(resume: Any, status: int, messa
     async with serving(agent) as app:
         await post(app, body())
         refused = await post(app, body(runId="r2", resume=resume))
-        assert app.runs.newest("t").status == "interrupted"
+        assert (await app.runs.find_newest("t")).status == "interrupted"
         assert (refused.status, len(model.requests)) == (status, 1)
         assert message in refused.message
         good = [answer("c1", True), answer("c2", status="cancelled")]
@@ -601,7 +601,7 @@ async def test_the_server_decides_whether_a_disconnect_cancels_the_run(
     async with serving(waiting(), on_disconnect=policy) as app:
         exchange = await started(app)
         await exchange.leave()
-        run = app.runs.newest("t")
+        run = await app.runs.find_newest("t")
         if policy == "cancel":
             async with asyncio.timeout(30):
                 await run.wait()
@@ -690,8 +690,8 @@ async def test_a_client_that_leaves_while_progress_is_delayed() -> None:
         await exchange.leave()
         async with asyncio.timeout(30):
             await stopped.wait()
-            await app.runs.newest("t").wait()
-        assert app.runs.newest("t").status == "cancelled"
+            await (await app.runs.find_newest("t")).wait()
+        assert (await app.runs.find_newest("t")).status == "cancelled"
 
 
 # --- server features

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agents_tools import Agent, ToolContext, UserError, function_tool
-from agents_tools.persistence import MemoryEventStore, SQLiteEventStore
+from agents_tools.persistence import MemoryRunStore, SQLiteRunStore
 from agents_tools.policies import needs_approval
 from agents_tools.server.run_manager import RunManager
 from agents_tools.server.run_records import ProcessIdentity, record_of
@@ -81,11 +81,11 @@ def chunks_in(exchange: Exchange) -> list[Json]:
 async def test_a_thread_resumes_in_another_process(tmp_path: Path) -> None:
     """The first process has ended; a late client gets the question and can answer it."""
     tables, path = Tables(), tmp_path / "runs.db"
-    with closing(SQLiteEventStore(path)) as store:
+    with closing(SQLiteRunStore(path)) as store:
         app = ag_ui.app(tables.agent(tool_call("drop", table="a")), store=store)
         (asked,) = frames_in(await ask(app, "POST", "/", thread("r1")))[-1]["outcome"]["interrupts"]
         await app.aclose()
-    with closing(SQLiteEventStore(path)) as store:
+    with closing(SQLiteRunStore(path)) as store:
         app = ag_ui.app(tables.agent("Done."), store=store, context=answering)
         late = frames_in(await ask(app, "POST", "/connect", thread("r9")))
         assert late[-1]["outcome"]["interrupts"][0]["id"] == asked["id"]
@@ -99,13 +99,13 @@ async def test_a_thread_resumes_in_another_process(tmp_path: Path) -> None:
 async def test_a_chat_resumes_in_another_process(tmp_path: Path) -> None:
     """The message is replayed under its id, and the approval resumes the run."""
     tables, path = Tables(), tmp_path / "runs.db"
-    with closing(SQLiteEventStore(path)) as store:
+    with closing(SQLiteRunStore(path)) as store:
         app = vercel.app(tables.agent(tool_call("drop", table="a")), store=store)
         before = await ask(app, "POST", "/", {"id": "c", "messages": [HI]})
         await app.aclose()
     first = chunks_in(before)
     (question,) = [one["approvalId"] for one in first if "approvalId" in one]
-    with closing(SQLiteEventStore(path)) as store:
+    with closing(SQLiteRunStore(path)) as store:
         app = vercel.app(tables.agent("Done."), store=store, context=answering)
         again = chunks_in(await ask(app, "GET", "/c/stream"))
         assert again == first
@@ -128,7 +128,7 @@ async def test_a_chat_resumes_in_another_process(tmp_path: Path) -> None:
 async def test_a_run_with_client_tools_does_not_resume_without_them() -> None:
     """The tools belong to the page; the error names the missing ones."""
     tool = {"name": "ask_page", "description": "Ask.", "parameters": {"type": "object"}}
-    store = MemoryEventStore()
+    store = MemoryRunStore()
     agent = Agent("helper", model=ScriptedModel([tool_call("ask_page")]))
     app = ag_ui.app(agent, store=store)
     await ask(app, "POST", "/", thread("r1", tools=[tool]))
@@ -146,7 +146,7 @@ async def test_lone_surrogates_are_stored_too(tmp_path: Path) -> None:
     """They can be in texts of clients and models; the log stays readable."""
     user = {"id": HALF, "role": "user", "parts": [{"type": "text", "text": HALF}]}
     message: Json = {"id": "m1", "role": "assistant", "parts": []}
-    with closing(SQLiteEventStore(tmp_path / "runs.db")) as store:
+    with closing(SQLiteRunStore(tmp_path / "runs.db")) as store:
         agent = Agent("helper", model=ScriptedModel([f"a{HALF}b"]))
         app = vercel.app(agent, store=store)
         exchange = await ask(app, "POST", "/", {"id": "c", "messages": [user, message]})
@@ -161,7 +161,7 @@ async def test_lone_surrogates_are_stored_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("make", [ag_ui.app, vercel.app], ids=["ag_ui", "vercel"])
 async def test_a_lost_run_is_reported_as_an_error(make: Callable[..., Any]) -> None:
     """Its process has ended, and a client must not take that for a normal end."""
-    store = MemoryEventStore()
+    store = MemoryRunStore()
     record = record_of(
         thread_id="t", kind="agent", agent="helper", owner=None, meta={"vercel": {}, "ag_ui": {}},
         process=ProcessIdentity(),
@@ -183,10 +183,10 @@ async def test_a_lost_run_is_reported_as_an_error(make: Callable[..., Any]) -> N
 
 async def test_metadata_of_a_run_must_be_json() -> None:
     """Otherwise the run could not be stored, so it is rejected before the start."""
-    runs = RunManager(store=MemoryEventStore())
+    runs = RunManager(store=MemoryRunStore())
     with pytest.raises(UserError, match="meta"):
         runs.start(Tables().agent("x"), "Hi", meta={"x": object()})
-    assert runs.list() == []
+    assert await runs.list() == []
     await runs.aclose()
 
 
@@ -194,7 +194,7 @@ async def test_an_app_accepts_either_a_run_manager_or_its_options() -> None:
     """Options without effect are rejected."""
     runs = RunManager()
     with pytest.raises(UserError, match="store="):
-        vercel.app(Tables().agent("x"), runs=runs, store=MemoryEventStore())
+        vercel.app(Tables().agent("x"), runs=runs, store=MemoryRunStore())
     with pytest.raises(UserError, match=r"vercel.app\(...\) has no option 'colour'"):
         vercel.app(Tables().agent("x"), colour="red")  # pyright: ignore[reportCallIssue]
     await runs.aclose()

@@ -75,7 +75,7 @@ async def test_the_host_and_origin_headers_are_checked(host: str, origin: str) -
         else:
             assert reply.status == 403
             assert "allowed_origins=" in reply.message
-    assert len(app.runs.list()) == (known and allowed)
+    assert len(await app.runs.list()) == (known and allowed)
     await app.aclose()
 
 
@@ -115,7 +115,7 @@ async def test_no_route_accepts_code_to_run(name: str) -> None:
     agent = sse.app(Agent(name="a", model=ScriptedModel(["Hi."])))
     reply = await ask(agent, "POST", "/runs", {"input": "Hi", name: "x"})
     assert reply.status == 422
-    assert app.runs.list() == agent.runs.list() == []
+    assert await app.runs.list() == await agent.runs.list() == []
 
 
 FORMS = (
@@ -139,7 +139,7 @@ async def test_requests_that_a_foreign_form_could_send_are_rejected(kind: str) -
         reply = await ask(app, "POST", path, CALL, kind=kind)
         assert reply.status == 415
         assert "application/json" in reply.message
-    assert app.runs.list() == []
+    assert await app.runs.list() == []
 
 
 @pytest.mark.requirement("S4")
@@ -214,7 +214,7 @@ async def test_the_rules_apply_to_real_connections(*, mounted: bool) -> None:
         where = reply.headers["location"]
         reply = await client.get(f"http://127.0.0.1:{port}{where}/events", headers=bearer)
         assert list(sse.decode(reply.text))[-1].to_dict()["status"] == "ok"
-    assert own.runs.list() == []
+    assert await own.runs.list() == []
 
 
 # --- secrets
@@ -327,7 +327,7 @@ async def test_a_server_error_reveals_no_internals(
     assert reply.status == 500
     assert "db.internal" not in reply.text
     assert reply.json["error"]["id"] in caplog.text
-    assert app.runs.list() == []
+    assert await app.runs.list() == []
 
 
 @pytest.mark.requirement("S4")

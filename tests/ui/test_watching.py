@@ -12,7 +12,7 @@ import pytest
 
 from agents_tools import Event, NotifyStreamEvent, function_tool, streaming_tool
 from agents_tools.events import GapEvent, RunFinishedEvent
-from agents_tools.persistence import MemoryEventStore
+from agents_tools.persistence import MemoryRunStore
 from agents_tools.ui import sse
 from tests.ui.web import PATIENCE, Exchange, Raw, ask, served
 
@@ -79,7 +79,7 @@ class Counting(Exchange):
     def _take(self, part: bytes) -> None:
         ids = ids_of(part)
         if ids:
-            self.in_order &= ids == list(range(self.last + 1, self.last + 1 + len(ids)))
+            self.in_order &= ids == sorted(set(ids)) and ids[0] > self.last
             self.count, self.last = self.count + len(ids), ids[-1]
 
 
@@ -111,8 +111,9 @@ async def test_a_client_that_comes_back_a_thousand_times_misses_nothing() -> Non
         seen += ids_of(rest.text.encode())
         whole = await ask(app, "GET", "/runs/r1/events")
     events = list(sse.decode(whole.text))
-    assert seen == [event.id for event in events] == list(range(len(events)))
-    assert sum(isinstance(event, NotifyStreamEvent) for event in events) == 1_000
+    assert seen == sorted(set(seen))
+    assert {event.id for event in events} <= set(seen)
+    assert len(seen) - sum(not isinstance(event, NotifyStreamEvent) for event in events) == 1_000
 
 
 @pytest.mark.requirement("F23")
@@ -121,13 +122,20 @@ async def test_a_run_can_be_resumed_after_every_event() -> None:
     ticker = Ticker()
     app = sse.app([ticker.tool])
     await started(app)
+    first = Exchange(app, "GET", "/runs/r1/events")
     ticker.tick(1_000)
-    ticker.end()
-    whole = (await ask(app, "GET", "/runs/r1/events")).text.encode()
+    whole = (await first.until("001000x")).encode()
+    whole = whole[: whole.rindex(b"\n\n") + 2]
     frames = [frame + b"\n\n" for frame in whole.split(b"\n\n")[:-1]]
-    for place in range(-1, len(frames) - 1, 7):
-        exchange = await ask(app, "GET", f"/runs/r1/events?after={place}")
-        assert exchange.text.encode() == b"".join(frames[place + 1 :])
+    ids = [-1, *ids_of(whole)]
+    for place in range(0, len(frames) - 1, 7):
+        exchange = Exchange(app, "GET", f"/runs/r1/events?after={ids[place]}")
+        rest = b"".join(frames[place:])
+        await exchange.wait_for(lambda one=exchange, rest=rest: len(one.text) >= len(rest))
+        assert exchange.text.encode() == rest
+        await exchange.leave()
+    ticker.end()
+    assert (await first.whole()).text.encode().startswith(whole)
     await app.aclose()
 
 
@@ -157,7 +165,8 @@ async def test_a_thousand_clients_watch_one_run_in_flat_memory() -> None:
     ticker.end()
     for one in watching:
         await one.whole()
-    assert {one.count for one in watching} == {app.runs.list()[0].last_id + 1}
+    assert {one.count for one in watching} == {watching[0].count}
+    assert {one.last for one in watching} == {(await app.runs.list())[0].last_id}
     assert all(one.in_order for one in watching)
     await app.aclose()
 
@@ -187,7 +196,7 @@ async def test_a_client_that_does_not_read_blocks_no_other_client() -> None:
         await reader.whole()
         assert reader.in_order
         assert reader.count > ticker.said == 10_000
-        assert app.runs.list()[0].status == "ok"
+        assert (await app.runs.list())[0].status == "ok"
         late = await drained(stalled)
     last = late[-1]
     assert isinstance(last, RunFinishedEvent)
@@ -220,9 +229,9 @@ async def test_a_silent_tool_is_cancelled_when_its_client_disconnects(how: str) 
             if how == "close":
                 raw.writer.close()
         await bounded(ticker.cancelled)
-        run = app.runs.list()[0]
+        run = (await app.runs.list())[0]
         await run.wait()
-        assert (run.status, run.error) == ("cancelled", "the last one who watched has gone")
+        assert (run.status, run.error) == ("cancelled", "The last client has disconnected.")
 
 
 async def test_a_run_continues_while_one_client_is_connected() -> None:
@@ -238,11 +247,11 @@ async def test_a_run_continues_while_one_client_is_connected() -> None:
         ticker.tick()
         await stays.until(b"000001x")
         assert not ticker.cancelled.is_set()
-        run = app.runs.list()[0]
+        run = (await app.runs.list())[0]
         while run.watchers > 1:
             ticker.tick()
             await stays.until(b'x"')
-        assert run.running
+        assert run.is_running
     await bounded(ticker.cancelled)
 
 
@@ -250,13 +259,13 @@ async def test_a_run_continues_while_one_client_is_connected() -> None:
 async def test_a_detached_run_continues_and_a_later_client_gets_all(*, kept: bool) -> None:
     """This is the default with a store."""
     ticker = Ticker()
-    options: dict[str, Any] = {"store": MemoryEventStore()} if kept else {"on_disconnect": "detach"}
+    options: dict[str, Any] = {"store": MemoryRunStore()} if kept else {"on_disconnect": "detach"}
     app = sse.app([ticker.tool], **options)
     async with served(app) as port:
         async with Raw.to(port) as raw:
             raw.request("POST", "/runs", {"tool": "tick", "run_id": "r1"})
             await raw.until(b"tool_stream_start_event")
-        run = app.runs.list()[0]
+        run = (await app.runs.list())[0]
         while run.watchers:  # until the server has noticed the disconnect
             await asyncio.wait_for(asyncio.sleep(0), PATIENCE)
         ticker.tick(3)
@@ -318,4 +327,4 @@ async def test_a_server_that_stops_ends_its_streams_and_its_runs() -> None:
             await raw.until(b"tool_stream_start_event")
         await bounded(ticker.cancelled)
         await asyncio.wait_for(raw.reader.read(), PATIENCE)
-    assert app.runs.list() == []
+    assert await app.runs.list() == []

@@ -308,7 +308,7 @@ def _parts(live: ActiveRun, run_input: RunInput) -> list[ResponsePart]:
 def _was_cancelled(live: ActiveRun, event: Event) -> bool:
     """Return whether a run that waits at this event was cancelled while it waited."""
     waits = isinstance(event, RunFinishedEvent) and not event.path and event.status == "interrupted"
-    return waits and not live.is_over(event.id) and live.is_over(event.id + 1)
+    return waits and live.status == "cancelled" and not live.is_over(event.id)
 
 
 # --- frames

@@ -236,7 +236,11 @@ class _Chats:
         ]
         if decisions:
             after = live.last_id
-            await live.decide(decisions)
+            try:
+                await live.decide(decisions)
+            except HttpError as error:
+                if error.facts.get("code") != "decided":
+                    raise
             _message(live).sent_before = after
         return live
 
