@@ -341,6 +341,7 @@ def test_event_classes_have_signatures() -> None:
             "AgentUpdatedStreamEvent": "agent",
             "RunStartedEvent": "run_id=None, agent=None",
             "RunFinishedEvent": "status='ok', output=None, usage=None, error=None",
+            "RunRecordEvent": "name, data",
             "MessageEvent": "content, role='user'",
             "ActionEvent": "kind, action, hidden=False",
             "ObservationEvent": "kind, observation, hidden=False",
