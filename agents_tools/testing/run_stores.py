@@ -493,7 +493,7 @@ class _LogWithStore(StoredLog):
     """A handle on a log that closes its store."""
 
     def __init__(self, run_store: RunStore) -> None:
-        super().__init__(run_store, "default")
+        super().__init__(run_store.engine, "default", store=run_store)
         self.run_store = run_store
 
     def close(self) -> None:

@@ -30,7 +30,6 @@ from agents_tools.persistence import (
     RedisEventStore,
     SQLiteEventStore,
     SQLiteRunStore,
-    SQLiteRunStore,
 )
 from agents_tools.persistence.stream import EventStream
 from agents_tools.policies import needs_approval
@@ -39,6 +38,7 @@ from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.text import forget_secret
 from agents_tools.ui import ag_ui, console, ndjson, sse, vercel
 from tests.playground.client import playing
+from tests.redis_server import RedisServer
 from tests.security.planted import (
     REGISTERED,
     SHAPES,
@@ -47,7 +47,6 @@ from tests.security.planted import (
     registered_tools,
     shape_tools,
 )
-from tests.redis_server import RedisServer
 from tests.ui.web import ask, served
 
 pytestmark = pytest.mark.requirement("S20")

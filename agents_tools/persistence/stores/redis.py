@@ -31,7 +31,7 @@ from agents_tools.errors import (
 from agents_tools.events.envelope import INVALID_ID
 from agents_tools.persistence.lease import LeaseHolder
 from agents_tools.persistence.rows import column_text, event_of_row, facts_of
-from agents_tools.persistence.run_store import RunStore, StoredLog
+from agents_tools.persistence.run_store import RunStore
 from agents_tools.persistence.storage import (
     AppendRows,
     DeleteLog,
@@ -44,6 +44,7 @@ from agents_tools.persistence.storage import (
     RunMessage,
     TakeLease,
 )
+from agents_tools.persistence.stored_log import StoredLog
 from agents_tools.persistence.stores.redis_errors import (
     address_of,
     refusal_error,
@@ -169,7 +170,7 @@ class RedisEventStore(StoredLog):
             lease_ttl=lease_ttl,
             replicas=replicas,
         )
-        super().__init__(self._run_store, sid)
+        super().__init__(self._run_store.engine, sid, store=self._run_store)
 
     def retain(
         self,

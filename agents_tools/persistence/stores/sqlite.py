@@ -17,7 +17,8 @@ from agents_tools.errors import (
     EventStoreFullError,
     UserValueError,
 )
-from agents_tools.persistence.run_store import RunStore, StoredLog
+from agents_tools.persistence.run_store import RunStore
+from agents_tools.persistence.stored_log import StoredLog
 from agents_tools.persistence.stores.sql import TABLES, SQLStorage
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class SQLiteEventStore(StoredLog):
         self._run_store = SQLiteRunStore(
             path, create=create, read_only=read_only, keep_display=True, timeout=timeout
         )
-        super().__init__(self._run_store, sid)
+        super().__init__(self._run_store.engine, sid, store=self._run_store)
 
     @property
     def path(self) -> str:
