@@ -270,7 +270,9 @@ class PlaygroundApp(Application):
                 code="masked",
             )
         if record.kind == "agent":
-            begun = await self._running.start_agent(record.name, self._agent(record.name), str(given))
+            begun = await self._running.start_agent(
+                record.name, self._agent(record.name), str(given)
+            )
         else:
             kept = cast("dict[str, Any]", given)
             arguments = _object(body, "arguments") if "arguments" in body else kept

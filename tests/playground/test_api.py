@@ -37,7 +37,7 @@ from agents_tools.policies import needs_approval
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.text import forget_secret
 from agents_tools.tool import function_tools
-from tests.playground.client import BOUND, playing
+from tests.playground.client import playing
 from tests.waiting import comes
 
 if TYPE_CHECKING:
