@@ -138,6 +138,8 @@ class ActiveRun:
         self._unstored_end: Event | None = None
         self._watchers = 0
         self._patience: asyncio.TimerHandle | None = None
+        self._cancel_reason: str | None = None
+        self._was_given_up = False
 
     @property
     def thread_id(self) -> str | None:
@@ -258,14 +260,27 @@ class ActiveRun:
                     if isinstance(event, RunRecordEvent):
                         continue
                     is_end = isinstance(event, RunFinishedEvent) and not event.path
-                    if is_end and event.id >= stream.last_id:
+                    if is_end and event.id >= stream.last_id and await self._has_ended(stream):
                         self._finish(cast("RunFinishedEvent", event))
                     yield self._manager.masker.event(event, self.id)
                     if self.is_over(after):
+                        await self._until_settled()
                         return
             if stream is self._reader:
                 self._reader = None  # the store was closed, or cannot be read
                 return
+
+    async def _until_settled(self) -> None:
+        """Wait until the end of a run that this process drives is stored."""
+        if self._task is not None and not self._was_given_up:
+            await asyncio.wait({self._task})
+
+    async def _has_ended(self, stream: EventStream) -> bool:
+        """Return whether the run does not continue after the last event of a stream."""
+        if stream is not self._reader:
+            return True
+        info = await self._manager.store.run(self.id)
+        return info is None or info.status != "running"
 
     async def _events_before_failure(self, after: int) -> AsyncGenerator[Event]:
         """Yield the events that were stored before the store failed, and then the error."""
@@ -299,13 +314,7 @@ class ActiveRun:
         Return `None` if this process has driven the run meanwhile, up to its end.
         """
         if self.is_driven_here and self._live_stream() is None:
-            opened = asyncio.ensure_future(self._opened.wait())
-            try:
-                await asyncio.wait(
-                    {opened, cast("Any", self._task)}, return_when=asyncio.FIRST_COMPLETED
-                )
-            finally:
-                opened.cancel()
+            await self.wait_until_opened()
         live = self._live_stream()
         if live is not None:
             return live
@@ -337,6 +346,16 @@ class ActiveRun:
                 self._cancel_here("The last client has disconnected.")
             if not self._watchers:
                 self._close_reader()
+
+    async def wait_until_opened(self) -> None:
+        """Wait until this process has the lease of the run, or cannot get it."""
+        if self._task is None:
+            return
+        opened = asyncio.ensure_future(self._opened.wait())
+        try:
+            await asyncio.wait({opened, self._task}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            opened.cancel()
 
     async def wait_until_stored(self) -> None:
         """Wait until the store has the run, so that other servers know it."""
@@ -383,9 +402,14 @@ class ActiveRun:
         await self.refresh()
         if not self.is_running and self.status != "interrupted":
             return False
-        await self._manager.store.cancel(self.id, reason=reason)
-        await self.refresh()
+        await self._cancel_stored(reason)
         return True
+
+    async def _cancel_stored(self, reason: str) -> None:
+        await self._manager.store.cancel(self.id, reason=reason)
+        info = await self._manager.store.run(self.id)
+        if info is not None:
+            await self.apply(info)
 
     def _cancel_here(self, reason: str) -> bool:
         task, run = self._task, self._run
@@ -393,6 +417,7 @@ class ActiveRun:
             return False
         if self._patience is None:
             self._patience = asyncio.get_running_loop().call_later(_PATIENCE, self._give_up, task)
+            self._cancel_reason = reason
             if run is None:
                 task.cancel()
             else:
@@ -424,8 +449,8 @@ class ActiveRun:
         Raises:
             HttpError: The run does not wait for these calls. Nothing is decided then.
         """
-        if self._task is not None and self.status == "interrupted":
-            await asyncio.wait({self._task})  # its end is being stored
+        if self.status == "interrupted":
+            await self._until_settled()
         await self.refresh()
         if not self.interruptions:
             raise HttpError(
@@ -448,6 +473,7 @@ class ActiveRun:
         await self.refresh()
         if not self.interruptions and self.status == "interrupted":
             self._manager.resume(self)
+            await self.wait_until_opened()
 
     async def _record(self, item: ToolApprovalItem, decision: Decision) -> None:
         try:
@@ -495,7 +521,8 @@ class ActiveRun:
     def begin(self, run: Run) -> None:
         """Drive the run in a task of its own; needs a running loop."""
         self.status, self.ended, self.error = "running", None, None
-        self._end = self._unstored_end = self._patience = None
+        self._end = self._unstored_end = self._patience = self._cancel_reason = None
+        self._was_given_up = False
         self._run = run
         self._opened.clear()
         self._settled.clear()
@@ -525,6 +552,8 @@ class ActiveRun:
         if status == "elsewhere":
             return
         await self._read_end(log.last_end, status, error, has_failed=log.has_failed)
+        if self.status == "interrupted" and self._cancel_reason is not None:
+            await self._cancel_stored(self._cancel_reason)  # it stopped before it was cancelled
 
     def _end_driving(self, status: str) -> None:
         if self._patience is not None:
@@ -575,6 +604,7 @@ class ActiveRun:
                 end = RunFinishedEvent("cancelled", error="The run did not end when cancelled.")
                 recorder.log.publish(end.stamped(Origin(), -1))
                 recorder.log.abandon()
+            self._was_given_up = True
             supervise(task, name=self.agent_name)
 
     def abandon(self) -> None:

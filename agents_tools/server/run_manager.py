@@ -15,6 +15,7 @@ import re
 import time
 import uuid
 from collections import OrderedDict
+from contextvars import copy_context
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
@@ -23,7 +24,13 @@ from agents_tools.agents.config import KEPT, RunConfig
 from agents_tools.agents.run import Run
 from agents_tools.agents.state import RunState
 from agents_tools.content.items import input_items
-from agents_tools.errors import EventStoreError, UserTypeError, UserValueError
+from agents_tools.errors import (
+    EventStoreCorruptError,
+    EventStoreError,
+    UserTypeError,
+    UserValueError,
+)
+from agents_tools.events.kinds import RunRecordEvent
 from agents_tools.persistence import MemoryRunStore
 from agents_tools.server.active_run import ActiveRun, Status
 from agents_tools.server.http_errors import HttpError, shown
@@ -33,10 +40,11 @@ from agents_tools.server.request_slots import ALL_CALLERS
 from agents_tools.server.single_call_agent import SingleCallRun, one_call_agent
 from agents_tools.text.nouns import type_with_article
 from agents_tools.text.secrets import register_secret
+from agents_tools.tool.call import enter_scope
 from agents_tools.tool.flatten import function_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 
     from agents_tools.content.items import Item
     from agents_tools.persistence import RunStore
@@ -175,6 +183,7 @@ class RunManager:
 
         def create(active: ActiveRun, given: list[Item] | RunState | None, **options: Any) -> Run:
             state = replace(given, run_id=active.id) if isinstance(given, RunState) else None
+            enter_scope(None)  # a run that starts inside a call is not a part of that call
             run = kind(
                 agent,
                 given if isinstance(given, list) else [],
@@ -191,7 +200,7 @@ class RunManager:
             recorder.must_be_new = given is not None
             return run
 
-        return create
+        return lambda *args, **options: copy_context().run(create, *args, **options)
 
     def start(
         self,
@@ -283,6 +292,7 @@ class RunManager:
         owner = owner_of(current_principal())
         self.claim(owner)
         facts = {"thread_id": thread_id, "meta": dict(meta or {})}
+        RunRecordEvent("run_created", facts).to_dict()  # raises if it has no JSON form
         active = ActiveRun(
             self, run_id, agent_name=agent, kind=kind, owner=owner, facts=facts, context=context
         )
@@ -373,7 +383,9 @@ class RunManager:
                 f"for approval ({shown(waiting)}). Decide about them.",
             )
         self.claim(active.owner)
-        if not self.resume(active):
+        if self.resume(active):
+            await active.wait_until_opened()
+        else:
             raise HttpError(
                 409,
                 f"Run {shown(active.id)} cannot be resumed: this server does not offer "
@@ -420,7 +432,11 @@ class RunManager:
             limit: The largest number of runs.
         """
         infos = await self.store.runs(limit=None if current_principal() else limit)
-        found = [await self._adopt(info) for info in infos if _may_see(info.owner)]
+        found: list[ActiveRun] = []
+        for info in infos:
+            if _may_see(info.owner):
+                with _skipping_damaged(info.run_id):
+                    found.append(await self._adopt(info))
         known = {run.id for run in found}
         found += [
             run
@@ -563,6 +579,15 @@ class RunManager:
                 self.store = MemoryRunStore()
                 self._config = replace(self._config, store=self.store)
             self._closing = False
+
+
+@contextlib.contextmanager
+def _skipping_damaged(run_id: str) -> Generator[None]:
+    """Log that a run cannot be read, so that the others are listed."""
+    try:
+        yield
+    except EventStoreCorruptError as error:
+        logger.warning("Run %r is not listed: %s", run_id, error)
 
 
 def _taken(run_id: str) -> HttpError:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -10,11 +12,10 @@ from typing import Any
 
 import pytest
 
-from agents_tools import Agent, ToolContext, UserError, function_tool
+from agents_tools import Agent, RunConfig, ToolContext, UserError, function_tool
 from agents_tools.persistence import MemoryRunStore, SQLiteRunStore
 from agents_tools.policies import needs_approval
 from agents_tools.server.run_manager import RunManager
-from agents_tools.server.run_records import ProcessIdentity, record_of
 from agents_tools.testing import ScriptedModel, check_ag_ui, check_vercel, tool_call
 from agents_tools.ui import ag_ui, vercel
 from tests.ui.web import Exchange, ask
@@ -159,26 +160,67 @@ async def test_lone_surrogates_are_stored_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [ag_ui.app, vercel.app], ids=["ag_ui", "vercel"])
-async def test_a_lost_run_is_reported_as_an_error(make: Callable[..., Any]) -> None:
-    """Its process has ended, and a client must not take that for a normal end."""
-    store = MemoryRunStore()
-    record = record_of(
-        thread_id="t", kind="agent", agent="helper", owner=None, meta={"vercel": {}, "ag_ui": {}},
-        process=ProcessIdentity(),
-    )  # fmt: skip
-    await store.session("r1").append([record])
-    app = make(Agent("helper", model=ScriptedModel([])), store=store)
-    if make is vercel.app:
-        chunks = chunks_in(await ask(app, "GET", "/t/stream"))
-        check_vercel(chunks, 7)
-        assert chunks[-2]["messageMetadata"]["status"] == "lost"
-        assert chunks[-1]["type"] == "error"
-        assert "was lost" in chunks[-1]["errorText"]
-    else:
-        last = frames_in(await ask(app, "POST", "/connect", thread("r9")))[-1]
-        assert (last["type"], last["code"]) == ("RUN_ERROR", "lost")
-        assert "was lost" in last["message"]
-    await app.aclose()
+async def test_an_orphaned_run_continues_for_its_clients(
+    make: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Its process was killed. A client that waits gets the rest when a server resumes the run."""
+    path = tmp_path / "runs.db"
+    process = subprocess.Popen(  # noqa: ASYNC220, S603 - our own program
+        [sys.executable, "-c", _KILLED, str(path), make.__module__.split(".")[2]],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        process.kill()
+    with closing(SQLiteRunStore(path)) as store:
+        agent = Agent("helper", model=ScriptedModel(["Done."]), tools=[pause])
+        runs = RunManager(store=store, run_config=RunConfig(resume_orphans=True))
+        app = make(agent, runs=runs)
+        if make is vercel.app:
+            waiting = Exchange(app, "GET", "/t/stream")
+            await waiting.until('"toolCallId"')
+        else:
+            waiting = Exchange(app, "POST", "/connect", thread("r9"))
+            await waiting.wait_for(lambda: waiting.status)
+        await runs.restore()
+        await waiting.whole()
+        assert "Done." in waiting.text
+        if make is vercel.app:
+            check_vercel(chunks_in(waiting), 7)
+        else:
+            assert frames_in(waiting)[-1]["outcome"] == {"type": "success"}
+        await runs.aclose()
+
+
+@function_tool
+async def pause() -> str:
+    """Pause, which is lost with the process."""
+    return "never"
+
+
+_KILLED = """
+import asyncio, sys
+from agents_tools import Agent, function_tool
+from agents_tools.persistence import SQLiteRunStore
+from agents_tools.server.run_manager import RunManager
+from agents_tools.testing import ScriptedModel, tool_call
+
+@function_tool
+async def pause() -> str:
+    "Pause for ever."
+    print("begun", flush=True)
+    await asyncio.Event().wait()
+    return ""
+
+async def main():
+    runs = RunManager(store=SQLiteRunStore(sys.argv[1]))
+    agent = Agent("helper", model=ScriptedModel([tool_call("pause")]), tools=[pause])
+    await runs.start(agent, "Hi", run_id="r1", thread_id="t", meta={sys.argv[2]: {}}).wait()
+
+asyncio.run(main())
+"""
 
 
 async def test_metadata_of_a_run_must_be_json() -> None:

@@ -213,10 +213,14 @@ class AgUiApp(Application):
                     "interrupts.",
                 )
             decisions.append((CallReference(item.call_id, path), Decision(approved=True)))
-        answers = answers_of(run_input)
-        after = live.last_id
-        await live.decide(decisions)
-        part.answers.update(answers)
+        after, earlier = live.last_id, dict(part.answers)
+        part.answers.update(answers_of(run_input))  # the run continues during `decide`
+        try:
+            await live.decide(decisions)
+        except BaseException:
+            part.answers.clear()
+            part.answers.update(earlier)
+            raise
         parts[-1] = replace(part, messages=[])  # the client has sent them again
         parts.append(_part(run_input, after, part.client_tools, part.answers))
         return live

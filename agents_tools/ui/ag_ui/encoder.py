@@ -238,14 +238,12 @@ class AgUiEncoder:
     def _finish(self, status: Status, event: RunFinishedEvent) -> None:
         for path, response in self._responses.items():
             self._end_response(response, path)
-        final = "lost" if event.status == "lost" else "cancelled"
-        self._calls.close("waiting" if status == "interrupted" else final)
+        self._calls.close("waiting" if status == "interrupted" else "cancelled")
         self._subs.close(status, event.error)
         self.finished = True
         usage = usage_of(event.usage) if self.version == "1.0" else None
         if status == "error":
             message, code = error_of(event.error, show=self._errors == "show")
-            code = "lost" if event.status == "lost" else code
             self._writer.put("RUN_ERROR", message=message, code=code, usage=usage)
             return
         self._writer.put(

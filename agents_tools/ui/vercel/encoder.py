@@ -205,6 +205,8 @@ class VercelEncoder:
         if self._last_event is not None:  # the run waited for approval and continues
             self._last_event = None
             return []
+        if self._meta:  # its process has ended, and another one continues the run
+            return []
         self._run_id = release_text(event.run_id) if event.run_id else self._run_id
         self._meta = drop_none(runId=self._run_id, agent=release_text(event.agent or "") or None)
         return self._start()
@@ -477,7 +479,7 @@ class VercelEncoder:
                 # Before version 7, only later releases accept the reason here.
                 detail = {"reason": reason} if self._version >= LATEST else {}
                 return [*chunks, {"type": "abort", **detail}, finish]
-            case "error" | "lost":
+            case "error":
                 # A client reads nothing after an error, so it comes last.
                 return [*chunks, finish, {"type": "error", "errorText": self._error_text(last)}]
             case _:
