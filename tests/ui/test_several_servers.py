@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -23,6 +21,7 @@ from agents_tools import NotifyStreamEvent
 from agents_tools.events import GapEvent
 from agents_tools.ui import sse
 from tests.durable.postgres import postgres, why_not
+from tests.programs import find
 from tests.waiting import BOUND, comes
 
 Start = Any
@@ -228,11 +227,6 @@ async def one_late_reader(web: Any, folder: Path) -> None:
     assert await asyncio.wait_for(asyncio.gather(read(), read()), BOUND) == [whole, whole]
 
 
-def nginx_path() -> str | None:
-    """Return the path of nginx, which is not always in the path of users."""
-    return shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-
-
 @contextmanager
 def proxy(servers: list[Shop], folder: Path) -> Generator[str]:
     """Start nginx in front of servers, which takes the next one for each request."""
@@ -269,7 +263,7 @@ def proxy(servers: list[Shop], folder: Path) -> Generator[str]:
             }}
         }}
     """)
-    nginx = nginx_path()
+    nginx = find("nginx")
     assert nginx is not None
     with subprocess.Popen([nginx, "-c", str(config), "-p", str(folder)]) as process:  # noqa: S603
         try:
