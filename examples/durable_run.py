@@ -18,7 +18,7 @@ import tempfile
 
 from agents_tools import Agent, RunConfig, Runner, function_tool
 from agents_tools.content import ToolCallOutputItem
-from agents_tools.persistence.durable import LocalDurableStore
+from agents_tools.persistence import SQLiteRunStore
 from agents_tools.testing import ScriptedModel, tool_call
 
 
@@ -41,17 +41,17 @@ def pay(amount: int) -> str:
         amount: How much, in euros.
     """
     print(f"  paid {amount}, and the power fails", flush=True)
-    os._exit(1)  # nothing is cleaned up, nobody is told
+    os._exit(1)  # the process ends without any cleanup
 
 
 def clerk(*answers: object) -> Agent:
-    """Give the agent, with what its model will say in this process."""
+    """Return the agent, with the answers of its model in this process."""
     return Agent(name="Clerk", tools=[book, pay], model=ScriptedModel(answers))
 
 
-def carry_on(agent: Agent, file: str) -> None:
-    """Begin the run, or go on with it if the file has it."""
-    config = RunConfig(durable=LocalDurableStore(file))
+def start_or_resume(agent: Agent, file: str) -> None:
+    """Start the run, or resume it if the file contains it."""
+    config = RunConfig(store=SQLiteRunStore(file))
     result = Runner.run_sync(agent, "Book LH 1 and pay.", run_id="trip-42", run_config=config)
     for item in result.new_items:
         if isinstance(item, ToolCallOutputItem):
@@ -60,15 +60,15 @@ def carry_on(agent: Agent, file: str) -> None:
 
 
 def main(process: str, file: str) -> None:
-    """Play one of the processes, or start them."""
+    """Be one of the processes, or start them."""
     if process == "first":
-        carry_on(clerk(tool_call("book", flight="LH 1"), tool_call("pay", amount=90)), file)
+        start_or_resume(clerk(tool_call("book", flight="LH 1"), tool_call("pay", amount=90)), file)
     elif process == "second":
-        carry_on(clerk("LH 1 is booked. Please check whether it was paid."), file)
+        start_or_resume(clerk("LH 1 is booked. Please check whether it was paid."), file)
     else:
         for name in ("first", "second"):
             print(f"the {name} process", flush=True)
-            subprocess.run([sys.executable, __file__, name, file], check=False)  # noqa: S603 - this very program
+            subprocess.run([sys.executable, __file__, name, file], check=False)  # noqa: S603 - our own program
 
 
 if __name__ == "__main__":
@@ -76,4 +76,4 @@ if __name__ == "__main__":
         main(*sys.argv[1:3])
     else:
         with tempfile.TemporaryDirectory() as folder:
-            main("", os.path.join(folder, "runs.db"))  # noqa: PTH118 - a path like any other
+            main("", os.path.join(folder, "runs.db"))  # noqa: PTH118 - a plain path

@@ -26,7 +26,7 @@ _MODULES = (
     "models.pydantic_ai",
     "pytest_plugin",
     "registry",
-    "testing.durable",
+    "testing.run_stores",
     "tools",
     "ui.ndjson",
     "ui.sse",

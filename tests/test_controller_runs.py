@@ -567,7 +567,7 @@ asyncio.run(main(begun if sys.argv[1] == "begin" else ["All done."]))
 """
 
 
-def test_a_durable_run_continues_after_its_process_was_killed(tmp_path: Path) -> None:
+def test_a_run_with_a_store_continues_after_its_process_was_killed(tmp_path: Path) -> None:
     """The model is asked once for each step, and each call runs once."""
     programs: list[subprocess.CompletedProcess[str]] = [
         subprocess.run(  # noqa: S603 - the program above
@@ -587,7 +587,7 @@ def test_a_durable_run_continues_after_its_process_was_killed(tmp_path: Path) ->
     assert (tmp_path / "work.log").read_text() == "1 2 "
 
 
-async def test_a_run_that_was_not_durable_is_not_continued(tmp_path: Path) -> None:
+async def test_a_run_without_a_store_is_not_continued(tmp_path: Path) -> None:
     """There is nothing to continue it from, so the agent waits for the user."""
     store, asked = MemoryEventStore(), asyncio.Event()
 

@@ -57,6 +57,7 @@ from agents_tools.events import (
 )
 from agents_tools.events.base import event_class, stamp
 from agents_tools.events.envelope import INVALID_ID
+from agents_tools.events.kinds import RunRecordEvent
 
 CALL = Origin("fetch", "call_2", ("call_1", "call_2"), EventSource.ENVIRONMENT)
 EPOCH_2026 = 1_790_000_000.25
@@ -101,6 +102,10 @@ payloads: dict[type[Event], dict[str, st.SearchStrategy[Any]]] = {
     RawResponseStreamEvent: {"data": json_values},
     AgentUpdatedStreamEvent: {"agent": texts},
     RunStartedEvent: {"run_id": maybe(texts), "agent": maybe(texts)},
+    RunRecordEvent: {
+        "name": st.sampled_from(["run_created", "call_begun"]),
+        "data": json_objects,
+    },
     RunFinishedEvent: {
         "status": texts,
         "output": json_values,
@@ -207,6 +212,7 @@ def test_every_class_of_the_union_has_its_own_wire_type() -> None:
             "agent_updated_stream_event",
             "run_started_event",
             "run_finished_event",
+            "run_record_event",
             "message_event",
             "action_event",
             "observation_event",
@@ -335,6 +341,7 @@ def test_event_classes_have_signatures() -> None:
             "AgentUpdatedStreamEvent": "agent",
             "RunStartedEvent": "run_id=None, agent=None",
             "RunFinishedEvent": "status='ok', output=None, usage=None, error=None",
+            "RunRecordEvent": "name, data",
             "MessageEvent": "content, role='user'",
             "ActionEvent": "kind, action, hidden=False",
             "ObservationEvent": "kind, observation, hidden=False",

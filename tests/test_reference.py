@@ -31,6 +31,7 @@ from agents_tools.events import (
     NullEvent,
     ObservationEvent,
 )
+from agents_tools.events.kinds import RunRecordEvent
 from agents_tools.mcp import mcp_server
 from agents_tools.ui import ag_ui, vercel
 from tests.docs_runner import ROOT
@@ -284,6 +285,7 @@ _SAMPLES: list[Event] = [
     AgentStateChangedEvent("running"),
     ErrorEvent("it broke"),
     NullEvent(),
+    RunRecordEvent("call_begun", {"call_id": "call_1"}),
 ]
 
 

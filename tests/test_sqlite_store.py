@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pytest
 
+from agents_tools import Agent, RunConfig, Runner
 from agents_tools.errors import (
     EventStoreCorruptError,
     EventStoreError,
@@ -34,11 +35,12 @@ from agents_tools.persistence import (
     EventFilter,
     EventStore,
     SQLiteEventStore,
+    SQLiteRunStore,
     StoredLog,
     UnknownEvent,
 )
 from agents_tools.persistence.stores.sqlite import SQLiteStorage
-from agents_tools.testing import EventStoreContract
+from agents_tools.testing import EventStoreContract, ScriptedModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -664,3 +666,13 @@ def test_a_store_can_be_closed_in_a_read_callback(path: Path) -> None:
     assert closed.wait(PATIENCE)
     with closing(SQLiteEventStore(path)) as again:
         assert texts(again) == ["a"]
+
+
+async def test_a_closed_store_leaves_only_its_file(path: Path) -> None:
+    """The newest events are in the file itself, so that it can be copied."""
+    store = SQLiteRunStore(path)
+    agent = Agent("Ada", model=ScriptedModel(["Hello."]))
+    await Runner.run(agent, "Hi.", run_config=RunConfig(store=store))
+    assert await store.runs()
+    await store.aclose()
+    assert [file.name for file in path.parent.iterdir()] == [path.name]

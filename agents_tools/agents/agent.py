@@ -341,7 +341,7 @@ class Agent(Generic[ContextT, OutputT]):
             is_enabled=is_enabled,
             enable_bracketing=enable_bracketing,
             failure_error_function=failure_error_function,
-            metadata={"agents_tools": {"resumes": True}},  # a durable run resumes it
+            metadata={"agents_tools": {"resumes": True}},  # a run with a store resumes it
         )
 
 

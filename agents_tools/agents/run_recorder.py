@@ -356,12 +356,12 @@ class RunRecorder:
     # --- calls
 
     def outcome(self, call: ToolCallItem, tool: FunctionTool[..., Any] | None) -> Any:
-        """Return the `RecordedCall` of a call that has ended; `None` if it has not."""
+        """Return the `ReplayedCall` of a call that has ended; `None` if it has not."""
         output = self._replay.outputs.get(call.call_id)
         if output is None:
             return None
         with _readable(self.run_id, self.log.store.place):
-            return RecordedCall(output, self._replay.results.get(call.call_id, {}), tool)
+            return ReplayedCall(output, self._replay.results.get(call.call_id, {}), tool)
 
     def is_lost(
         self, call: ToolCallItem, tool: FunctionTool[..., Any], *, is_repeatable: bool
@@ -581,7 +581,7 @@ def recorder_of(
     return RunRecorder(run, log, resume=resume)
 
 
-class RecordedCall:
+class ReplayedCall:
     """The outcome of a call that an earlier process has recorded.
 
     Args:

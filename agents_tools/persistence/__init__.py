@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from agents_tools.persistence.run_store import (
         RunStore as RunStore,
         Session as Session,
-        StoredLog as StoredLog,
     )
     from agents_tools.persistence.storage import (
         LogStorage as LogStorage,
         RunInfo as RunInfo,
         RunMessage as RunMessage,
+    )
+    from agents_tools.persistence.stored_log import (
+        StoredLog as StoredLog,
     )
     from agents_tools.persistence.stores.memory import (
         MemoryEventStore as MemoryEventStore,
@@ -63,7 +65,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "RunStatus",
             "SessionInfo",
         ),
-        "run_store": ("RunStore", "Session", "StoredLog"),
+        "run_store": ("RunStore", "Session"),
+        "stored_log": ("StoredLog",),
         "storage": (
             "LogStorage",
             "RunInfo",

@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from agents_tools.content.items import Item
     from agents_tools.events.base import Event
     from agents_tools.events.kinds import RecordName
-    from agents_tools.persistence.run_store import RunStore, StoredLog
+    from agents_tools.persistence.run_store import RunStore
     from agents_tools.persistence.storage import RunMessage
+    from agents_tools.persistence.stored_log import StoredLog
 
 __all__ = ["Replay", "RunLog", "RunReplay"]
 

@@ -161,7 +161,8 @@ class AppendRows:
         name: The log.
         epoch: The epoch of the lease. Another epoch is refused with an `EventConflictError`.
         rows: The events.
-        known_id: The id of the last event that the holder knows to be stored.
+        known_id: The id of the last event that the holder knows to be stored, or to be in an
+            earlier request.
         expected: The number of events that were ever appended before; any by default.
         used: The largest id that events that are not stored use.
         reserved: The largest id to reserve for events that are not stored.

@@ -473,7 +473,7 @@ class RunManager:
         return await given if inspect.isawaitable(given) else given
 
     async def lend_context(self, run: ActiveRun, request: HttpRequest) -> None:
-        """Set the application's object for a run of another process that this one continues."""
+        """Set the object of the application for a waiting run that has none in this process."""
         if run.context is None and run.status in {"interrupted", "orphaned"}:
             run.context = await self.context_of(request)
 

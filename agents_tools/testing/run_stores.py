@@ -242,6 +242,23 @@ class RunStoreContract(EventStoreContract):
             found = store.storage.logs(names=["run"])[0]
             _is("the number of events", (found.events, found.last_id), (3, 4))
 
+    def test_of_two_appends_with_one_id_the_second_is_refused_without_waiting(self) -> None:
+        """An acknowledged event is never missing, also if appends are written together."""
+        with self.make_run_store() as store:
+            log = store.log("run")
+            pending = [
+                (number, text, log.append([_said(f"{number}{text}").replace(id=number)]))
+                for number in range(50)
+                for text in "ab"
+            ]
+            for _, text, append in pending:
+                if text == "a":
+                    _got(append)
+                else:
+                    _fails(append, EventConflictError)
+            expected = [f"{number}a" for number in range(50)]
+            _is("its texts", _texts(_got(log.read())), expected)
+
     def test_a_lease_is_renewed_while_its_store_is_open(self) -> None:
         """A run can take longer than a lease."""
         with self.make_run_store(lease_ttl=_TTL) as store:
@@ -476,7 +493,7 @@ class _LogWithStore(StoredLog):
     """A handle on a log that closes its store."""
 
     def __init__(self, run_store: RunStore) -> None:
-        super().__init__(run_store, "default")
+        super().__init__(run_store.engine, "default", store=run_store)
         self.run_store = run_store
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Runs that are kept: what is done once and for all, and what a run that goes on is like."""
+"""Runs in a store: recorded steps, and runs that are resumed."""
 
 from __future__ import annotations
 
@@ -40,19 +40,15 @@ WITHIN = 45.0
 AnyTool = FunctionTool[..., Any]
 
 
-class Crash(BaseException):
-    """Ends a run as nothing else does."""
-
-
 class FragileStorage(SQLiteStorage):
-    """Ends a run at one of its writes; what was written until then stays."""
+    """Fails at one write and at all later ones; earlier writes stay."""
 
     def __init__(self, path: Path, fatal: int) -> None:
         super().__init__(str(path), True, 5.0, 15.0, read_only=False)
         self._left = fatal
 
     def write(self, requests: Sequence[WriteRequest], /) -> Sequence[Any]:
-        """Apply requests, or fail before or after."""
+        """Apply requests, and fail before or afterwards."""
         if not any(isinstance(request, AppendRows) for request in requests):
             return super().write(requests)
         self._pass()
@@ -68,14 +64,14 @@ class FragileStorage(SQLiteStorage):
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SQLiteRunStore]:
-    """Give a store, and close it."""
+    """Return a store, and close it."""
     opened = SQLiteRunStore(tmp_path / "runs.db")
     yield opened
     await opened.aclose()
 
 
 def outputs(result: RunResult) -> list[tuple[str, str, Any]]:
-    """Give the id, the status and the output of each call."""
+    """Return the id, the status and the output of each call."""
     return [
         (item.call_id, item.status, item.output)
         for item in result.new_items
@@ -84,7 +80,7 @@ def outputs(result: RunResult) -> list[tuple[str, str, Any]]:
 
 
 async def cut_off(reached: asyncio.Event, run: Any, *more: asyncio.Event) -> None:
-    """Cancel a run once it has come that far."""
+    """Cancel a run when events are set."""
     task = asyncio.ensure_future(run)
     for event in (reached, *more):
         await asyncio.wait_for(event.wait(), WITHIN)
@@ -94,7 +90,7 @@ async def cut_off(reached: asyncio.Event, run: Any, *more: asyncio.Event) -> Non
 
 
 class Gate:
-    """A tool that waits until it may go on."""
+    """A tool that waits until it is released."""
 
     def __init__(self, **more: Any) -> None:
         self.reached = asyncio.Event()
@@ -113,12 +109,12 @@ class Gate:
         self.tool: AnyTool = wait
 
 
-# --- once and for all
+# --- recorded steps
 
 
 @pytest.mark.requirement("F41")
-async def test_the_result_of_a_run_that_is_over_is_given_again(store: SQLiteRunStore) -> None:
-    """Neither the model nor a tool is asked a second time, and nobody hears of it again."""
+async def test_a_run_that_has_ended_returns_its_result_again(store: SQLiteRunStore) -> None:
+    """The model is not asked and no tool is called; the events are not repeated."""
     done: list[int] = []
 
     @function_tool
@@ -132,7 +128,7 @@ async def test_the_result_of_a_run_that_is_over_is_given_again(store: SQLiteRunS
     config = RunConfig(store=store)
     first = await Runner.run(agent, "sum", run_id="r", run_config=config)
     again = Runner.resume_streamed(agent, "r", store=store)
-    heard = [event async for event in again.stream_events()]
+    events = [event async for event in again.stream_events()]
     third = await Runner.run(agent, "sum", run_id="r", run_config=config)
     for other in (await again.wait(), third):
         assert other.final_output == first.final_output == "3"
@@ -140,20 +136,20 @@ async def test_the_result_of_a_run_that_is_over_is_given_again(store: SQLiteRunS
         assert (other.usage, other.run_id) == (first.usage, "r")
         assert len(other.raw_responses) == 2
     assert (len(model.requests), done) == (2, [1])
-    assert [event.type for event in heard] == ["run_started_event", "run_finished_event"]
+    assert [event.type for event in events] == ["run_started_event", "run_finished_event"]
     listed = [(run.run_id, run.status, run.agent) for run in await store.runs()]
     assert listed == [("r", "ok", "A")]
 
 
 @pytest.mark.requirement("F42")
-async def test_a_call_that_was_cut_off_is_lost_and_the_others_stay(
+async def test_an_interrupted_call_is_lost_and_the_others_keep_their_output(
     store: SQLiteRunStore,
 ) -> None:
-    """Nobody knows whether it took effect; it is not made again, and the model is told."""
+    """It may have taken effect, so it does not run again, and the model reads that."""
     gate, harmless = Gate(), Gate(name_override="look", annotations=_READ_ONLY)
     model = ScriptedModel([[tool_call("wait", call_id="c1"), tool_call("look", call_id="c2")]])
     agent = Agent("A", tools=[gate.tool, harmless.tool], model=model)
-    run = Runner.run(agent, "x", run_id="r", run_config=_kept(store))
+    run = Runner.run(agent, "x", run_id="r", run_config=_config(store))
     await cut_off(gate.reached, run, harmless.reached)
     harmless.is_open = gate.is_open = True
     model.add("I see.")
@@ -169,12 +165,12 @@ async def test_a_call_that_was_cut_off_is_lost_and_the_others_stay(
 
 
 @pytest.mark.requirement("F42")
-async def test_a_harmless_call_is_made_again_once(store: SQLiteRunStore) -> None:
-    """One that ends its process each time would do so for ever."""
+async def test_a_repeatable_call_runs_again_once(store: SQLiteRunStore) -> None:
+    """A call that ends its process each time must not repeat this without end."""
     gate = Gate(annotations=_READ_ONLY)
     model = ScriptedModel([tool_call("wait", call_id="c1")])
     agent = Agent("A", tools=[gate.tool], model=model)
-    await cut_off(gate.reached, Runner.run(agent, "x", run_id="r", run_config=_kept(store)))
+    await cut_off(gate.reached, Runner.run(agent, "x", run_id="r", run_config=_config(store)))
     gate.reached.clear()
     await cut_off(gate.reached, Runner.resume(agent, "r", store=store))
     model.add("Enough.")
@@ -186,12 +182,12 @@ async def test_a_harmless_call_is_made_again_once(store: SQLiteRunStore) -> None
 _READ_ONLY = ToolAnnotations(readOnlyHint=True)
 
 
-def _kept(store: RunStore, **more: Any) -> RunConfig:
+def _config(store: RunStore, **more: Any) -> RunConfig:
     return RunConfig(store=store, **more)
 
 
-async def test_a_model_that_fails_is_asked_again(store: SQLiteRunStore) -> None:
-    """What was not answered is no step that is over."""
+async def test_a_failed_request_is_repeated(store: SQLiteRunStore) -> None:
+    """Only a response is a completed step."""
     model = ScriptedModel([tool_call("add"), ModelError("away"), "fine"])
 
     @function_tool
@@ -201,15 +197,15 @@ async def test_a_model_that_fails_is_asked_again(store: SQLiteRunStore) -> None:
 
     agent = Agent("A", tools=[add], model=model)
     with pytest.raises(ModelError):
-        await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
+        await Runner.run(agent, "x", run_id="r", run_config=_config(store))
     assert [run.status for run in await store.runs()] == ["error"]
     result = await Runner.resume(agent, "r", store=store)
     assert result.final_output == "fine"
     assert result.usage.requests == 2
 
 
-async def test_an_error_that_ended_a_run_ends_it_again(store: SQLiteRunStore) -> None:
-    """A tool without a failure function raised, and it is not called again to find that out."""
+async def test_a_run_that_ended_with_an_error_raises_it_again(store: SQLiteRunStore) -> None:
+    """The tool has no failure function, and it is not called a second time."""
     count = 0
 
     @function_tool(failure_error_function=None)
@@ -221,14 +217,14 @@ async def test_an_error_that_ended_a_run_ends_it_again(store: SQLiteRunStore) ->
 
     agent = Agent("A", tools=[burst], model=ScriptedModel([tool_call("burst")]))
     with pytest.raises(ZeroDivisionError):
-        await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
+        await Runner.run(agent, "x", run_id="r", run_config=_config(store))
     with pytest.raises(Exception, match="ZeroDivisionError"):
         await Runner.resume(agent, "r", store=store)
     assert count == 1
 
 
-async def test_turns_and_their_limit_are_kept(store: SQLiteRunStore) -> None:
-    """A run that goes on has the turns that it had, and more if somebody says so."""
+async def test_a_resumed_run_keeps_its_turns_and_their_limit(store: SQLiteRunStore) -> None:
+    """The limit counts from the start of the run; the caller can raise it."""
 
     @function_tool
     def again() -> str:
@@ -238,7 +234,7 @@ async def test_turns_and_their_limit_are_kept(store: SQLiteRunStore) -> None:
     model = ScriptedModel([tool_call("again") for _ in range(3)])
     agent = Agent("A", tools=[again], model=model)
     with pytest.raises(MaxTurnsExceeded):
-        await Runner.run(agent, "x", run_id="r", run_config=_kept(store), max_turns=3)
+        await Runner.run(agent, "x", run_id="r", run_config=_config(store), max_turns=3)
     with pytest.raises(MaxTurnsExceeded, match="within 3 turns"):
         await Runner.resume(agent, "r", store=store)
     model.add("done")
@@ -250,14 +246,14 @@ async def test_turns_and_their_limit_are_kept(store: SQLiteRunStore) -> None:
 
 
 class Point(BaseModel):
-    """A value that is more than JSON."""
+    """A value that is not plain JSON."""
 
     x: int
 
 
 @dataclass
 class Pair:
-    """Another one."""
+    """A value with other values."""
 
     left: Point
     right: Point
@@ -265,81 +261,81 @@ class Pair:
 
 @function_tool
 def point() -> Point:
-    """Give a point."""
+    """Return a point."""
     return Point(x=1)
 
 
 @function_tool
 def pair() -> Pair:
-    """Give two."""
+    """Return two points."""
     return Pair(Point(x=1), Point(x=2))
 
 
 @function_tool
 def plain() -> dict[str, Any]:
-    """Give plain JSON."""
+    """Return plain JSON."""
     return {"a": [1, None, 2.5], "ü": "ß"}
 
 
 @pytest.mark.parametrize("tool", [point, pair, plain], ids=lambda tool: tool.name)
-async def test_what_a_tool_returned_comes_back_as_it_was(
+async def test_the_value_of_a_tool_is_restored_as_its_type(
     store: SQLiteRunStore, tool: AnyTool
 ) -> None:
-    """Where it ends the run, the application gets the object, in any process."""
+    """If it is the final output, the application gets the object in any process."""
     model = ScriptedModel([tool_call(tool.name)])
     agent = Agent("A", tools=[tool], model=model, tool_use_behavior="stop_on_first_tool")
-    first = await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
+    first = await Runner.run(agent, "x", run_id="r", run_config=_config(store))
     again = await Runner.resume(agent, "r", store=store)
     assert again.final_output == first.final_output
     assert type(again.final_output) is type(first.final_output)
 
 
-async def test_what_cannot_be_made_again_is_its_json(
+async def test_a_value_without_a_declared_type_is_restored_as_json(
     store: SQLiteRunStore,
 ) -> None:
-    """Better than nothing, and never a failure."""
+    """A missing annotation must not end the run."""
 
     @function_tool
     def secret_handshake() -> Any:
-        """Give a point, without saying so."""
+        """Return a point without a type."""
         return Point(x=7)
 
     model = ScriptedModel([tool_call("secret_handshake")])
     agent = Agent(
         "A", tools=[secret_handshake], model=model, tool_use_behavior="stop_on_first_tool"
     )
-    await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
+    await Runner.run(agent, "x", run_id="r", run_config=_config(store))
     again = await Runner.resume(agent, "r", store=store)
     assert again.final_output == {"x": 7}
 
 
-async def test_an_output_type_is_read_again(store: SQLiteRunStore) -> None:
-    """The final output of an agent is made of its last answer."""
+async def test_a_structured_output_is_restored(store: SQLiteRunStore) -> None:
+    """It is created again from the last answer of the model."""
     agent = Agent("A", model=ScriptedModel(['{"x": 4}']), output_type=Point)
-    first = await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
+    first = await Runner.run(agent, "x", run_id="r", run_config=_config(store))
     again = await Runner.resume(agent, "r", store=store)
     assert again.final_output == first.final_output == Point(x=4)
 
 
-async def test_a_large_result_is_kept_whole(store: SQLiteRunStore) -> None:
-    """A store is no place for cuts."""
+async def test_a_large_result_is_stored_completely(store: SQLiteRunStore) -> None:
+    """The model has read all of it."""
     text = "ä" * 200_000
 
     @function_tool
     def long() -> str:
-        """Give a long text."""
+        """Return a long text."""
         return text
 
     agent = Agent("A", tools=[long], model=ScriptedModel([tool_call("long"), "ok"]))
-    await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
+    await Runner.run(agent, "x", run_id="r", run_config=_config(store))
     again = await Runner.resume(agent, "r", store=store)
     assert outputs(again)[0][2] == text
 
 
-async def test_registered_secrets_are_not_in_the_file_and_arguments_work(
+async def test_secrets_are_not_in_the_file_and_arguments_are_restored(
     store: SQLiteRunStore, tmp_path: Path
 ) -> None:
-    """A call that was asked for before the crash gets what the model meant."""
+    """A call of a recorded response gets the arguments that the model sent."""
     register_secret("open-sesame-77")
     gate, seen = Gate(), list[str]()
 
@@ -352,7 +348,7 @@ async def test_registered_secrets_are_not_in_the_file_and_arguments_work(
     calls = [tool_call("wait"), tool_call("unlock", key="open-sesame-77")]
     model = ScriptedModel([calls])
     agent = Agent("A", tools=[gate.tool, unlock], model=model)
-    config = _kept(store, max_parallel_tools=1)
+    config = _config(store, max_parallel_tools=1)
     await cut_off(gate.reached, Runner.run(agent, "x", run_id="r", run_config=config))
     assert b"sesame" not in _written(tmp_path)
     assert not seen
@@ -382,13 +378,13 @@ def _careful(calls: list[str], gate: Gate | None = None) -> Agent[Any, Any]:
     return Agent("A", tools=[pay], model=ScriptedModel([tool_call("pay", to="Ada", call_id="c1")]))
 
 
-async def test_a_run_waits_for_a_person_across_processes(
+async def test_a_waiting_run_is_decided_and_continued_by_another_process(
     store: SQLiteRunStore, tmp_path: Path
 ) -> None:
-    """Whoever goes on with it finds the same call waiting, and one approval lets it run once."""
+    """The other process finds the same waiting call, and one approval lets it run once."""
     calls: list[str] = []
     agent = _careful(calls)
-    await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
+    await Runner.run(agent, "x", run_id="r", run_config=_config(store))
     assert [run.status for run in await store.runs()] == ["interrupted"]
     other = SQLiteRunStore(tmp_path / "runs.db")
     waiting = await Runner.resume(agent, "r", store=other)
@@ -397,30 +393,30 @@ async def test_a_run_waits_for_a_person_across_processes(
     state.approve(state.interruptions[0])
     agent.model.add("thanks")  # type: ignore[union-attr]
     for _ in range(2):  # a state handed in twice goes on twice, and pays once
-        result = await Runner.run(agent, state, run_config=_kept(other))
+        result = await Runner.run(agent, state, run_config=_config(other))
         assert (result.final_output, calls) == ("thanks", ["Ada"])
-    again = await Runner.run(agent, "x", run_id="r", run_config=_kept(other))
+    again = await Runner.run(agent, "x", run_id="r", run_config=_config(other))
     assert (again.final_output, calls) == ("thanks", ["Ada"])
     await other.aclose()
 
 
 @pytest.mark.requirement("F42")
-async def test_an_approved_call_that_is_cut_off_is_lost(store: SQLiteRunStore) -> None:
-    """An approval is for one run of the call."""
+async def test_an_approved_call_that_is_interrupted_is_lost(store: SQLiteRunStore) -> None:
+    """An approval allows one execution of the call."""
     calls: list[str] = []
     gate = Gate()
     agent = _careful(calls, gate)
-    state = (await Runner.run(agent, "x", run_id="r", run_config=_kept(store))).to_state()
+    state = (await Runner.run(agent, "x", run_id="r", run_config=_config(store))).to_state()
     state.approve(state.interruptions[0])
-    await cut_off(gate.reached, Runner.run(agent, state, run_config=_kept(store)))
+    await cut_off(gate.reached, Runner.run(agent, state, run_config=_config(store)))
     agent.model.add("hm")  # type: ignore[union-attr]
     result = await Runner.resume(agent, "r", store=store)
     assert [status for _, status, _ in outputs(result)] == ["lost"]
     assert calls == ["Ada"]
 
 
-async def test_a_decision_at_once_is_not_asked_for_again(store: SQLiteRunStore) -> None:
-    """A person who said yes, with other arguments, is not asked what is over."""
+async def test_a_decision_during_the_run_is_not_requested_again(store: SQLiteRunStore) -> None:
+    """The call has run with the arguments of the person."""
     from agents_tools import Decision
 
     asked: list[str] = []
@@ -432,7 +428,7 @@ async def test_a_decision_at_once_is_not_asked_for_again(store: SQLiteRunStore) 
     calls: list[str] = []
     agent = _careful(calls)
     agent.model.add("ok")  # type: ignore[union-attr]
-    config = _kept(store, approve=approve)
+    config = _config(store, approve=approve)
     first = await Runner.run(agent, "x", run_id="r", run_config=config)
     again = await Runner.resume(agent, "r", run_config=config)
     assert outputs(again) == outputs(first)
@@ -440,8 +436,8 @@ async def test_a_decision_at_once_is_not_asked_for_again(store: SQLiteRunStore) 
     assert (asked, calls) == (["c1"], ["Bo"])
 
 
-async def test_a_run_inside_a_run_waits_and_goes_on(store: SQLiteRunStore) -> None:
-    """The call of the inner agent is taken up where it was, with the usage counted once."""
+async def test_an_agent_inside_a_run_waits_and_continues(store: SQLiteRunStore) -> None:
+    """It resumes where it stopped, and its usage is counted once."""
     calls: list[str] = []
     inner = _careful(calls)
     outer = Agent(
@@ -449,13 +445,13 @@ async def test_a_run_inside_a_run_waits_and_goes_on(store: SQLiteRunStore) -> No
         tools=[inner.as_tool(tool_name="inner")],
         model=ScriptedModel([tool_call("inner", input="pay", call_id="o1")]),
     )
-    waiting = await Runner.run(outer, "x", run_id="r", run_config=_kept(store))
+    waiting = await Runner.run(outer, "x", run_id="r", run_config=_config(store))
     assert waiting.interruptions[0].path == ("o1",)
     state = (await Runner.resume(outer, "r", store=store)).to_state()
     state.approve(state.interruptions[0])
     inner.model.add("inner done")  # type: ignore[union-attr]
     outer.model.add("outer done")  # type: ignore[union-attr]
-    first = await Runner.run(outer, state, run_config=_kept(store))
+    first = await Runner.run(outer, state, run_config=_config(store))
     again = await Runner.resume(outer, "r", store=store)
     for result in (first, again):
         assert (result.final_output, result.usage.requests) == ("outer done", 4)
@@ -466,7 +462,7 @@ async def test_a_run_inside_a_run_waits_and_goes_on(store: SQLiteRunStore) -> No
 
 
 async def test_a_run_in_the_body_of_a_tool_is_part_of_its_call(store: SQLiteRunStore) -> None:
-    """A call of a function is one step, whatever it does: the whole of it may have taken effect."""
+    """A call of a function is one step, because the whole function may have taken effect."""
     helper = Agent("Helper", model=ScriptedModel(["helped"]))
 
     @function_tool
@@ -475,7 +471,7 @@ async def test_a_run_in_the_body_of_a_tool_is_part_of_its_call(store: SQLiteRunS
         return str((await Runner.run(helper, "help")).final_output)
 
     agent = Agent("A", tools=[ask], model=ScriptedModel([tool_call("ask"), "done"]))
-    first = await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
+    first = await Runner.run(agent, "x", run_id="r", run_config=_config(store))
     again = await Runner.resume(agent, "r", store=store)
     assert outputs(again) == outputs(first)
     events = await store.log("r").read()
@@ -483,10 +479,10 @@ async def test_a_run_in_the_body_of_a_tool_is_part_of_its_call(store: SQLiteRunS
     assert records == ["run_created", "model_response", "call_begun", "model_response"]
 
 
-async def test_an_inner_agent_with_a_configuration_of_its_own_is_kept_as_well(
+async def test_an_inner_agent_with_its_own_configuration_is_recorded(
     store: SQLiteRunStore,
 ) -> None:
-    """What it does would be done twice otherwise."""
+    """Otherwise its calls would run twice."""
     gate, done = Gate(), list[int]()
 
     @function_tool
@@ -502,7 +498,7 @@ async def test_an_inner_agent_with_a_configuration_of_its_own_is_kept_as_well(
     )
     tool = inner.as_tool(tool_name="inner", run_config=RunConfig(max_tool_calls=5))
     outer = Agent("Outer", tools=[tool], model=ScriptedModel([tool_call("inner", input="go")]))
-    await cut_off(gate.reached, Runner.run(outer, "x", run_id="r", run_config=_kept(store)))
+    await cut_off(gate.reached, Runner.run(outer, "x", run_id="r", run_config=_config(store)))
     inner.model.add("inner done")  # type: ignore[union-attr]
     outer.model.add("outer done")  # type: ignore[union-attr]
     result = await Runner.resume(outer, "r", store=store)
@@ -510,56 +506,56 @@ async def test_an_inner_agent_with_a_configuration_of_its_own_is_kept_as_well(
     assert (len(done), len(gate.calls), result.usage.requests) == (1, 1, 5)
 
 
-# --- what changed meanwhile
+# --- changed tools
 
 
-async def test_tools_that_changed_are_told_of(
+async def test_changed_tools_cause_a_warning(
     store: SQLiteRunStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What they did stays; whoever reads the log knows that the rest is of other tools."""
+    """Recorded outputs stay, and the log shows that later ones are of other tools."""
     gate = Gate()
     agent = Agent("A", tools=[gate.tool, point], model=ScriptedModel([tool_call("wait")]))
-    await cut_off(gate.reached, Runner.run(agent, "x", run_id="r", run_config=_kept(store)))
+    await cut_off(gate.reached, Runner.run(agent, "x", run_id="r", run_config=_config(store)))
     other = Agent(
         "A", tools=[Gate(description_override="Wait long.").tool], model=ScriptedModel(["ok"])
     )
     with caplog.at_level(logging.WARNING, "agents_tools"):
         run = Runner.resume_streamed(other, "r", store=store)
         events = [event async for event in run.stream_events()]
-    said = [event.data for event in events if isinstance(event, NotifyStreamEvent)]
-    assert said
-    assert "changed: wait; gone: point" in said[0]
-    assert said[0] in caplog.text
+    warnings = [event.data for event in events if isinstance(event, NotifyStreamEvent)]
+    assert warnings
+    assert "changed: wait; gone: point" in warnings[0]
+    assert warnings[0] in caplog.text
     assert run.final_output == "ok"
 
 
-async def test_a_tool_that_is_gone_keeps_its_answer(store: SQLiteRunStore) -> None:
-    """The model was told; it must not be told another thing later."""
+async def test_the_output_of_a_removed_tool_stays(store: SQLiteRunStore) -> None:
+    """The model has read it, and must not read another one later."""
     model = ScriptedModel([tool_call("point"), "ok"])
     await Runner.run(
-        Agent("A", tools=[point], model=model), "x", run_id="r", run_config=_kept(store)
+        Agent("A", tools=[point], model=model), "x", run_id="r", run_config=_config(store)
     )
     again = await Runner.resume(Agent("A", model=ScriptedModel()), "r", store=store)
     assert [(status, output) for _, status, output in outputs(again)] == [("ok", '{"x":1}')]
 
 
-async def test_what_is_no_such_run_is_refused(store: SQLiteRunStore) -> None:
-    """Each message says what to do instead."""
+async def test_a_wrong_run_or_store_is_refused(store: SQLiteRunStore) -> None:
+    """Each message has a remedy."""
     agent = Agent("A", model=ScriptedModel(["ok"]))
     wrong: Any = "runs.db"
     with pytest.raises(UserError, match="Run 'r' does not exist"):
         await Runner.resume(agent, "r", store=store)
-    await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
+    await Runner.run(agent, "x", run_id="r", run_config=_config(store))
     with pytest.raises(UserError, match="expected 'A', got 'B'"):
         await Runner.resume(Agent("B", model=ScriptedModel()), "r", store=store)
     with pytest.raises(UserError, match="another input"):
-        await Runner.run(agent, "y", run_id="r", run_config=_kept(store))
+        await Runner.run(agent, "y", run_id="r", run_config=_config(store))
     with pytest.raises(UserError, match="Pass store="):
         await Runner.resume(agent, "r")
     with pytest.raises(UserError, match=r"SQLiteRunStore\(path\), got a str"):
         RunConfig(store=wrong)
     with pytest.raises(UserError, match="run_id is not valid"):
-        await Runner.run(agent, "x", run_id="", run_config=_kept(store))
+        await Runner.run(agent, "x", run_id="", run_config=_config(store))
     assert [run.status for run in await store.runs()] == ["ok"]
 
 
@@ -579,8 +575,10 @@ def _answers(request: Any) -> Any:
     return "3 and 7" if done > 2 else tool_call("add", a=3, b=7, call_id="c3")
 
 
-async def test_a_session_has_each_item_once_wherever_the_run_was_cut_off(tmp_path: Path) -> None:
-    """What a step that is over has said is in the session, or comes into it when the run goes on."""
+async def test_a_session_has_each_item_once_wherever_its_run_was_interrupted(
+    tmp_path: Path,
+) -> None:
+    """Items of completed steps are stored before the end of the process or when resuming."""
     fatal = 0
     for fatal in range(1, 100):
         path = tmp_path / f"{fatal}.db"
@@ -588,7 +586,7 @@ async def test_a_session_has_each_item_once_wherever_the_run_was_cut_off(tmp_pat
         agent = Agent("A", tools=[add], model=ScriptedModel([_answers] * 5))
         broke = False
         try:
-            config = _kept(store)
+            config = _config(store)
             await Runner.run(agent, "sum", run_id="r", run_config=config, session="chat")
         except EventStoreError:
             broke = True
@@ -596,42 +594,44 @@ async def test_a_session_has_each_item_once_wherever_the_run_was_cut_off(tmp_pat
         if not broke:
             break
         store = SQLiteRunStore(path)
-        config = _kept(store)
+        config = _config(store)
         result = await Runner.run(agent, "sum", run_id="r", run_config=config, session="chat")
-        said = [item.to_dict() for item in conversation(await store.conversation("chat"))]
-        assert sorted(map(repr, said)) == sorted(map(repr, result.to_input_list())), fatal
+        stored = [item.to_dict() for item in conversation(await store.conversation("chat"))]
+        assert sorted(map(repr, stored)) == sorted(map(repr, result.to_input_list())), fatal
         assert result.final_output == "3 and 7"
         await store.aclose()
     assert fatal > 20
 
 
 async def test_a_session_has_an_approved_call_once(store: SQLiteRunStore) -> None:
-    """The state that was decided is handed in again after a crash, as the program does anew."""
+    """A program that is started again after a crash passes the same decided state."""
     calls, gate = list[str](), Gate()
     agent = _careful(calls)
     agent.tools.append(gate.tool)  # pyright: ignore[reportAttributeAccessIssue]
-    config = _kept(store)
+    config = _config(store)
     first = await Runner.run(agent, "x", run_id="r", run_config=config, session="chat")
     state = first.to_state()
     state.approve(state.interruptions[0])
     agent.model.add(tool_call("wait", call_id="c2"))  # type: ignore[union-attr]
-    go_on = Runner.run(agent, state, run_config=config, session="chat")
-    await cut_off(gate.reached, go_on)
+    continued = Runner.run(agent, state, run_config=config, session="chat")
+    await cut_off(gate.reached, continued)
     agent.model.add("ok")  # type: ignore[union-attr]
     result = await Runner.run(agent, state, run_config=config, session="chat")
     assert [(one, status) for one, status, _ in outputs(result)] == [("c1", "ok"), ("c2", "lost")]
-    said = [item.to_dict() for item in conversation(await store.conversation("chat"))]
-    assert said == result.to_input_list()
+    stored = [item.to_dict() for item in conversation(await store.conversation("chat"))]
+    assert stored == result.to_input_list()
     assert calls == ["Ada"]
 
 
-async def test_a_conversation_goes_on_with_runs_that_are_kept(store: SQLiteRunStore) -> None:
-    """A session holds what other runs said as well; that is input, and stays in its place."""
+async def test_a_resumed_run_of_a_session_keeps_the_earlier_conversation(
+    store: SQLiteRunStore,
+) -> None:
+    """The items of earlier runs are input, and stay before those of the run."""
     agent = Agent("A", tools=[add], model=ScriptedModel(["hello"]))
-    await Runner.run(agent, "hi", run_config=_kept(store), session="chat")
+    await Runner.run(agent, "hi", run_config=_config(store), session="chat")
     gate = Gate()
     agent = Agent("A", tools=[gate.tool], model=ScriptedModel([tool_call("wait")]))
-    run = Runner.run(agent, "go", run_id="r", run_config=_kept(store), session="chat")
+    run = Runner.run(agent, "go", run_id="r", run_config=_config(store), session="chat")
     await cut_off(gate.reached, run)
     agent.model.add("so it is")  # type: ignore[union-attr]
     result = await Runner.resume(agent, "r", store=store)
@@ -646,8 +646,8 @@ async def test_a_conversation_goes_on_with_runs_that_are_kept(store: SQLiteRunSt
 # --- early calls
 
 
-async def test_calls_that_start_early_are_kept_as_others_are(store: SQLiteRunStore) -> None:
-    """Their answer is there before the one of the model that they are in."""
+async def test_calls_that_start_early_are_recorded(store: SQLiteRunStore) -> None:
+    """Their output exists before the response that contains them."""
     seen: list[str] = []
 
     @function_tool(annotations=_READ_ONLY)
@@ -658,19 +658,19 @@ async def test_calls_that_start_early_are_kept_as_others_are(store: SQLiteRunSto
 
     calls = [tool_call("look", at="a", call_id="c1"), tool_call("look", at="b", call_id="c2")]
     agent = Agent("A", tools=[look], model=ScriptedModel([calls, "ok"]))
-    config = _kept(store, start_calls_early=True)
+    config = _config(store, start_calls_early=True)
     first = await Runner.run(agent, "x", run_id="r", run_config=config)
     again = await Runner.resume(agent, "r", run_config=config)
     assert outputs(again) == outputs(first)
     assert sorted(seen) == ["a", "b"]
 
 
-async def test_only_what_is_new_is_heard(store: SQLiteRunStore) -> None:
-    """A display that shows a run which goes on does not see its calls start twice."""
+async def test_a_resumed_run_streams_only_new_events(store: SQLiteRunStore) -> None:
+    """A display must not show its calls twice."""
     gate = Gate()
     model = ScriptedModel([tool_call("add", a=1, b=2, call_id="c1"), tool_call("wait")])
     agent = Agent("A", tools=[add, gate.tool], model=model)
-    await cut_off(gate.reached, Runner.run(agent, "x", run_id="r", run_config=_kept(store)))
+    await cut_off(gate.reached, Runner.run(agent, "x", run_id="r", run_config=_config(store)))
     model.add(tool_call("add", a=1, b=2, call_id="c9"), "ok")
     run = Runner.resume_streamed(agent, "r", store=store)
     events = [event async for event in run.stream_events()]
@@ -680,34 +680,34 @@ async def test_only_what_is_new_is_heard(store: SQLiteRunStore) -> None:
     assert [item.get("status") for item in items if "output" in item] == ["lost", "ok"]
 
 
-async def test_two_tasks_do_not_carry_the_same_run_on(store: SQLiteRunStore) -> None:
-    """A request that comes twice must not do its work twice; the first one is not disturbed."""
+async def test_a_second_task_with_the_same_run_is_refused(store: SQLiteRunStore) -> None:
+    """A request that arrives twice must not run its calls twice; the first one continues."""
     gate = Gate()
     model = ScriptedModel([tool_call("wait"), "ok"])
     agent = Agent("A", tools=[gate.tool], model=model)
-    first = asyncio.ensure_future(Runner.run(agent, "x", run_id="r", run_config=_kept(store)))
+    first = asyncio.ensure_future(Runner.run(agent, "x", run_id="r", run_config=_config(store)))
     await asyncio.wait_for(gate.reached.wait(), WITHIN)
     with pytest.raises(RunInUseError, match="is in use by process"):
-        await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
+        await Runner.run(agent, "x", run_id="r", run_config=_config(store))
     assert [run.status for run in await store.runs()] == ["running"]
     first.cancel()
     await asyncio.wait({first})
     assert [run.status for run in await store.runs()] == ["cancelled"]
 
 
-async def test_a_state_goes_on_under_its_own_id_alone(store: SQLiteRunStore) -> None:
-    """Two ids for one run would be two runs."""
+async def test_a_state_keeps_the_id_of_its_run(store: SQLiteRunStore) -> None:
+    """With another id, its calls would run in two runs."""
     agent = _careful([])
-    state = (await Runner.run(agent, "x", run_id="r", run_config=_kept(store))).to_state()
+    state = (await Runner.run(agent, "x", run_id="r", run_config=_config(store))).to_state()
     with pytest.raises(UserError, match="expected 'r', got 's'"):
-        await Runner.run(agent, state, run_id="s", run_config=_kept(store))
+        await Runner.run(agent, state, run_id="s", run_config=_config(store))
 
 
-def test_a_run_is_gone_on_with_from_synchronous_code(tmp_path: Path) -> None:
+def test_a_run_is_resumed_in_synchronous_code(tmp_path: Path) -> None:
     """Scripts have no event loop."""
     store = SQLiteRunStore(tmp_path / "runs.db")
     agent = Agent("A", model=ScriptedModel(["ok"]))
-    first = Runner.run_sync(agent, "x", run_id="r", run_config=_kept(store))
+    first = Runner.run_sync(agent, "x", run_id="r", run_config=_config(store))
     again = Runner.resume_sync(agent, "r", store=store)
     assert (first.final_output, again.final_output) == ("ok", "ok")
     with pytest.raises(UserError, match=r"Runner\.resume_sync"):
@@ -715,10 +715,10 @@ def test_a_run_is_gone_on_with_from_synchronous_code(tmp_path: Path) -> None:
     asyncio.run(store.aclose())
 
 
-async def test_early_calls_of_an_answer_that_never_came_are_made_again(
+async def test_early_calls_of_a_failed_response_run_again(
     store: SQLiteRunStore,
 ) -> None:
-    """They are harmless; what they gave belongs to the same call only."""
+    """They are read-only, and their output belongs only to the same call."""
     seen: list[str] = []
     looked = asyncio.Event()
 
@@ -730,7 +730,7 @@ async def test_early_calls_of_an_answer_that_never_came_are_made_again(
         return f"saw {at}"
 
     class Hasty:
-        """Starts a call, and breaks off the first time."""
+        """Starts a call early, and fails the first time."""
 
         def __init__(self) -> None:
             self.turns = 0
@@ -744,12 +744,12 @@ async def test_early_calls_of_an_answer_that_never_came_are_made_again(
             request.on_call(call)
             if self.turns == 1:
                 await asyncio.wait_for(looked.wait(), WITHIN)
-                raise ModelError("broken off")
+                raise ModelError("broken")
             other = tool_call("look", at="b", call_id="c2")
             return await ScriptedModel([[call, other]]).respond(request, emit)
 
     agent = Agent("A", tools=[look], model=Hasty())
-    config = _kept(store, start_calls_early=True, model_retries=0)
+    config = _config(store, start_calls_early=True, model_retries=0)
     with pytest.raises(ModelError):
         await Runner.run(agent, "x", run_id="r", run_config=config)
     result = await Runner.resume(agent, "r", run_config=config)

@@ -329,7 +329,7 @@ def test_a_streamed_run_equals_a_plain_one(plan: Plan) -> None:
 def check_events_are_the_history(way: Sequence[Seen]) -> None:
     """Check that durable events without a path give the items, in the end."""
     said = [
-        dict(event.item)
+        {key: value for key, value in event.item.items() if key != "public_message"}
         for seen in way
         for event in seen.events
         if isinstance(event, RunItemStreamEvent)

@@ -33,7 +33,8 @@ import asyncio
 import importlib.metadata
 from pathlib import Path
 from agents_tools import Agent, Runner
-from agents_tools.persistence import SQLiteEventStore
+from agents_tools.errors import MissingExtraError
+from agents_tools.persistence import SQLiteRunStore
 from agents_tools.testing import ScriptedModel, call_tool, tool_call
 
 assert agents_tools.__version__ == importlib.metadata.version("agents-tools")
@@ -55,11 +56,16 @@ async def main():
     assert local.final_output
 
 asyncio.run(main())
-SQLiteEventStore("events.db").close()
-import agents_tools.policies, agents_tools.persistence.durable, agents_tools.builtin, agents_tools.execution
+SQLiteRunStore("runs.db").close()
+import agents_tools.policies, agents_tools.persistence, agents_tools.builtin, agents_tools.execution
 import agents_tools.ui.sse, agents_tools.ui.ag_ui, agents_tools.ui.vercel
 import agents_tools.telemetry, agents_tools.testing, agents_tools.export
-agents_tools.ui.sse.app([add])
+try:
+    agents_tools.ui.sse.app([add])
+except MissingExtraError as error:
+    assert "agents-tools[ui]" in str(error), error
+else:
+    raise AssertionError("the app works without Starlette")
 """
 """What works with no extra at all."""
 
@@ -182,25 +188,34 @@ asyncio.run(main())
 
 _REDIS = """
 from agents_tools.errors import EventStoreError
-from agents_tools.persistence import RedisEventStore
+from agents_tools.persistence import RedisRunStore
 try:
-    RedisEventStore("redis://127.0.0.1:1/0").close()
+    RedisRunStore("redis://127.0.0.1:1/0").close()
 except EventStoreError:  # nobody listens there
+    pass
+"""
+
+_POSTGRES = """
+from agents_tools.errors import EventStoreError
+from agents_tools.persistence import PostgresRunStore
+try:
+    PostgresRunStore("postgresql://127.0.0.1:1/runs").close()
+except EventStoreError:  # no server listens there
     pass
 """
 
 _DBOS = """
 import asyncio, sqlite3, sys
-from agents_tools.persistence.durable import DBOSDurableStore, DurableStoreError
+from agents_tools.execution import CallEnvelope
+from agents_tools.persistence.queue import DBOSBackend, QueueError
 
 async def main():
-    store = DBOSDurableStore("sqlite:///runs.db")
-    try:
-        assert await store.runs() == []
-    except DurableStoreError as error:  # DBOS cannot use an older SQLite; that is said
-        assert sys.version_info >= (3, 12) and sqlite3.sqlite_version_info < (3, 42), error
-        assert "SQLite 3.42" in str(error), error
-    await store.aclose()
+    async with DBOSBackend("sqlite:///queue.db") as queue:
+        try:
+            assert not await queue.has_call(CallEnvelope(call_id="c1", tool="add", arguments="{}"))
+        except QueueError as error:  # DBOS cannot use an older SQLite, and the error says so
+            assert sys.version_info >= (3, 12) and sqlite3.sqlite_version_info < (3, 42), error
+            assert "SQLite 3.42" in str(error), error
 
 asyncio.run(main())
 """
@@ -259,6 +274,7 @@ DOORS: dict[str, str] = {
     "ui": _UI,
     "redis": _REDIS,
     "dbos": _DBOS,
+    "postgres": _POSTGRES,
     "repair": _REPAIR,
     "otel": _OTEL,
     "openai-agents": _framework("openai_agents", 'assert made.name == "add"'),

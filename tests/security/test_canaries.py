@@ -38,6 +38,7 @@ from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.text import forget_secret
 from agents_tools.ui import ag_ui, console, ndjson, sse, vercel
 from tests.playground.client import playing
+from tests.redis_server import RedisServer
 from tests.security.planted import (
     REGISTERED,
     SHAPES,
@@ -46,7 +47,6 @@ from tests.security.planted import (
     registered_tools,
     shape_tools,
 )
-from tests.test_redis_store import Server as RedisServer
 from tests.ui.web import ask, served
 
 pytestmark = pytest.mark.requirement("S20")
@@ -293,7 +293,7 @@ async def test_the_playground_shows_and_stores_no_secret(
     registered: Mapping[str, str], tmp_path: Path
 ) -> None:
     """This covers its pages, its answers, its exports and its history file."""
-    store = SQLiteEventStore(tmp_path / "history.db")
+    store = SQLiteRunStore(tmp_path / "history.db", keep_display=True)
     tools = [tool for tool in registered_tools() if tool.name != "use_context"]
     sinks: Sinks = {}
     with captured_logs() as logged:

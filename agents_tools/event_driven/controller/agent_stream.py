@@ -70,7 +70,7 @@ class AgentStream:
 
     @property
     def run_prefix(self) -> str:
-        """The start of the ids of durable runs on the stream."""
+        """The start of the ids of runs with a store on the stream."""
         return f"run_{self._stream.sid}_"
 
     async def unfinished_run(self) -> str | None:

@@ -283,7 +283,7 @@ def _remedy(url: str) -> str:
             return (
                 "From Python 3.12 on DBOS asks SQLite for parts of seconds, which SQLite 3.42 was "
                 f"the first to give, and this Python has {sqlite3.sqlite_version}. Use PostgreSQL, "
-                "Python 3.11, or LocalDurableStore, which needs neither."
+                "or Python 3.11."
             )
     return "Check that the database is running and writable."
 

@@ -13,7 +13,7 @@ from pydantic_core import from_json
 from agents_tools.errors import EventStoreError
 from agents_tools.events.envelope import INVALID_ID
 from agents_tools.persistence.rows import event_of_row, facts_of
-from agents_tools.persistence.run_store import RunStore, StoredLog
+from agents_tools.persistence.run_store import RunStore
 from agents_tools.persistence.storage import (
     AppendRows,
     DeleteLog,
@@ -26,6 +26,7 @@ from agents_tools.persistence.storage import (
     RunMessage,
     TakeLease,
 )
+from agents_tools.persistence.stored_log import StoredLog
 from agents_tools.persistence.write_errors import (
     already_posted_error,
     append_conflict_error,
@@ -74,7 +75,7 @@ class MemoryEventStore(StoredLog):
 
     def __init__(self, sid: str = "default") -> None:
         self._run_store = MemoryRunStore(keep_display=True)
-        super().__init__(self._run_store, sid)
+        super().__init__(self._run_store.engine, sid, store=self._run_store)
 
     def close(self) -> None:
         """Close the log and all logs that `session` returned."""

@@ -31,7 +31,7 @@ from agents_tools.errors import (
 from agents_tools.events.envelope import INVALID_ID
 from agents_tools.persistence.lease import LeaseHolder
 from agents_tools.persistence.rows import column_text, event_of_row, facts_of
-from agents_tools.persistence.run_store import RunStore, StoredLog
+from agents_tools.persistence.run_store import RunStore
 from agents_tools.persistence.storage import (
     AppendRows,
     DeleteLog,
@@ -44,6 +44,7 @@ from agents_tools.persistence.storage import (
     RunMessage,
     TakeLease,
 )
+from agents_tools.persistence.stored_log import StoredLog
 from agents_tools.persistence.stores.redis_errors import (
     address_of,
     refusal_error,
@@ -169,7 +170,7 @@ class RedisEventStore(StoredLog):
             lease_ttl=lease_ttl,
             replicas=replicas,
         )
-        super().__init__(self._run_store, sid)
+        super().__init__(self._run_store.engine, sid, store=self._run_store)
 
     def retain(
         self,
@@ -232,6 +233,8 @@ class RedisStorage:
         self._listener: Any = None
         self._token = uuid.uuid4().hex
         self._number = 0
+        self._acknowledged: dict[tuple[str, int], int] = {}
+        """The last id of each log that the server has acknowledged, by name and epoch."""
 
     def _check_release(self) -> None:
         """Refuse the keys of release 0.1, without changing them."""
@@ -367,9 +370,9 @@ class RedisStorage:
         expected = "" if request.expected is None else request.expected
         return [
             *("append", request.name, request.epoch),
-            *(request.known_id, expected),
+            *(self._acknowledged.get((request.name, request.epoch), INVALID_ID), expected),
             *(request.used, request.reserved, self._ttl, status, int(request.drop_display)),
-            *(len(facts), *facts),
+            *(request.known_id, len(facts), *facts),
             *(len(request.consumed), *request.consumed),
             *(len(blobs), *blobs),
             *(len(rows), *rows),
@@ -424,8 +427,9 @@ class RedisStorage:
 
     def _success(self, request: WriteRequest, code: str, facts: list[str]) -> Any:
         match request:
-            case TakeLease():
+            case TakeLease(name=name):
                 epoch, last_id, reserved, message = map(int, facts[:4])
+                self._acknowledged[name, epoch] = last_id
                 return LogPosition(
                     epoch=epoch,
                     last_id=last_id,
@@ -433,7 +437,10 @@ class RedisStorage:
                     message=message,
                     is_run=facts[4] == "1",
                 )
-            case AppendRows():
+            case AppendRows(name=name, epoch=epoch):
+                self._acknowledged[name, epoch] = int(facts[0])
+                if request.status is not None:
+                    del self._acknowledged[name, epoch]
                 if code == "ok" or not request.sync:
                     return int(facts[0])
                 return EventStoreError(
@@ -445,6 +452,9 @@ class RedisStorage:
                 return int(facts[0])
             case RenewLeases():
                 return facts
+            case ReleaseLease(name=name, epoch=epoch):
+                self._acknowledged.pop((name, epoch), None)
+                return None
             case _:
                 return None
 

@@ -122,7 +122,8 @@ elseif op == 'renew' then
 
 elseif op == 'append' then
   -- epoch, last acknowledged id, expected count or '', used id, reserved id, ttl in ms or
-  -- 0, status or '', whether display events are deleted, then four lists with their lengths:
+  -- 0, status or '', whether display events are deleted, id up to which a row is no repeated one,
+  -- then four lists with their lengths:
   -- facts of the run, consumed messages, large texts, events
   local known = call('HMGET', state, 'epoch', 'holder', 'last', 'reserved', 'appended')
   local last, appended = tonumber(known[3] or -1), tonumber(known[5] or 0)
@@ -131,7 +132,7 @@ elseif op == 'append' then
   end
   if known[1] ~= ARGV[6] or not known[2] then return {'stale'} end
   if ARGV[8] ~= '' and tonumber(ARGV[8]) ~= appended then return {'count', text(appended)} end
-  local at = 14
+  local at = 15
   local function list()
     local items = {}
     for i = at + 1, at + tonumber(ARGV[at]) do items[#items + 1] = ARGV[i] end
@@ -140,10 +141,10 @@ elseif op == 'append' then
   end
   local facts, consumed, blobs, rows = list(), list(), list(), list()
   local used, ids, starts = tonumber(ARGV[9]), {}, {}
-  local acknowledged, stored = tonumber(ARGV[7]), last
+  local known_id, stored = tonumber(ARGV[14]), last
   for i = 1, #rows, 7 do
     local id, next_id = tonumber(rows[i]), math.max(last, used) + 1
-    if id <= acknowledged or id > stored then
+    if id <= known_id or id > stored then
       if id == -1 then id = next_id end
       if id <= last then return {'id', text(id), text(next_id)} end
       ids[#ids + 1], starts[#starts + 1], last = id, i, id

@@ -17,7 +17,8 @@ from agents_tools.errors import (
     EventStoreFullError,
     UserValueError,
 )
-from agents_tools.persistence.run_store import RunStore, StoredLog
+from agents_tools.persistence.run_store import RunStore
+from agents_tools.persistence.stored_log import StoredLog
 from agents_tools.persistence.stores.sql import TABLES, SQLStorage
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class SQLiteEventStore(StoredLog):
         self._run_store = SQLiteRunStore(
             path, create=create, read_only=read_only, keep_display=True, timeout=timeout
         )
-        super().__init__(self._run_store, sid)
+        super().__init__(self._run_store.engine, sid, store=self._run_store)
 
     @property
     def path(self) -> str:
@@ -177,7 +178,8 @@ class SQLiteStorage(SQLStorage):
             _create(path)
         with self._translated():
             if not read_only:
-                _check_tables(self._open("read"), path)  # before anything is written
+                with contextlib.closing(self._open("read")) as reader:
+                    _check_tables(reader, path)  # before anything is written
             connection = self._open("read" if read_only else "write")
             try:
                 _migrate(connection, path, read_only=read_only)
@@ -317,11 +319,11 @@ class SQLiteStorage(SQLStorage):
         self._wake.set()
 
     def close(self) -> None:
-        """Close all connections."""
-        super().close()
+        """Close all connections; the writer last, because it moves the journal into the file."""
         watcher, self._watcher = self._watcher, None
         if watcher is not None:
             self.discard(watcher)
+        super().close()
 
     def after_fork(self) -> None:
         """Forget the connections and the journal of the parent."""

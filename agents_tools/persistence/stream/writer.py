@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from agents_tools.events.base import Event
     from agents_tools.persistence import Durability, EventStore
-    from agents_tools.persistence.run_store import StoredLog
+    from agents_tools.persistence.stored_log import StoredLog
 
 __all__ = ["LogWriter"]
 
