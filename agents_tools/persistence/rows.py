@@ -28,6 +28,7 @@ __all__ = [
     "COLUMNS",
     "LARGE",
     "Blob",
+    "DisplayRow",
     "EventRow",
     "RunSummary",
     "column_text",
@@ -40,6 +41,8 @@ LARGE: Final = 1 << 16
 """Texts with more bytes than this are stored separately."""
 
 _PREVIEW: Final = 200
+_ENVELOPE: Final = 256
+"""The estimated size of an event without its text."""
 _PAYLOAD_STARTS: Final = 10
 """The number of fields of the wire form before the payload."""
 
@@ -102,6 +105,32 @@ class EventRow(NamedTuple):
     def to_values(self, log: int, id: int) -> tuple[Any, ...]:
         """Return the values of `COLUMNS` for this log and id."""
         return (log, id, *self.columns, self.size, self.body(id), self.large)
+
+
+class DisplayRow:
+    """The row of a display event in memory, which is not converted to JSON.
+
+    It has the attributes of an `EventRow` that a storage in memory uses. The size is an estimate.
+
+    Args:
+        event: The event, with its id.
+    """
+
+    __slots__ = ("event", "id", "size", "time")
+
+    is_display = True
+    is_conversation = False
+    created = None
+    status = None
+
+    def __init__(self, event: Event) -> None:
+        self.event = event
+        self.id = event.id
+        self.time = event.timestamp
+        content: Any = getattr(event, "data", None)
+        if isinstance(content, dict):
+            content = cast("dict[str, Any]", content).get("delta")
+        self.size = _ENVELOPE + (len(content) if isinstance(content, str | bytes) else 0)
 
 
 def event_to_row(event: Event) -> EventRow:

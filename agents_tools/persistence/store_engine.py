@@ -14,15 +14,18 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from agents_tools.concurrency.future import PendingFuture, batched_wakeups
 from agents_tools.errors import (
     EventStoreError,
     LeaseLostError,
 )
+from agents_tools.events.coalesce import coalesce
 from agents_tools.events.envelope import INVALID_ID
 from agents_tools.persistence.lease import LeaseHolder
+from agents_tools.persistence.rows import DisplayRow
 from agents_tools.persistence.storage import (
     AppendRows,
     DeleteLog,
@@ -40,6 +43,7 @@ from agents_tools.persistence.write_errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from agents_tools.events.base import Event
     from agents_tools.persistence.rows import EventRow
     from agents_tools.persistence.storage import (
         LogStorage,
@@ -54,6 +58,8 @@ T = TypeVar("T")
 _BLOCK: Final = 1_024
 """The number of ids that are reserved at a time for events that are not stored."""
 _MAX_ROWS: Final = 4_096
+_MERGED: Final = 1_024
+"""The number of new display events after which the deferred ones of a log are merged."""
 _MAX_BYTES: Final = 16 << 20
 _READERS: Final = 4
 _GROUP_WAIT: Final = 0.0003
@@ -63,6 +69,8 @@ A sync takes about as long, so waiting for callers that append again saves syncs
 """
 _CHECK_INTERVAL: Final = 0.5
 """How often waiting readers are checked even if no change was reported, in seconds."""
+
+_id = attrgetter("id")
 
 logger = logging.getLogger("agents_tools")
 
@@ -85,6 +93,8 @@ class LogState:
         failure: The error of the last attempt to take the lease, or of its loss, until the lease
             is taken again.
         is_run: Whether the log is the log of a run, with a lease.
+        deferred: The display events that are written together later.
+        merge_at: The number of deferred events at which they are merged.
     """
 
     def __init__(self, name: str) -> None:
@@ -103,6 +113,8 @@ class LogState:
         """Forget the log, which was deleted."""
         self.end_lease()
         self.last_id = self.reserved = INVALID_ID
+        self.deferred: list[Event] = []
+        self.merge_at = _MERGED
 
     def end_lease(self) -> None:
         """Forget the lease. A closed log still reports its end."""
@@ -126,9 +138,14 @@ class LogState:
         self.failure = error
 
     @property
+    def newest_id(self) -> int:
+        """The id of the last event, which can be deferred."""
+        return self.deferred[-1].id if self.deferred else self.last_id
+
+    @property
     def next_id(self) -> int:
         """The id of the next event, valid with a lease."""
-        return max(self.last_id, self.reserved, *list(self.unsettled.values())) + 1
+        return max(self.newest_id, self.reserved, *list(self.unsettled.values())) + 1
 
 
 class _Job:
@@ -173,6 +190,7 @@ class StoreEngine:
         self._write_lock = threading.RLock()
         self._condition = threading.Condition()
         self._jobs: deque[_Job] = deque()
+        self._deferring: dict[str, LogState] = {}
         self._writer: threading.Thread | None = None
         self._group_size = 0
         self._notify_at = 1
@@ -324,6 +342,8 @@ class StoreEngine:
             return
         if self.storage.is_immediate:
             with self._write_lock:
+                if job.state is not None and job.state.deferred:
+                    self._write_deferred(job.state, ends=_ends_run(job.request))
                 self._write([job])
             return
         with self._condition:
@@ -335,6 +355,52 @@ class StoreEngine:
                 self._writer.start()
             if len(self._jobs) >= self._notify_at:
                 self._condition.notify()
+
+    # --- display events
+
+    def defer(self, state: LogState, events: Sequence[Event]) -> bool:
+        """Keep display events, and write them together; return whether this is possible.
+
+        A storage in memory loses nothing by this, and clients of the run read its stream. The
+        events are merged and written when the store is read, or when other events follow.
+        """
+        if not (self.storage.is_immediate and state.is_run) or state.waiting:
+            return False
+        if not events or not all(event.droppable and event.id >= 0 for event in events):
+            return False
+        with self._write_lock:
+            if not state.epoch:
+                return False
+            state.deferred += events
+            self._deferring[state.name] = state
+            if len(state.deferred) >= state.merge_at:
+                state.deferred = sorted(coalesce(state.deferred), key=_id)
+                state.merge_at = 2 * len(state.deferred) + _MERGED
+        return True
+
+    def _write_deferred(self, state: LogState, *, ends: bool = False) -> None:
+        """Write the deferred events of a log, unless they would be deleted at once.
+
+        Args:
+            state: The state of the log.
+            ends: Whether its run ends with the next write.
+        """
+        self._deferring.pop(state.name, None)
+        events, state.deferred, state.merge_at = state.deferred, [], _MERGED
+        if ends and not self.keep_display:
+            return
+        merged = sorted(coalesce(events), key=_id)
+        rows = cast("list[EventRow]", [DisplayRow(event) for event in merged])
+        if rows:
+            request = AppendRows(name=state.name, epoch=0, rows=rows)
+            ((job, result),) = self._apply([_Job(request, PendingFuture(), state=state)])
+            self._resolve(job, result)
+
+    def _write_all_deferred(self) -> None:
+        if self._deferring:
+            with self._write_lock:
+                for state in list(self._deferring.values()):
+                    self._write_deferred(state)
 
     # --- the writer thread
 
@@ -504,6 +570,7 @@ class StoreEngine:
         if self.closed:
             return PendingFuture.failed(self.closed_error())
         if self.storage.is_immediate:
+            self._write_all_deferred()
             try:
                 return PendingFuture.now(read())
             except Exception as error:  # noqa: BLE001 - raised by the future
@@ -520,6 +587,7 @@ class StoreEngine:
     def read_here(self, read: Callable[[], T]) -> T:
         """Read in the thread of the caller."""
         self.check_open()
+        self._write_all_deferred()
         return read()
 
     def chain(
@@ -547,6 +615,7 @@ class StoreEngine:
 
     def wait(self, state: LogState, after: int, *, is_message: bool) -> PendingFuture[int]:
         """Wait for an event or a message with a larger number."""
+        self._write_all_deferred()
         waits = state.message_waits if is_message else state.waiting
         pending: PendingFuture[int] = PendingFuture(on_cancel=lambda: waits.pop(pending, None))
         with self._lock:
@@ -702,6 +771,13 @@ class StoreEngine:
             state.reset()
             state.waiting.clear()
             state.message_waits.clear()
+
+
+def _ends_run(request: WriteRequest | None) -> bool:
+    """Return whether a request ends its run, so that it does not wait for a person either."""
+    return isinstance(request, AppendRows) and any(
+        row.status not in {None, "interrupted"} for row in request.rows
+    )
 
 
 def close_engine(engine: StoreEngine) -> None:

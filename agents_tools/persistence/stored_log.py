@@ -62,7 +62,7 @@ class StoredLog:
     def last_id(self) -> int:
         """The id of the newest stored event; -1 if there is none."""
         if self._state.epoch or self._is_closed():
-            return self._state.last_id
+            return self._state.newest_id
         return self._engine.read_here(lambda: self._engine.storage.position(self.sid)).last_id
 
     @property
@@ -131,6 +131,8 @@ class StoredLog:
         """
         if self._is_closed():
             return PendingFuture.failed(self._closed_error())
+        if not consumed and expect_seq is None and self._engine.defer(self._state, events):
+            return PendingFuture.now(events[-1].id)
         try:
             rows = [event_to_row(event) for event in events]
         except Exception as error:  # noqa: BLE001 - raised by the future

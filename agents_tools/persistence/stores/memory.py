@@ -12,7 +12,7 @@ from pydantic_core import from_json
 
 from agents_tools.errors import EventStoreError
 from agents_tools.events.envelope import INVALID_ID
-from agents_tools.persistence.rows import event_of_row, facts_of
+from agents_tools.persistence.rows import DisplayRow, event_of_row, facts_of
 from agents_tools.persistence.run_store import RunStore
 from agents_tools.persistence.storage import (
     AppendRows,
@@ -85,7 +85,7 @@ class MemoryEventStore(StoredLog):
 
 @dataclass(slots=True, eq=False)
 class _Log:
-    rows: list[EventRow] = field(default_factory=list["EventRow"])
+    rows: list[EventRow | DisplayRow] = field(default_factory=list["EventRow | DisplayRow"])
     ids: list[int] = field(default_factory=list[int])
     last_id: int = INVALID_ID
     appended: int = 0
@@ -349,7 +349,9 @@ class MemoryStorage:
             log.last_id = log.ids[-1] if log.ids else INVALID_ID
 
 
-def _event(number: int, row: EventRow, *, restore: bool) -> Event:
+def _event(number: int, row: EventRow | DisplayRow, *, restore: bool) -> Event:
+    if isinstance(row, DisplayRow):
+        return row.event
     blobs = dict(row.blobs)
     return event_of_row(row.body(number), row.large, blobs.__getitem__, restore=restore)
 
