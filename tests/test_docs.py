@@ -124,3 +124,10 @@ def test_the_tables_are_found() -> None:
     """A table in another format would no longer be checked."""
     assert len(TYPE_ROWS) >= 12
     assert len(TEXT_ROWS) >= 8
+
+
+def test_pages_include_files_with_the_marker_of_the_site_generator() -> None:
+    """A formatter of Python code changes a marker in a Python block to an expression."""
+    for page in PAGES:
+        for line in page.read_text(encoding="utf-8").splitlines():
+            assert not re.match(r"\s*--8\s*<\s+", line), f"{page.name}: {line}"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         BackendHealth as BackendHealth,
         CallEnvelope as CallEnvelope,
         CallEvent as CallEvent,
+        DetachableBackend as DetachableBackend,
         EventKind as EventKind,
         ToolBackend as ToolBackend,
     )
@@ -44,6 +45,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "BackendHealth",
             "CallEnvelope",
             "CallEvent",
+            "DetachableBackend",
             "EventKind",
             "ToolBackend",
         ),

@@ -21,7 +21,7 @@ from agents_tools.errors import UserValueError
 from agents_tools.text.nouns import type_with_article
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
     from typing import Self
 
     from agents_tools.events.kinds import CallStatus
@@ -32,6 +32,7 @@ __all__ = [
     "CallEnvelope",
     "CallEvent",
     "CallLog",
+    "DetachableBackend",
     "EventKind",
     "ToolBackend",
     "ended",
@@ -165,6 +166,7 @@ class BackendCapabilities:
             if the loss of a worker can cause a second run.
         heartbeat: Whether heartbeats are sent when a call emits no events.
         restarts: Whether an idempotent call is run again when its worker is lost.
+        detach: Whether calls can outlive their caller; see `DetachableBackend`.
     """
 
     streaming: bool = True
@@ -172,6 +174,7 @@ class BackendCapabilities:
     delivery: Literal["at_most_once", "at_least_once"] = "at_most_once"
     heartbeat: bool = False
     restarts: bool = False
+    detach: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,6 +241,22 @@ class ToolBackend(Protocol):
 
     async def aclose(self) -> None:
         """Cancel the running calls and release all resources. Can be called again."""
+        ...
+
+
+class DetachableBackend(ToolBackend, Protocol):
+    """A backend whose calls can outlive their caller: `capabilities.detach` is true."""
+
+    def submit(
+        self, envelope: CallEnvelope, /, *, is_detached: Callable[[], bool] | None = None
+    ) -> AsyncGenerator[CallEvent]:
+        """Run a call and yield the messages about it; see `ToolBackend.submit`.
+
+        Args:
+            envelope: The call.
+            is_detached: Called when the generator is closed early. If it returns true, another
+                process continues the run and submits the same call, so it must not be cancelled.
+        """
         ...
 
 

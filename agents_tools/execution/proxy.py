@@ -44,10 +44,10 @@ from agents_tools.tool.source import OutputDescription, ToolDescription, ToolSou
 from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import AsyncGenerator, Iterable, Mapping
 
     from agents_tools.events.base import Event
-    from agents_tools.execution.protocol import CallEvent
+    from agents_tools.execution.protocol import CallEvent, DetachableBackend
     from agents_tools.schema.arguments import Arguments
     from agents_tools.tool.call import Call
 
@@ -268,7 +268,7 @@ class _CallSender:
         reader = _ResultReader(call, self.tool, envelope.attempt)
         try:
             async with asyncio.timeout(_seconds(call.deadline)):
-                async with aclosing(self.backend.submit(envelope)) as stream:
+                async with aclosing(self._submit(envelope, call)) as stream:
                     async for message in stream:
                         if reader.is_new(message):
                             await reader.handle(message)
@@ -287,6 +287,13 @@ class _CallSender:
                 "a result; whether it took effect is not known."
             )
         return value_of(reader.result, call)
+
+    def _submit(self, envelope: CallEnvelope, call: Call) -> AsyncGenerator[CallEvent]:
+        scope = call.scope
+        if scope is None or not self.backend.capabilities.detach:
+            return self.backend.submit(envelope)
+        backend = typing.cast("DetachableBackend", self.backend)
+        return backend.submit(envelope, is_detached=lambda: scope.is_handed_over)
 
     async def has_call(self, call: Call) -> bool:
         """Return whether the backend has the first attempt of a call."""

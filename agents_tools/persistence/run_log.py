@@ -101,7 +101,7 @@ class RunLog:
         self.has_failed = False
         self._early: list[Event] = []
         self._stored: StoredLog | None = None
-        self._has_lease = False
+        self._has_lease = self._is_abandoned = False
         self._seq = 0  # the first sequence number of this process
         self._thread = threading.local()
 
@@ -145,9 +145,17 @@ class RunLog:
         data = first[0].data
         return cast("str | None", data.get("session")) if data.get("reads_session") else None
 
+    @property
+    def is_handed_over(self) -> bool:
+        """Whether another process continues the run: it was abandoned, or the lease is lost."""
+        if self.last_end is not None:
+            return False
+        is_lost = self._has_lease and self._stored is not None and not self._stored.epoch
+        return self._is_abandoned or is_lost
+
     def abandon(self) -> None:
         """Write nothing more, so that another process can continue the run."""
-        self.is_complete = True
+        self.is_complete = self._is_abandoned = True
 
     async def close(self) -> None:
         """Write what is pending, and release the lease.

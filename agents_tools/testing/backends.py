@@ -16,7 +16,7 @@ import time
 import uuid
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from agents_tools.content.outputs import ToolOutputImage, ToolResult
 from agents_tools.errors import ToolError
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
     from agents_tools.events.base import Event
-    from agents_tools.execution import ToolBackend
+    from agents_tools.execution import DetachableBackend, ToolBackend
 
 __all__ = ["BACKEND_TOOLS", "BackendContract", "BackendLawError"]
 
@@ -379,6 +379,24 @@ class BackendContract:
                 await asyncio.sleep(0)
                 until.touch()
                 _is("the values", [_value(await first), _value(await second)], [1, 1])
+
+    async def test_a_detached_call_outlives_its_caller(self) -> None:
+        """The process that continues the run submits the same call and gets its result."""
+        async with self._opened() as backend:
+            if not backend.capabilities.detach:
+                return
+            detachable = cast("DetachableBackend", backend)
+            with tempfile.TemporaryDirectory() as folder:
+                log, until = Path(folder) / "log", Path(folder) / "go"
+                arguments = json.dumps({"log": str(log), "until": str(until)})
+                envelope = _call("backend_once", arguments)
+                stream = detachable.submit(envelope, is_detached=lambda: True)
+                async with aclosing(stream):
+                    async for event in stream:
+                        if event.kind == "started":
+                            break
+                until.touch()
+                _is("the value", _value(await _all(backend, envelope)), 1)
 
     # --- workers that die -------------------------------------------------------------------------
 

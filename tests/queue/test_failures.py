@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,9 +21,23 @@ import pytest
 
 pytest.importorskip("dbos")
 
-from agents_tools import NotifyStreamEvent, ToolContext, UserError
+from agents_tools import (
+    Agent,
+    NotifyStreamEvent,
+    RunConfig,
+    RunItemStreamEvent,
+    Runner,
+    SQLiteRunStore,
+    ToolContext,
+    UserError,
+    function_tool,
+)
+from agents_tools.content import ToolCallOutputItem
+from agents_tools.errors import EventStoreError
 from agents_tools.execution import run_on
 from agents_tools.persistence.queue import DBOSBackend, serve_worker
+from agents_tools.server.run_manager import RunManager
+from agents_tools.testing import ScriptedModel, tool_call
 from tests.queue.running import (
     BOUND,
     ROOT,
@@ -31,7 +48,7 @@ from tests.queue.running import (
     status_of,
     workers_of,
 )
-from tests.queue.worker import double, steady
+from tests.queue.worker import charge, double, steady
 from tests.remote.running import Balancer
 from tests.scale import IS_FULL
 from tests.waiting import comes
@@ -266,6 +283,81 @@ async def test_a_run_that_continues_gets_the_result_of_the_call_that_it_began(
         output, _ = await asyncio.to_thread(again.communicate, timeout=BOUND)
     assert json.loads(output) == [["ok", "charged"]]
     assert len(lines_in(tmp_path / "effects")) == 2  # begin and end, once
+
+
+async def test_a_server_that_stops_leaves_its_queued_calls_to_the_next_one(
+    workers: Workers, tmp_path: Path
+) -> None:
+    """The next server resumes the run and gets the result of the call, which runs once."""
+    workers.start()
+    folder = {"folder": str(tmp_path), "until": str(tmp_path / "go")}
+    config = RunConfig(resume_orphans=True)
+    async with SQLiteRunStore(tmp_path / "runs.db") as store, queue_of(workers) as queue:
+
+        def agent(*answers: Any) -> Agent[Any, Any]:
+            return Agent("Clerk", tools=[run_on(queue)(charge)], model=ScriptedModel([*answers]))
+
+        first = RunManager(store=store, run_config=config)
+        first.start(agent(tool_call("charge", **folder)), "Charge it.", run_id="order")
+        await comes(lambda: lines_in(tmp_path / "effects"))
+        await asyncio.wait_for(first.aclose(), BOUND)
+        second = RunManager(store=store, run_config=config)
+        second.offer(agent("Done."))
+        await second.restore()
+        (tmp_path / "go").touch()
+        run = await second.find("order")
+        assert run is not None
+        await asyncio.wait_for(run.wait(), BOUND)
+        outputs = [
+            event.item
+            async for event in run.events(-1)
+            if isinstance(event, RunItemStreamEvent) and event.name == "tool_output"
+        ]
+        await second.aclose()
+    assert (run.status, run.output) == ("ok", "Done.")
+    assert [item["output"] for item in outputs] == ["charged"]
+    assert len(lines_in(tmp_path / "effects")) == 2  # begin and end, once
+
+
+async def test_a_run_whose_lease_was_taken_does_not_cancel_its_queued_calls(
+    workers: Workers, tmp_path: Path
+) -> None:
+    """The process that has the lease now waits for the same calls."""
+    workers.start()
+    gate = asyncio.Event()
+
+    @function_tool
+    async def local() -> str:
+        """Wait in this process."""
+        await gate.wait()
+        return "here"
+
+    path = tmp_path / "runs.db"
+    async with SQLiteRunStore(path) as store, queue_of(workers) as queue:
+        tools = [run_on(queue)(charge), local]
+        folder = {"folder": str(tmp_path), "until": str(tmp_path / "go")}
+        requests = [tool_call("charge", **folder), tool_call("local")]
+        agent = Agent("Clerk", tools=tools, model=ScriptedModel([requests]))
+        config = RunConfig(store=store)
+        run = Runner.run_streamed(agent, "Charge it.", run_id="order", run_config=config)
+        await comes(lambda: lines_in(tmp_path / "effects"))
+        with closing(sqlite3.connect(path)) as other:  # as after the end of the lease
+            other.execute("UPDATE log SET epoch = epoch + 1, holder = NULL, expires = NULL")
+            other.commit()
+        gate.set()
+        async for event in run.stream_events():
+            if isinstance(event, RunItemStreamEvent) and event.name == "tool_output":
+                run.cancel()
+                break
+        with contextlib.suppress(EventStoreError):
+            async for _ in run.stream_events():
+                pass
+    async with SQLiteRunStore(path) as store, queue_of(workers) as queue:
+        agent = Agent("Clerk", tools=[run_on(queue)(charge), local], model=ScriptedModel(["Done."]))
+        (tmp_path / "go").touch()
+        result = await asyncio.wait_for(Runner.resume(agent, "order", store=store), BOUND)
+    outputs = [item.output for item in result.new_items if isinstance(item, ToolCallOutputItem)]
+    assert outputs[0] == "charged"
 
 
 @pytest.mark.slow

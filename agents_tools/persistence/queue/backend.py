@@ -27,7 +27,7 @@ from agents_tools.persistence.queue.engine import VERSION, Engine, checked_url
 from agents_tools.persistence.queue.worker import HEARTBEAT, WORKFLOW, queue_name, worker_lost
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
     from concurrent.futures import Future
     from typing import Self, TypeAlias
 
@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DBOSBackend"]
 
-_CAPABILITIES: Final = BackendCapabilities(delivery="at_least_once", heartbeat=True, restarts=True)
+_CAPABILITIES: Final = BackendCapabilities(
+    delivery="at_least_once", heartbeat=True, restarts=True, detach=True
+)
 _GRACE: Final = 2.0
 """The time that a worker has to report a passed deadline itself, in seconds."""
 _MAX_WAITING: Final = 100
@@ -121,8 +123,15 @@ class DBOSBackend:
         """The features of the backend."""
         return _CAPABILITIES
 
-    async def submit(self, envelope: CallEnvelope, /) -> AsyncGenerator[CallEvent]:
+    async def submit(
+        self, envelope: CallEnvelope, /, *, is_detached: Callable[[], bool] | None = None
+    ) -> AsyncGenerator[CallEvent]:
         """Put a call into the queue and yield the messages about it; see `ToolBackend.submit`.
+
+        Args:
+            envelope: The call.
+            is_detached: Whether the call continues when the generator is closed early, because
+                another process will submit it; see `DetachableBackend`.
 
         Raises:
             UserError: The backend was closed.
@@ -145,7 +154,7 @@ class DBOSBackend:
             calls.remove(call)
             if not calls:
                 del self._calls[call.workflow_id]
-                if not call.is_answered:
+                if not (call.is_answered or (is_detached is not None and is_detached())):
                     await self._engine.do(DBOS.cancel_workflow_async(call.workflow_id))
             if not self._calls:
                 self._empty.set()
