@@ -561,6 +561,26 @@ async def test_a_run_of_a_process_that_was_killed_is_orphaned(tmp_path: Path) ->
                 await runs.resume_by_request(run)
 
 
+@pytest.mark.requirement("S24")
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_a_sub_agent_does_not_change_the_summary_of_its_run(
+    kind: str, tmp_path: Path
+) -> None:
+    """The run keeps its agent, its owner and its conversation; else other callers could see it."""
+    store = MemoryRunStore() if kind == "memory" else SQLiteRunStore(tmp_path / "runs.db")
+    inner = agent_of("Inner.").as_tool("inner", "A sub-agent.")
+    outer = Agent(
+        "outer", tools=[inner], model=ScriptedModel([tool_call("inner", input="?"), "Done."])
+    )
+    async with runs_of(store=store) as runs:
+        run = runs.start(outer, "Hi", run_id="r1", thread_id="t", meta={"a": 1})
+        await run.wait()
+        info = await store.run("r1")
+        assert info is not None
+        assert (info.agent, info.session, info.facts["meta"]) == ("outer", "t", {"a": 1})
+    store.close()
+
+
 async def test_a_waiting_run_resumes_in_another_process() -> None:
     """Its log is in the store, and its events continue."""
     store = MemoryRunStore()
