@@ -263,7 +263,7 @@ def test_events_match_by_position() -> None:
                 return "tool"
             case ToolAttemptEvent() | GapEvent() | RawResponseStreamEvent():
                 return "tool"
-            case RunItemStreamEvent() | RunStartedEvent() | RunFinishedEvent():
+            case RunItemStreamEvent() | RunStartedEvent() | RunFinishedEvent() | RunRecordEvent():
                 return "run"
             case AgentUpdatedStreamEvent() | AgentStateChangedEvent() | NullEvent():
                 return "agent"

@@ -352,7 +352,7 @@ def test_an_idle_stream_uses_no_cpu_time():
 
 
 class Slow(MemoryEventStore):
-    """A store that completes each batch only on `release`, possibly out of order."""
+    """A store that completes each batch only on `let_go`, possibly out of order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -361,7 +361,7 @@ class Slow(MemoryEventStore):
         self.held: list[Any] = []
         self.holds = False
 
-    def append(self, events: Any, /, *, expect_seq: Any = None, durability: Any = "normal") -> Any:
+    def append(self, events: Any, /, *, durability: Any = "normal", **options: Any) -> Any:
         self.batches.append((len(events), durability))
         if self.errors:
             return PendingFuture.failed(self.errors.pop(0))
@@ -371,7 +371,7 @@ class Slow(MemoryEventStore):
         self.held.append(lambda: done.resolve(super(Slow, self).append(events).result()))
         return done
 
-    def release(self) -> None:
+    def let_go(self) -> None:
         self.holds = False
         while self.held:
             self.held.pop(0)()
@@ -387,7 +387,7 @@ def test_durable_events_are_stored_in_batches_and_in_order():
         stream.publish(message(str(n)) if n % 2 else NotifyStreamEvent(str(n)))
     flushed = stream.flush()
     assert not flushed.done()
-    store.release()
+    store.let_go()
     flushed.result(BOUND)
     assert store.batches == [(1, "normal"), (49, "normal")]
     assert ids(store.read().result()) == list(range(1, 100, 2))
@@ -481,7 +481,7 @@ def test_an_event_that_cannot_be_stored_affects_only_itself():
     bad = [7, 8]
     for n in range(12):
         stream.publish(message(float("nan") if n in bad else str(n)))
-    store.release()
+    store.let_go()
     with pytest.raises(UserValueError):
         stream.flush().result(BOUND)
     stream.flush().result(BOUND)
@@ -527,7 +527,7 @@ def test_events_being_stored_are_readable():
     received: list[int] = []
     stream.subscribe("a", lambda event: received.append(event.id), after=-1)
     until(lambda: len(received) == 100)
-    store.release()
+    store.let_go()
     stream.close()
     assert ids(store.read().result()) == received == list(range(100))
 

@@ -496,7 +496,7 @@ class RunManager:
                 logger.warning("Orphaned runs cannot be found: %s", error)
             await asyncio.sleep(_ORPHAN_INTERVAL)
 
-    async def _resumable(self) -> list[RunInfo]:
+    async def _resumable(self) -> Sequence[RunInfo]:
         """Return the runs whose server has ended, and those whose calls are decided."""
         running = await self.store.runs(status="running")
         found = [info for info in running if info.is_orphaned]

@@ -33,5 +33,5 @@ def create_app() -> object:
         agent,
         auth=os.environ["WEB_TOKEN"],
         allowed_hosts=os.environ["ALLOWED_HOSTS"].split(","),
-        run_config=RunConfig(store=PostgresRunStore(database), resume_orphans=True),  # pyright: ignore[reportCallIssue]
+        run_config=RunConfig(store=PostgresRunStore(database), resume_orphans=True),
     )

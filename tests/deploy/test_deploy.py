@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-import agents_tools.persistence
 from agents_tools.persistence.queue import DBOSBackend
 from tests.durable.postgres import postgres, why_not
 from tests.programs import find
@@ -187,10 +186,6 @@ async def test_three_workers_run_the_calls_and_one_of_them_is_replaced(
 
 @pytest.mark.external("postgres", "nginx")
 @pytest.mark.timeout(180)
-@pytest.mark.skipif(
-    not hasattr(agents_tools.persistence, "PostgresRunStore"),
-    reason="the run store is not there yet",
-)
 async def test_any_web_worker_shows_a_run_and_records_its_approval(
     database: str, folder: Path
 ) -> None:

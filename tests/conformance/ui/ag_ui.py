@@ -249,7 +249,7 @@ class _Stage:
 
         await self.apps[name]({**scope, "root_path": f"/{name}"}, receive, told)
         if name == "abort":
-            for run in self.apps[name].runs.list():  # its status is forgotten with the server
+            for run in await self.apps[name].runs.list():  # its status is forgotten with the server
                 await run.wait()
                 self.aborted = run.status
 

@@ -306,7 +306,7 @@ class _Stage:
 
     async def status(self, name: str) -> str:
         """Say how the last run of a job has ended."""
-        live = self.runs[name].list()[-1]
+        live = (await self.runs[name].list())[-1]
         async with asyncio.timeout(10):
             await live.wait()
         return live.status
