@@ -807,17 +807,26 @@ def test_unexpected_errors_are_hidden(event: Event, *, hidden: bool) -> None:
 
 
 @asynccontextmanager
+async def two_managers(
+    first: RunStore, second: RunStore, **options: Any
+) -> AsyncGenerator[tuple[RunManager, RunManager]]:
+    """Yield two managers with their stores."""
+    async with (
+        runs_of(store=first, **options) as one,
+        runs_of(store=second, **options) as other,
+    ):
+        yield one, other
+
+
+@asynccontextmanager
 async def two_servers(path: Path, **options: Any) -> AsyncGenerator[tuple[RunManager, RunManager]]:
     """Yield two managers whose stores are on one file."""
     with (
         contextlib.closing(SQLiteRunStore(path)) as first,
         contextlib.closing(SQLiteRunStore(path)) as second,
     ):
-        async with (
-            runs_of(store=first, **options) as one,
-            runs_of(store=second, **options) as other,
-        ):
-            yield one, other
+        async with two_managers(first, second, **options) as managers:
+            yield managers
 
 
 async def seen_on(other: RunManager, run: ActiveRun) -> ActiveRun:
@@ -868,7 +877,10 @@ async def test_one_call_is_cancelled_through_another_server(tmp_path: Path) -> N
         assert await seen.cancel_call("slow") is False
 
 
-async def test_a_late_client_of_another_server_sees_the_text_so_far(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_a_late_client_of_another_server_sees_the_text_so_far(
+    kind: str, tmp_path: Path
+) -> None:
     """Merged deltas have the whole text, and no gap is reported for the ids in between."""
     begun, released = asyncio.Event(), asyncio.Event()
 
@@ -881,7 +893,11 @@ async def test_a_late_client_of_another_server_sees_the_text_so_far(tmp_path: Pa
         await released.wait()
         yield "told"
 
-    async with two_servers(tmp_path / "runs.db") as (one, other):
+    memory = MemoryRunStore()
+    servers = (
+        two_servers(tmp_path / "runs.db") if kind == "sqlite" else two_managers(memory, memory)
+    )
+    async with servers as (one, other):
         run = one.start_tool(tell, "{}", run_id="r1")
         await begun.wait()
         seen = await seen_on(other, run)
