@@ -168,8 +168,8 @@ def event_to_row(event: Event) -> EventRow:
 
 
 def _created(event: Event) -> RunSummary | None:
-    """Return the summary of the run that an event begins."""
-    if not isinstance(event, RunRecordEvent) or event.name != "run_created":
+    """Return the summary of the run that an event begins; runs inside a call have none."""
+    if not isinstance(event, RunRecordEvent) or event.name != "run_created" or event.path:
         return None
     data = event.data
     return RunSummary(

@@ -58,8 +58,11 @@ T = TypeVar("T")
 _BLOCK: Final = 1_024
 """The number of ids that are reserved at a time for events that are not stored."""
 _MAX_ROWS: Final = 4_096
-_MERGED: Final = 1_024
-"""The number of new display events after which the deferred ones of a log are merged."""
+_MERGED: Final = 8_192
+"""The number of new display events after which the deferred ones of a log are merged.
+
+The stream of the run keeps as many of the same events in memory.
+"""
 _MAX_BYTES: Final = 16 << 20
 _READERS: Final = 4
 _GROUP_WAIT: Final = 0.0003
@@ -113,7 +116,7 @@ class LogState:
         """Forget the log, which was deleted."""
         self.end_lease()
         self.last_id = self.reserved = INVALID_ID
-        self.deferred: list[Event] = []
+        self.deferred: deque[Event] = deque()
         self.merge_at = _MERGED
 
     def end_lease(self) -> None:
@@ -140,7 +143,10 @@ class LogState:
     @property
     def newest_id(self) -> int:
         """The id of the last event, which can be deferred."""
-        return self.deferred[-1].id if self.deferred else self.last_id
+        try:
+            return max(self.deferred[-1].id, self.last_id)
+        except IndexError:
+            return self.last_id
 
     @property
     def next_id(self) -> int:
@@ -364,19 +370,26 @@ class StoreEngine:
         A storage in memory loses nothing by this, and clients of the run read its stream. The
         events are merged and written when the store is read, or when other events follow.
         """
-        if not (self.storage.is_immediate and state.is_run) or state.waiting:
+        if not state.is_run or not self.storage.is_immediate or state.waiting or not events:
             return False
-        if not events or not all(event.droppable and event.id >= 0 for event in events):
-            return False
-        with self._write_lock:
-            if not state.epoch:
+        for event in events:
+            if not event.droppable or event.id < 0:
                 return False
-            state.deferred += events
-            self._deferring[state.name] = state
-            if len(state.deferred) >= state.merge_at:
-                state.deferred = sorted(coalesce(state.deferred), key=_id)
-                state.merge_at = 2 * len(state.deferred) + _MERGED
+        if not state.epoch:
+            return False
+        state.deferred += events  # without the lock, which a write of another log can hold
+        self._deferring[state.name] = state
+        if len(state.deferred) >= state.merge_at:
+            with self._write_lock:
+                merged = self._take_deferred(state)
+                state.deferred.extendleft(reversed(merged))
+                state.merge_at = 2 * len(merged) + _MERGED
         return True
+
+    def _take_deferred(self, state: LogState) -> list[Event]:
+        """Remove and merge the deferred events of a log; other threads add some meanwhile."""
+        events = [state.deferred.popleft() for _ in range(len(state.deferred))]
+        return sorted(coalesce(events), key=_id)
 
     def _write_deferred(self, state: LogState, *, ends: bool = False) -> None:
         """Write the deferred events of a log, unless they would be deleted at once.
@@ -386,10 +399,11 @@ class StoreEngine:
             ends: Whether its run ends with the next write.
         """
         self._deferring.pop(state.name, None)
-        events, state.deferred, state.merge_at = state.deferred, [], _MERGED
+        state.merge_at = _MERGED
         if ends and not self.keep_display:
+            state.deferred.clear()
             return
-        merged = sorted(coalesce(events), key=_id)
+        merged = self._take_deferred(state)
         rows = cast("list[EventRow]", [DisplayRow(event) for event in merged])
         if rows:
             request = AppendRows(name=state.name, epoch=0, rows=rows)

@@ -131,8 +131,6 @@ class StoredLog:
         """
         if self._is_closed():
             return PendingFuture.failed(self._closed_error())
-        if not consumed and expect_seq is None and self._engine.defer(self._state, events):
-            return PendingFuture.now(events[-1].id)
         try:
             rows = [event_to_row(event) for event in events]
         except Exception as error:  # noqa: BLE001 - raised by the future
@@ -140,6 +138,10 @@ class StoredLog:
         return self._engine.append(
             self._state, rows, expect_seq, sync=durability == "sync", consumed=consumed
         )
+
+    def defer(self, events: Sequence[Event]) -> bool:
+        """Store display events later, together; return whether the store can do this."""
+        return not self._is_closed() and self._engine.defer(self._state, events)
 
     def reserve(self, id: int, /) -> None:
         """Mark ids up to this one as used. Ids are reserved in blocks, ahead of use."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AsyncExitStack, ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -286,6 +286,24 @@ async def test_the_id_of_a_run_of_another_caller_cannot_be_told_from_a_free_one(
         assert (again["run_id"], again["status"]) == (run["run_id"], "interrupted")
         body = {"tool": "pay", "arguments": {"amount": 1}, "run_id": run["run_id"]}
         assert (await web.post("/runs", json=body, headers=ANNA)).status_code == 409
+
+
+@pytest.mark.requirement("S24")
+async def test_the_runs_of_a_caller_stay_hidden_on_the_next_server(tmp_path: Path) -> None:
+    """The owner is stored with the run, also if sub-agents run in it."""
+    body = {"input": "Hi", "run_id": "r1"}
+    with closing(SQLiteRunStore(tmp_path / "e.db")) as store:
+        inner = Agent("inner", model=ScriptedModel(["Inner."])).as_tool("inner", "A sub-agent.")
+        model = ScriptedModel([tool_call("inner", input="?"), "Done."])
+        app = sse.app(Agent("outer", tools=[inner], model=model), auth=People(), store=store)
+        assert (await ask(app, "POST", "/runs", body, headers=ANNA)).status == 200
+        await app.aclose()
+        app = sse.app([add], auth=People(), store=store)
+        assert (await ask(app, "GET", "/runs/r1", headers=ANNA)).json["output"] == "Done."
+        assert len((await ask(app, "GET", "/runs", headers=ANNA)).json["runs"]) == 1
+        assert (await ask(app, "GET", "/runs/r1", headers=BERT)).status == 404
+        assert (await ask(app, "GET", "/runs", headers=BERT)).json["runs"] == []
+        await app.aclose()
 
 
 async def test_one_token_for_all_callers_leaves_the_ids_as_they_are() -> None:

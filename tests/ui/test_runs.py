@@ -561,6 +561,26 @@ async def test_a_run_of_a_process_that_was_killed_is_orphaned(tmp_path: Path) ->
                 await runs.resume_by_request(run)
 
 
+@pytest.mark.requirement("S24")
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_a_sub_agent_does_not_change_the_summary_of_its_run(
+    kind: str, tmp_path: Path
+) -> None:
+    """The run keeps its agent, its owner and its conversation; else other callers could see it."""
+    store = MemoryRunStore() if kind == "memory" else SQLiteRunStore(tmp_path / "runs.db")
+    inner = agent_of("Inner.").as_tool("inner", "A sub-agent.")
+    outer = Agent(
+        "outer", tools=[inner], model=ScriptedModel([tool_call("inner", input="?"), "Done."])
+    )
+    async with runs_of(store=store) as runs:
+        run = runs.start(outer, "Hi", run_id="r1", thread_id="t", meta={"a": 1})
+        await run.wait()
+        info = await store.run("r1")
+        assert info is not None
+        assert (info.agent, info.session, info.facts["meta"]) == ("outer", "t", {"a": 1})
+    store.close()
+
+
 async def test_a_waiting_run_resumes_in_another_process() -> None:
     """Its log is in the store, and its events continue."""
     store = MemoryRunStore()
@@ -787,17 +807,26 @@ def test_unexpected_errors_are_hidden(event: Event, *, hidden: bool) -> None:
 
 
 @asynccontextmanager
+async def two_managers(
+    first: RunStore, second: RunStore, **options: Any
+) -> AsyncGenerator[tuple[RunManager, RunManager]]:
+    """Yield two managers with their stores."""
+    async with (
+        runs_of(store=first, **options) as one,
+        runs_of(store=second, **options) as other,
+    ):
+        yield one, other
+
+
+@asynccontextmanager
 async def two_servers(path: Path, **options: Any) -> AsyncGenerator[tuple[RunManager, RunManager]]:
     """Yield two managers whose stores are on one file."""
     with (
         contextlib.closing(SQLiteRunStore(path)) as first,
         contextlib.closing(SQLiteRunStore(path)) as second,
     ):
-        async with (
-            runs_of(store=first, **options) as one,
-            runs_of(store=second, **options) as other,
-        ):
-            yield one, other
+        async with two_managers(first, second, **options) as managers:
+            yield managers
 
 
 async def seen_on(other: RunManager, run: ActiveRun) -> ActiveRun:
@@ -848,7 +877,10 @@ async def test_one_call_is_cancelled_through_another_server(tmp_path: Path) -> N
         assert await seen.cancel_call("slow") is False
 
 
-async def test_a_late_client_of_another_server_sees_the_text_so_far(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_a_late_client_of_another_server_sees_the_text_so_far(
+    kind: str, tmp_path: Path
+) -> None:
     """Merged deltas have the whole text, and no gap is reported for the ids in between."""
     begun, released = asyncio.Event(), asyncio.Event()
 
@@ -861,7 +893,11 @@ async def test_a_late_client_of_another_server_sees_the_text_so_far(tmp_path: Pa
         await released.wait()
         yield "told"
 
-    async with two_servers(tmp_path / "runs.db") as (one, other):
+    memory = MemoryRunStore()
+    servers = (
+        two_servers(tmp_path / "runs.db") if kind == "sqlite" else two_managers(memory, memory)
+    )
+    async with servers as (one, other):
         run = one.start_tool(tell, "{}", run_id="r1")
         await begun.wait()
         seen = await seen_on(other, run)

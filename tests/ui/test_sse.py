@@ -477,6 +477,28 @@ async def test_a_person_may_change_the_arguments() -> None:
     await app.aclose()
 
 
+@pytest.mark.parametrize(
+    "arguments", [{"nope": 1}, {"table": 5}, {"table": "x", "nope": 1}, '{"table": 7}']
+)
+async def test_invalid_changed_arguments_go_back_to_the_person(arguments: Any) -> None:
+    """The call does not run, and waits again with the arguments of the model."""
+    app = sse.app(TOOLS)
+    await ask(app, "POST", "/runs", {"tool": "drop", "arguments": {"table": "t"}, "run_id": "r1"})
+    decision = {"call_id": "call_1", "approve": True, "arguments": arguments}
+    first = await ask(app, "POST", "/runs/r1/approvals", {"decisions": [decision]})
+    assert first.status == 200
+    rest = await ask(app, "GET", "/runs/r1/events")
+    assert "dropped" not in rest.text
+    state = (await ask(app, "GET", "/runs/r1")).json
+    assert state["status"] == "interrupted"
+    assert [item["arguments"] for item in state["approvals"]] == ['{"table":"t"}']
+    decision["arguments"] = {"table": "good"}
+    await ask(app, "POST", "/runs/r1/approvals", {"decisions": [decision]})
+    rest = await ask(app, "GET", "/runs/r1/events")
+    assert list(sse.decode(rest.text))[-1].to_dict()["output"] == "dropped good"
+    await app.aclose()
+
+
 async def test_a_run_is_cancelled_by_a_request() -> None:
     """Subscribers get its end with the reason."""
     begun = asyncio.Event()

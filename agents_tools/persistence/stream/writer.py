@@ -18,13 +18,13 @@ from agents_tools.events.kinds import (
     RunItemStreamEvent,
 )
 from agents_tools.persistence import PendingFuture
+from agents_tools.persistence.stored_log import StoredLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from agents_tools.events.base import Event
     from agents_tools.persistence import Durability, EventStore
-    from agents_tools.persistence.stored_log import StoredLog
 
 __all__ = ["LogWriter"]
 
@@ -54,6 +54,8 @@ class LogWriter:
         self._store = store
         self._report = report
         self._merges_deltas = merges_deltas
+        # Only the log of a run can leave its display events to the store.
+        self._defer = store.defer if merges_deltas and isinstance(store, StoredLog) else None
         self._lock = RLock()  # reentrant: a finalizer can publish while it is held
         self._unsaved: deque[Event] = deque()
         self._is_writing = False
@@ -101,6 +103,8 @@ class LogWriter:
 
     def write(self) -> None:
         """Start to write the queued events. The caller holds no lock."""
+        if self._defer is not None and self._defer_display():
+            return
         while batch := self._next_batch():
             try:
                 pending = self._append(batch)
@@ -110,6 +114,18 @@ class LogWriter:
                 pending.add_done_callback(partial(self._on_appended, batch))
                 return
             self._finish(batch, pending.error())
+
+    def _defer_display(self) -> bool:
+        """Leave queued display events to the store, which writes them together."""
+        with self._lock:
+            if self._is_writing or self._groups or self._consumed or self._flushing:
+                return False
+            events = [self._unsaved[n] for n in range(len(self._unsaved))]
+            if self._defer is None or not self._defer(events):
+                return False
+            for _ in events:
+                self._unsaved.popleft()
+            return True
 
     def _append(self, batch: list[Event]) -> PendingFuture[int]:
         consumed = (

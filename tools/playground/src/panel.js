@@ -3,7 +3,7 @@ import { useSignal } from "./view.js";
 import { Approval } from "./dialog.js";
 import { Exports, History } from "./history.js";
 import { pretty } from "./json.js";
-import { asking, cancel, decide, edit, rerun, shown } from "./runs.js";
+import { asking, cancel, decide, edit, rerun, resume, shown } from "./runs.js";
 import { side } from "./state.js";
 import { Timeline } from "./timeline.js";
 import { Output, Tree } from "./tree.js";
@@ -40,7 +40,11 @@ function Run() {
       <h2>${view.name}</h2><${Status} status=${status} />
       <span class="push actions">
         ${
-          status === "running"
+          canResume(status, detail) &&
+          html`<button type="button" class="primary" onClick=${() => resume(view)}>Resume</button>`
+        }
+        ${
+          status === "running" || status === "orphaned"
             ? html`<button type="button" class="danger" disabled=${view.cancelling.value}
                     onClick=${() => cancel(view)}>${view.cancelling.value ? "Cancelling…" : "Cancel"}</button>`
             : detail &&
@@ -58,10 +62,14 @@ function Run() {
     </div>`
     }
     <${Tree} view=${view} />
-    ${detail?.result && detail.status !== "interrupted" && html`<${Result} detail=${detail} />`}
+    ${detail?.result && !["interrupted", "orphaned"].includes(detail.status) && html`<${Result} detail=${detail} />`}
     ${detail && html`<div class="actions wrap exports"><${Exports} id=${view.id} /></div>`}
   </div>`;
 }
+
+/** A run whose server has ended, or whose calls were decided on a server without its tools. */
+const canResume = (status, detail) =>
+  status === "orphaned" || (status === "interrupted" && detail?.approvals?.length === 0);
 
 function Result({ detail }) {
   const shown = useSignal("model");

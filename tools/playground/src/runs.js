@@ -19,8 +19,8 @@ export const asking = signal(null);
 /** A run on the page: its tree, which changes with each frame, and what the server says of it. */
 export class RunView {
   /** @param {{id: string, kind: string, name: string}} of @param {boolean} fresh Whether it was started here. */
-  constructor({ id, kind, name }, fresh) {
-    Object.assign(this, { id, kind, name, fresh });
+  constructor({ id, kind, name, status }, fresh) {
+    Object.assign(this, { id, kind, name, fresh, status });
     this.tree = new RunTree();
     this.detail = signal(null);
     this.cancelling = signal(false);
@@ -37,6 +37,7 @@ export class RunView {
   follow() {
     this.stop = new AbortController();
     const { signal: stopped } = this.stop;
+    if (this.status === "orphaned") this.#settle(); // its events have no end yet
     const watched = api.watchRun(this.id, this.tree.lastId, (event) => this.#take(event), stopped);
     return watched
       .catch((error) => (this.failure.value = error.message))
@@ -64,7 +65,7 @@ export class RunView {
     if (!detail || this.stop.signal.aborted) return;
     this.detail.value = detail;
     this.cancelling.value = false;
-    if (detail.status === "running") return;
+    if (detail.status === "running" || detail.status === "orphaned") return;
     say(`${this.name}: ${statusWord(detail.status)}`);
     if (this.fresh && detail.approvals?.length && this.asked !== this.tree.lastId) {
       this.asked = this.tree.lastId; // asked for once; closing the dialog is an answer, too
@@ -174,6 +175,14 @@ export async function cancel(view) {
   view.cancelling.value = true;
   const answer = await attempt(() => api.cancel(view.id));
   if (!answer?.cancelled) view.cancelling.value = false;
+}
+
+/** Continues a run whose server has ended. @param {RunView} view */
+export async function resume(view) {
+  if (!(await attempt(() => api.resume(view.id)))) return;
+  view.stop.abort();
+  view.detail.value = view.status = null;
+  view.follow();
 }
 
 /** @param {RunView} view @param {object[]} decisions One for each open approval. */

@@ -66,6 +66,7 @@ const WORDS = {
   preparing: "being written",
   approval: "needs approval",
   interrupted: "needs approval",
+  orphaned: "server ended",
   cancelled: "cancelled",
   error: "failed",
   tool_error: "tool error",
@@ -83,6 +84,7 @@ const TONES = {
   cancelled: "calm",
   approval: "warn",
   interrupted: "warn",
+  orphaned: "warn",
 };
 
 export const statusWord = (status) => WORDS[status] ?? status;
