@@ -115,11 +115,9 @@ class MissingDependency:
     """
 
     def __init__(self, name: str, error: ImportError, command: str) -> None:
-        from agents_tools.errors import MissingExtraError
-
-        is_explained = isinstance(error, MissingExtraError)
-        self._message = str(error if is_explained else _missing_dependency(name, command, error))
-        self._error = error
+        cause = error.__cause__  # of an error that names the extra of a module below this name
+        self._error = cause if isinstance(cause, ImportError) else error
+        self._message = str(_missing_dependency(name, command, self._error))
 
     def __repr__(self) -> str:
         """Return the reason and the remedy."""

@@ -7,15 +7,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agents_tools.playground.api import PlaygroundApp
-from agents_tools.playground.reload import ReloadingTarget
-from agents_tools.playground.server import serve
-from agents_tools.playground.target_state import LoadedTarget, TargetError, TargetProblem
+from agents_tools._package import lazy_exports
 
 if TYPE_CHECKING:
     from agents_tools.persistence import RunStore
-    from agents_tools.playground.target_state import Load
+    from agents_tools.playground.api import PlaygroundApp as PlaygroundApp
+    from agents_tools.playground.reload import ReloadingTarget as ReloadingTarget
+    from agents_tools.playground.server import serve as serve
+    from agents_tools.playground.target_state import (
+        Load,
+        LoadedTarget as LoadedTarget,
+        TargetError as TargetError,
+        TargetProblem as TargetProblem,
+    )
     from agents_tools.server.http_security import TokenVerifier
+
+__getattr__, __dir__, _ = lazy_exports(
+    __name__,
+    {
+        "api": ("PlaygroundApp",),
+        "reload": ("ReloadingTarget",),
+        "server": ("serve",),
+        "target_state": ("LoadedTarget", "TargetError", "TargetProblem"),
+    },
+    requires={"api": "pip install -U 'agents-tools[ui]'"},
+)
 
 __all__ = [
     "LoadedTarget",
@@ -45,6 +61,9 @@ def app(
         target: The name of the target.
         **options: Other options of `PlaygroundApp`.
     """
+    from agents_tools.playground import PlaygroundApp
+    from agents_tools.playground.reload import ReloadingTarget
+
     bench = ReloadingTarget(load, target=target)
     bench.load()
     return PlaygroundApp(bench, token=token, store=store, **options)

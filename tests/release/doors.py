@@ -163,7 +163,7 @@ from agents_tools import playground
 from agents_tools.server.listener import bound_socket
 
 async def main():
-    app = playground.app(lambda: playground.Loaded(target="sums", tools=(add,)), token="token-of-the-smoke")
+    app = playground.app(lambda: playground.LoadedTarget(target="sums", tools=(add,)), token="token-of-the-smoke")
     listener = bound_socket("127.0.0.1", 0)
     port = listener.getsockname()[1]
     ready = asyncio.Event()
