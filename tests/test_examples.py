@@ -34,7 +34,7 @@ MARKERS = {
     "custom_output_extractor.py": 'the caretaker reads: {"temperature":12.5,"humidity":81.0}',
     "durable_run.py": "  book: ok\n  pay: lost\n  LH 1 is booked. Please check",
     "errors_for_models.py": "- nmae: unknown, did you mean 'name'?",
-    "event_driven.py": "environment: 3 owls (because of 8)",
+    "event_driven.py": "environment: 3 owls (because of 9)",
     "first_tool.py": "22.50 each",
     "hosted_tools.py": "the model reads: rm is not allowed here",
     "mcp_agent.py": "numbers: 9\nnumbers: IX\n",

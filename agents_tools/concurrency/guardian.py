@@ -83,7 +83,7 @@ def _remove(path: Path, *, only_empty: bool) -> None:
             remove_directory(path)
     elif path.is_dir():
         path.rmdir()
-    elif path.read_bytes()[:2] in {b"", b"."}:
+    elif path.read_bytes() in {b"", b".\n"}:  # as they were created
         path.unlink()
 
 

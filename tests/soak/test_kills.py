@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agents_tools.persistence.stored_log import StoredLog
 from agents_tools.tool import invocation
 from tests.soak import _kill_kinds, kills
 from tests.soak._kill_kinds import KILLS
@@ -36,10 +37,8 @@ def _found(name: str) -> list[str]:
 @pytest.mark.slow
 def test_a_missing_acknowledged_event_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next program must read each event that was acknowledged to the killed one."""
-    read = _kill_kinds.SQLiteEventStore.read
-    monkeypatch.setattr(
-        _kill_kinds.SQLiteEventStore, "read", lambda self, **given: read(self, limit=1, **given)
-    )
+    read = StoredLog.read
+    monkeypatch.setattr(StoredLog, "read", lambda log, **given: read(log, **{**given, "limit": 1}))
 
     [what] = _found("writer of events")
 
