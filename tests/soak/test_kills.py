@@ -38,7 +38,7 @@ def _found(name: str) -> list[str]:
 def test_a_missing_acknowledged_event_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next program must read each event that was acknowledged to the killed one."""
     read = StoredLog.read
-    monkeypatch.setattr(StoredLog, "read", lambda log, **given: read(log, **{**given, "limit": 1}))
+    monkeypatch.setattr(StoredLog, "read", lambda log, **_: read(log, limit=1))
 
     [what] = _found("writer of events")
 
