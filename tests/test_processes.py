@@ -133,8 +133,8 @@ def test_the_guardian_follows_its_commands(tmp_path: Path) -> None:
     for name in ("agents-tools-a", "agents-tools-b", "own", "empty"):
         paths[name].mkdir()
     (paths["agents-tools-a"] / "inside").mkdir(mode=0)
-    paths["dot"].write_text(".")
-    paths["text"].write_text("..")
+    paths["dot"].write_text(".\n")
+    paths["text"].write_text(".\ntext")
     with subprocess.Popen(["sleep", "600"], start_new_session=True) as process:  # noqa: S607
         commands = [f"watch {process.pid}", f"forget {process.pid}"]
         commands += [f"all {paths[name]}" for name in names[:3]]

@@ -273,10 +273,9 @@ class Run:
         """The provider whose schema format the model needs; `None` if unknown."""
         return self.calls.provider
 
-    @property
-    def is_handed_over(self) -> bool:
-        """Whether another process continues this run."""
-        return self.recorder is not None and self.recorder.log.is_handed_over
+    async def is_handed_over(self) -> bool:
+        """Return whether another process continues this run."""
+        return self.recorder is not None and await self.recorder.log.is_handed_over()
 
     def cancel_call(self, call_id: str) -> bool:
         """Cancel one call of this run or of a run inside it; return whether it was running."""

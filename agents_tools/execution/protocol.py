@@ -21,7 +21,7 @@ from agents_tools.errors import UserValueError
 from agents_tools.text.nouns import type_with_article
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable
     from typing import Self
 
     from agents_tools.events.kinds import CallStatus
@@ -248,13 +248,17 @@ class DetachableBackend(ToolBackend, Protocol):
     """A backend whose calls can outlive their caller: `capabilities.detach` is true."""
 
     def submit(
-        self, envelope: CallEnvelope, /, *, is_detached: Callable[[], bool] | None = None
+        self,
+        envelope: CallEnvelope,
+        /,
+        *,
+        is_detached: Callable[[], Awaitable[bool]] | None = None,
     ) -> AsyncGenerator[CallEvent]:
         """Run a call and yield the messages about it; see `ToolBackend.submit`.
 
         Args:
             envelope: The call.
-            is_detached: Called when the generator is closed early. If it returns true, another
+            is_detached: Awaited when the generator is closed early. If the result is true, another
                 process continues the run and submits the same call, so it must not be cancelled.
         """
         ...

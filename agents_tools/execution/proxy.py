@@ -293,7 +293,7 @@ class _CallSender:
         if scope is None or not self.backend.capabilities.detach:
             return self.backend.submit(envelope)
         backend = typing.cast("DetachableBackend", self.backend)
-        return backend.submit(envelope, is_detached=lambda: scope.is_handed_over)
+        return backend.submit(envelope, is_detached=scope.is_handed_over)
 
     async def has_call(self, call: Call) -> bool:
         """Return whether the backend has the first attempt of a call."""

@@ -145,13 +145,17 @@ class RunLog:
         data = first[0].data
         return cast("str | None", data.get("session")) if data.get("reads_session") else None
 
-    @property
-    def is_handed_over(self) -> bool:
-        """Whether another process continues the run: it was abandoned, or the lease is lost."""
+    async def is_handed_over(self) -> bool:
+        """Return whether another process continues the run: it was abandoned, or lost its lease."""
         if self.last_end is not None:
             return False
-        is_lost = self._has_lease and self._stored is not None and not self._stored.epoch
-        return self._is_abandoned or is_lost
+        if self._is_abandoned or not self._has_lease or self._stored is None:
+            return self._is_abandoned
+        try:
+            return not await self._stored.has_lease()
+        except EventStoreError as error:
+            _log.warning("The lease of run %s cannot be checked: %s", self.run_id, error)
+            return False
 
     def abandon(self) -> None:
         """Write nothing more, so that another process can continue the run."""

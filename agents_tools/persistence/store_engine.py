@@ -41,7 +41,7 @@ from agents_tools.persistence.write_errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from agents_tools.events.base import Event
     from agents_tools.persistence.rows import EventRow
@@ -736,8 +736,19 @@ class StoreEngine:
             with self._lock:
                 leases = {state.name: state.epoch for state in self._logs.values() if state.epoch}
             if leases:
-                request = RenewLeases(leases=leases, ttl=self.storage.lease_ttl)
-                self.submit(request).add_done_callback(self._renewed)
+                self._renew(leases)
+
+    def renew(self, state: LogState) -> PendingFuture[bool]:
+        """Renew the lease of a log; the future tells whether this store still holds it."""
+        if not state.epoch:
+            return PendingFuture.now(False)
+        leases = {state.name: state.epoch}
+        return self.chain(lambda: self._renew(leases), lambda lost: state.name not in lost)
+
+    def _renew(self, leases: Mapping[str, int]) -> PendingFuture[Any]:
+        renewed = self.submit(RenewLeases(leases=leases, ttl=self.storage.lease_ttl))
+        renewed.add_done_callback(self._renewed)
+        return renewed
 
     def _renewed(self, pending: PendingFuture[Any]) -> None:
         error = pending.error()

@@ -108,6 +108,10 @@ class StoredLog:
             return PendingFuture.failed(self._closed_error())
         return self._engine.take(self._state, session, is_exclusive=is_exclusive)
 
+    def has_lease(self) -> PendingFuture[bool]:
+        """Renew the lease; the future tells whether this store still holds it."""
+        return self._engine.renew(self._state)
+
     def release(self) -> PendingFuture[None]:
         """Release the lease, so that another process can continue the run."""
         return self._engine.release(self._state)

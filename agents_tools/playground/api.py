@@ -14,6 +14,7 @@ from agents_tools.persistence import MemoryRunStore
 from agents_tools.playground.catalog import asks_first, shape_of
 from agents_tools.playground.codegen import ToolCallRequest, export
 from agents_tools.playground.provider_views import diff_since, views_of
+from agents_tools.playground.reload import ReloadingTarget
 from agents_tools.playground.results import plain_blocks, result_of
 from agents_tools.playground.run_manager import PlaygroundRuns
 from agents_tools.playground.static_files import handlers_of, pages, secured
@@ -36,12 +37,11 @@ if TYPE_CHECKING:
     from agents_tools.playground.catalog import TargetCatalog
     from agents_tools.playground.codegen import Form
     from agents_tools.playground.history import HistoryRecord
-    from agents_tools.playground.reload import ReloadingTarget
-    from agents_tools.playground.target_state import AnyAgent, Tool
+    from agents_tools.playground.target_state import AnyAgent, Load, Tool
     from agents_tools.server.application import Handler, HttpRequest
     from agents_tools.server.http_security import TokenVerifier
 
-__all__ = ["PlaygroundApp"]
+__all__ = ["PlaygroundApp", "app"]
 
 _FORMS: Mapping[str, Form] = {
     "python": "python",
@@ -54,6 +54,28 @@ _LINK_LASTS = 60.0
 """Seconds."""
 _MOST_RUNS = 200
 _KEPT_IN_MEMORY = 100
+
+
+def app(
+    load: Load,
+    *,
+    token: str | TokenVerifier,
+    store: RunStore | None = None,
+    target: str = "",
+    **options: Any,
+) -> PlaygroundApp:
+    """Create the playground of a target and load the target.
+
+    Args:
+        load: Imports the target and returns its tools and agents.
+        token: The bearer token that the page sends, or a token verifier.
+        store: Stores the runs; in memory by default.
+        target: The name of the target.
+        **options: Other options of `PlaygroundApp`.
+    """
+    reloading = ReloadingTarget(load, target=target)
+    reloading.load()
+    return PlaygroundApp(reloading, token=token, store=store, **options)
 
 
 class PlaygroundApp(Application):

@@ -390,7 +390,7 @@ class BackendContract:
                 log, until = Path(folder) / "log", Path(folder) / "go"
                 arguments = json.dumps({"log": str(log), "until": str(until)})
                 envelope = _call("backend_once", arguments)
-                stream = detachable.submit(envelope, is_detached=lambda: True)
+                stream = detachable.submit(envelope, is_detached=_yes)
                 async with aclosing(stream):
                     async for event in stream:
                         if event.kind == "started":
@@ -503,6 +503,10 @@ def _call(tool: str, arguments: str, **more: Any) -> CallEnvelope:
 
 def _waiting(folder: str, **more: Any) -> CallEnvelope:
     return _call("backend_wait", json.dumps({"folder": folder}), **more)
+
+
+async def _yes() -> bool:
+    return True
 
 
 async def _all(backend: ToolBackend, envelope: CallEnvelope) -> list[CallEvent]:

@@ -730,13 +730,12 @@ class RunScope(Call):
         enclosing = self.scope
         return 0 if enclosing is None else enclosing.depth + 1
 
-    @property
-    def is_handed_over(self) -> bool:
-        """Whether another process continues the run, so that its queued calls must continue too."""
-        if self.run is not None and self.run.is_handed_over:
+    async def is_handed_over(self) -> bool:
+        """Return whether another process continues the run, so that its queued calls continue."""
+        if self.run is not None and await self.run.is_handed_over():
             return True
         enclosing = self.scope
-        return enclosing is not None and enclosing.is_handed_over
+        return enclosing is not None and await enclosing.is_handed_over()
 
     def find_tool_state(self) -> ToolState:
         """Return the state of tools in this run; create it when it is first needed."""

@@ -27,7 +27,7 @@ from agents_tools.persistence.queue.engine import VERSION, Engine, checked_url
 from agents_tools.persistence.queue.worker import HEARTBEAT, WORKFLOW, queue_name, worker_lost
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable
     from concurrent.futures import Future
     from typing import Self, TypeAlias
 
@@ -124,7 +124,11 @@ class DBOSBackend:
         return _CAPABILITIES
 
     async def submit(
-        self, envelope: CallEnvelope, /, *, is_detached: Callable[[], bool] | None = None
+        self,
+        envelope: CallEnvelope,
+        /,
+        *,
+        is_detached: Callable[[], Awaitable[bool]] | None = None,
     ) -> AsyncGenerator[CallEvent]:
         """Put a call into the queue and yield the messages about it; see `ToolBackend.submit`.
 
@@ -154,7 +158,8 @@ class DBOSBackend:
             calls.remove(call)
             if not calls:
                 del self._calls[call.workflow_id]
-                if not (call.is_answered or (is_detached is not None and is_detached())):
+                is_kept = call.is_answered or (is_detached is not None and await is_detached())
+                if not is_kept:
                     await self._engine.do(DBOS.cancel_workflow_async(call.workflow_id))
             if not self._calls:
                 self._empty.set()
