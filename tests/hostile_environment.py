@@ -24,7 +24,7 @@ PART = (
     "tests/cli/test_mcp.py",
     "tests/cli/test_serve.py",
     "tests/durable/test_kills.py",
-    "tests/durable/test_stores.py",
+    "tests/durable/test_runs.py",
     "tests/mcp/test_signals.py",
     "tests/test_backend_faults.py",
     "tests/test_bridge.py",

@@ -178,8 +178,7 @@ class SQLiteStorage(SQLStorage):
             _create(path)
         with self._translated():
             if not read_only:
-                with contextlib.closing(self._open("read")) as reader:
-                    _check_tables(reader, path)  # before anything is written
+                self._check_tables()  # before anything is written
             connection = self._open("read" if read_only else "write")
             try:
                 _migrate(connection, path, read_only=read_only)
@@ -207,13 +206,17 @@ class SQLiteStorage(SQLStorage):
         return self._open(use)
 
     def _open(self, use: Literal["write", "read"]) -> sqlite3.Connection:
-        path = Path(self.place).absolute()
         mode = "rw" if use == "write" else "ro"
-        is_frozen = self._read_only and not os.access(path.parent, os.W_OK)
+        is_frozen = self._read_only and not os.access(Path(self.place).absolute().parent, os.W_OK)
         if is_frozen and not Path(f"{self.place}-wal").exists():
             mode = "ro&immutable=1"  # otherwise SQLite would create files next to it
+        return self._connect(mode, _prepare_for_writing if use == "write" else None)
+
+    def _connect(
+        self, mode: str, prepare: Callable[[sqlite3.Connection, str], object] | None
+    ) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            f"file:{quote(str(path))}?mode={mode}",
+            f"file:{quote(str(Path(self.place).absolute()))}?mode={mode}",
             uri=True,
             isolation_level=None,
             timeout=self._timeout,
@@ -221,12 +224,22 @@ class SQLiteStorage(SQLStorage):
         )
         try:
             connection.execute("PRAGMA trusted_schema = OFF")
-            if use == "write":
-                _prepare_for_writing(connection, self.place)
+            if prepare is not None:
+                prepare(connection, self.place)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _check_tables(self) -> None:
+        """Refuse files of other programs and releases."""
+        try:
+            self._connect("ro", _has_tables).close()
+        except sqlite3.OperationalError as error:
+            if _kind_of(error) != sqlite3.SQLITE_READONLY:
+                raise
+            # The creation of the file was interrupted. Only a writer can undo what it has begun.
+            self._connect("rw", _has_tables).close()
 
     def execute(self, connection: Any, statement: str, values: Sequence[Any] = ()) -> Any:
         """Execute a statement."""
@@ -444,14 +457,6 @@ def _migrate(connection: sqlite3.Connection, path: str, *, read_only: bool) -> N
         raise
 
 
-def _check_tables(connection: sqlite3.Connection, path: str) -> None:
-    """Refuse files of other programs and releases, and close the connection."""
-    try:
-        _has_tables(connection, path)
-    finally:
-        connection.close()
-
-
 def _has_tables(connection: sqlite3.Connection, path: str) -> bool:
     """Return whether a file has the tables of this release; `False` for an empty file."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -496,7 +501,7 @@ def _prepare_for_writing(connection: sqlite3.Connection, path: str) -> None:
 
 def _store_error(error: sqlite3.Error, path: str, timeout: float) -> EventStoreError:
     """Return the error of the store for an error of SQLite, with its remedy."""
-    kind = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & _KIND
+    kind = _kind_of(error)
     if kind == sqlite3.SQLITE_FULL:
         return EventStoreFullError(
             f"The disk of {path} is full. These events were not stored. Free disk space, for "
@@ -522,6 +527,11 @@ def _store_error(error: sqlite3.Error, path: str, timeout: float) -> EventStoreE
         "cause and try again.",
         store=path,
     )
+
+
+def _kind_of(error: sqlite3.Error) -> int:
+    """Return the primary result code of an error of SQLite."""
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & _KIND
 
 
 def _file_identity(path: str) -> tuple[int, int] | None:
