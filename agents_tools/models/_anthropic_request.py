@@ -316,30 +316,26 @@ def _source(block: ContentBlock) -> dict[str, Any] | None:
         case _ if block.file_id is not None:
             return {"type": "file", "file_id": block.file_id}
         case _ if block.url is not None:
-            match = _DATA_URL.fullmatch(block.url)
-            if match is None:
-                return {"type": "url", "url": block.url}
-            kind, data = match[1].lower(), match[2]
+            return {"type": "url", "url": block.url}
         case _:
-            kind, data = block.mime_type or "", base64_text(block.data or b"")
+            kind, data = block.mime_type or "", block.data or b""
     if kind in _IMAGES or (kind == "application/pdf" and block.type == "file"):
-        return {"type": "base64", "media_type": kind, "data": data}
-    if isinstance(block, ToolOutputFileContent) and block.data is not None:
-        content = _decoded(block.data)
+        return {"type": "base64", "media_type": kind, "data": base64_text(data)}
+    if isinstance(block, ToolOutputFileContent):
+        content = _decoded(data)
         if content is not None and content.strip():
             return {"type": "text", "media_type": "text/plain", "data": content}
     return None
 
 
-_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w=.+-]+)*;base64,([A-Za-z0-9+/=\s]*)")
-
 _IMAGES = {"image/jpeg", "image/png", "image/gif", "image/webp"}
 
 
 _REMEDIES = {
-    "image": "Anthropic accepts images of type image/jpeg, image/png, image/gif or image/webp.",
+    "image": "Anthropic accepts images of type image/jpeg, image/png, image/gif or image/webp. "
+    "Convert the image.",
     "audio": "Anthropic's models do not accept audio. Send a transcript.",
-    "file": "Anthropic accepts files that are PDF documents or text.",
+    "file": "Anthropic accepts files that are PDF documents or text. Convert the file.",
 }
 
 

@@ -40,13 +40,13 @@ from agents_tools.models._http import (
     read_stream,
 )
 from agents_tools.text.output import release_text
+from agents_tools.wire.hosted import hosted_definition
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from anthropic import AsyncAnthropic
 
-    from agents_tools.agents.hosted.base import HostedTool
     from agents_tools.agents.model import (
         ModelRequest,
         ModelResponse,
@@ -96,7 +96,8 @@ class AnthropicModel:
         self._client_override = client
         self._base_url = check_url(base_url, "base_url=")
         self._api_key = api_key
-        self._definition_cache = ToolDefinitionCache(self.provider, self._reject_hosted, _SEARCH)
+        hosted = partial(hosted_definition, method="to_anthropic", model=name)
+        self._definition_cache = ToolDefinitionCache(self.provider, hosted, _SEARCH)
         self._unsupported_formats: set[str] = set()
         if client is None:
             return
@@ -183,13 +184,6 @@ class AnthropicModel:
             return client
 
         return await loop_client(("anthropic", key, token, url), create)
-
-    def _reject_hosted(self, tool: HostedTool) -> dict[str, Any]:
-        raise UserTypeError(
-            f"Tool {tool.name!r} ({type(tool).__name__}) runs at its provider and requires the "
-            f"Responses API, but model {self.name!r} uses Anthropic's Messages API. Choose a model "
-            "named 'openai/…', or remove the tool."
-        )
 
 
 _KEYS = ("api_key", "auth_token")
