@@ -37,6 +37,7 @@ from agents_tools.models._clients import loop_client
 from agents_tools.models._http import (
     ToolDefinitionCache,
     check_url,
+    merge_extra,
     read_stream,
 )
 from agents_tools.text.output import release_text
@@ -147,6 +148,8 @@ class AnthropicModel:
             # when the next request contains the partial response.
             partial = {"role": "assistant", "content": answer.partial_blocks()}
             body["messages"] = [*conversation, partial]
+            if answer.container is not None:
+                merge_extra(body, {"container": {"id": answer.container["id"]}})
         raise ModelError(
             f"{self.name} paused its response {_MAX_PAUSES} times without finishing it.",
             model=self.name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 import warnings
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -59,7 +59,7 @@ from agents_tools.wire.hosted import hosted_definition
 from agents_tools.wire.mcp import to_mcp
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
 
     from agents_tools.agents.model import FinishReason, ModelRequest, ModelSettings
     from agents_tools.content.items import Item
@@ -108,9 +108,16 @@ class PydanticAIModel:
         settings: Any = _settings(request.settings)
         with _translate_errors(self.name):
             model = await self._model()
-            async with model_request_stream(
-                model, messages, model_settings=settings, model_request_parameters=parameters
-            ) as stream:
+            async with AsyncExitStack() as stack:
+                with _translate_errors(self.name, unsent=request.input):
+                    stream = await stack.enter_async_context(
+                        model_request_stream(
+                            model,
+                            messages,
+                            model_settings=settings,
+                            model_request_parameters=parameters,
+                        )
+                    )
                 reader = _ModelEventReader(request, emit)
                 async for event in stream:
                     reader.process(event)
@@ -524,12 +531,17 @@ def _finish_reason(reason: str | None) -> FinishReason | None:
 
 
 @contextmanager
-def _translate_errors(model: str) -> Generator[None]:
-    """Translate errors of Pydantic AI to errors of this library."""
+def _translate_errors(model: str, unsent: Sequence[Item] = ()) -> Generator[None]:
+    """Translate errors of Pydantic AI to errors of this library.
+
+    Args:
+        model: The name of the model.
+        unsent: The conversation, while it is converted for the provider.
+    """
     try:
         yield
     except Exception as error:
-        translated = _convert_error(error, model)
+        translated = _convert_error(error, model) or _media_error(error, model, unsent)
         if translated is None:
             raise
         raise translated from error
@@ -561,6 +573,33 @@ def _convert_error(error: Exception, model: str) -> Exception | None:
             )
         case _:
             return None
+
+
+def _media_error(error: Exception, model: str, items: Sequence[Item]) -> UserError | None:
+    """Return the error for a content block that Pydantic AI cannot convert for the provider.
+
+    Pydantic AI raises different errors for it, which do not name the block.
+    """
+    if isinstance(error, UserError) or not isinstance(error, _UNCONVERTED):
+        return None
+    places = [
+        f"input[{at}].content[{number}] ({block.mime_type or block.type})"
+        for at, item in enumerate(items)
+        if isinstance(item, MessageInputItem) and not isinstance(item.content, str)
+        for number, block in enumerate(item.content)
+        if not isinstance(block, ToolOutputText)
+    ]
+    if not places:
+        return None
+    why = release_text(str(error), limit=_MAX_REASON_LENGTH, patterns=True).rstrip(".")
+    reason = f": {why}" if why else ""
+    return UserValueError(
+        f"{', '.join(places)}: the model {model!r} does not accept this content{reason}. Remove or "
+        "convert it, or choose another model."
+    )
+
+
+_UNCONVERTED = (NotImplementedError, AssertionError, ValueError)
 
 
 def _http_error(error: exceptions.ModelHTTPError, model: str, why: str) -> ModelError:

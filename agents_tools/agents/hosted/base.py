@@ -147,8 +147,7 @@ def with_metadata(tool: Any, provider: str, definition: dict[str, Any]) -> dict[
         provider: The key in `metadata`.
         definition: The definition.
     """
-    metadata = cast("Mapping[str, Any]", tool.metadata or {})
-    return {**definition, **json_options(**metadata.get(provider, {}))}
+    return {**definition, **json_options(**tool.metadata.get(provider, {}))}
 
 
 def copy_mappings(tool: HostedTool, *names: str) -> None:

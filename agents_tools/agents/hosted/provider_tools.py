@@ -57,7 +57,7 @@ class WebSearchTool(HostedTool):
     external_web_access: bool | None = None
     search_content_types: Sequence[Literal["text", "image"]] | None = None
     max_uses: int | None = None
-    metadata: Mapping[str, Mapping[str, Any]] | None = None
+    metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
         copy_mappings(self, "user_location", "filters", "metadata")
@@ -149,7 +149,7 @@ class WebFetchTool(HostedTool):
     max_uses: int | None = None
     max_content_tokens: int | None = None
     citations: bool = False
-    metadata: Mapping[str, Mapping[str, Any]] | None = None
+    metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
         copy_mappings(self, "metadata")
@@ -275,7 +275,7 @@ class CodeInterpreterTool(HostedTool):
     """
 
     tool_config: Mapping[str, Any] = field(default_factory=lambda: {"container": {"type": "auto"}})
-    metadata: Mapping[str, Mapping[str, Any]] | None = None
+    metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
         copy_config(self, "code_interpreter", required="container")
