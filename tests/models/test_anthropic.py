@@ -18,15 +18,12 @@ from pydantic import BaseModel, Field, TypeAdapter
 from agents_tools import function_tool
 from agents_tools.agents import (
     Agent,
-    CodeInterpreterTool,
     FileSearchTool,
     ModelRequest,
     ModelSettings,
     OutputFormat,
     RunConfig,
     Runner,
-    WebFetchTool,
-    WebSearchTool,
     load_model,
 )
 from agents_tools.content import (
