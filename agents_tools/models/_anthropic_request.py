@@ -113,8 +113,9 @@ def _container(items: Sequence[Item], definitions: ToolDefinitions) -> dict[str,
     if not any(str(one.get("type")).startswith(_SANDBOXED) for one in definitions.wire):
         return None
     for item in reversed(items):
-        is_call = isinstance(item, ToolCallItem)
-        container = an_object(_stored(item).get("container")) if is_call else {}
+        if not isinstance(item, ToolCallItem):
+            continue
+        container = an_object(_stored(item).get("container"))
         if container:
             return {"id": container["id"]} if _is_current(container.get("expires_at")) else None
     return None

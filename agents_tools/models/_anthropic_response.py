@@ -339,7 +339,9 @@ def _item(block: _ContentBlock, container: dict[str, Any] | None) -> Item:
         case _:
             fields = block.to_request()
             arguments_object = fields.get("input")
-            stored = {"blocks": [fields], **({"container": container} if container else {})}
+            hosted: dict[str, Any] = {"blocks": [fields]}
+            if container is not None:
+                hosted["container"] = container
             return ToolCallItem(
                 call_id=block.call_id or f"call_{uuid.uuid4().hex[:24]}",
                 name=text(fields.get("name")) or block.kind,
@@ -347,7 +349,7 @@ def _item(block: _ContentBlock, container: dict[str, Any] | None) -> Item:
                 if arguments_object
                 else "{}",
                 kind="hosted",
-                provider_data={PROVIDER: stored},
+                provider_data={PROVIDER: hosted},
             )
 
 
