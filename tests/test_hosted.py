@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
+from anthropic.types import ToolUnionParam
 from inline_snapshot import snapshot
 from openai.types.responses import (
     FileSearchToolParam,
@@ -16,6 +17,7 @@ from openai.types.responses import (
     WebSearchToolParam,
 )
 from pydantic import TypeAdapter
+from pydantic_ai.native_tools import AbstractNativeTool
 
 from agents_tools import (
     Agent,
@@ -36,7 +38,14 @@ from agents_tools import (
     WebSearchTool,
     function_tool,
 )
-from agents_tools.agents import HostedTool, MCPApprovalRequest, SafetyCheck, ShellRequest
+from agents_tools.agents import (
+    HostedTool,
+    MCPApprovalRequest,
+    SafetyCheck,
+    ShellRequest,
+    WebFetchTool,
+    load_model,
+)
 from agents_tools.testing import ScriptedModel, call_tool
 
 MCP = {"server_label": "git", "server_url": "http://localhost/mcp"}
@@ -128,6 +137,168 @@ def test_each_hosted_tool_is_exported_in_the_form_of_the_responses_api() -> None
             {"type": "image_generation", "quality": "low"},
             {"type": "local_shell"},
         ]
+    )
+
+
+DOMAINS = {"allowed_domains": ["example.org"]}
+ELSEWHERE = [
+    WebSearchTool(),
+    WebSearchTool(user_location={"city": "Lisbon", "country": "PT"}, filters=DOMAINS, max_uses=2),
+    WebFetchTool(),
+    WebFetchTool(
+        allowed_domains=("example.org",), max_uses=1, max_content_tokens=1_000, citations=True
+    ),
+    CodeInterpreterTool(),
+]
+
+
+def test_each_hosted_tool_of_anthropic_is_exported_in_the_form_of_the_messages_api() -> None:
+    """The types of the official client must accept it."""
+    adapter: TypeAdapter[Any] = TypeAdapter(ToolUnionParam)
+    definitions = [tool.to_anthropic() for tool in ELSEWHERE]
+    for definition in definitions:
+        adapter.validate_python(definition, extra="forbid")
+    assert definitions == snapshot(
+        [
+            {"type": "web_search_20250305", "name": "web_search"},
+            {
+                "type": "web_search_20250305",
+                "name": "web_search",
+                "max_uses": 2,
+                "user_location": {"type": "approximate", "city": "Lisbon", "country": "PT"},
+                "allowed_domains": ["example.org"],
+            },
+            {"type": "web_fetch_20250910", "name": "web_fetch"},
+            {
+                "type": "web_fetch_20250910",
+                "name": "web_fetch",
+                "allowed_domains": ["example.org"],
+                "max_uses": 1,
+                "max_content_tokens": 1000,
+                "citations": {"enabled": True},
+            },
+            {"type": "code_execution_20250825", "name": "code_execution"},
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "version"),
+    [
+        (WebSearchTool, "web_search_20260318"),
+        (WebFetchTool, "web_fetch_20260318"),
+        (CodeInterpreterTool, "code_execution_20260521"),
+    ],
+)
+def test_metadata_selects_another_version_of_a_tool_of_anthropic(kind: Any, version: str) -> None:
+    """Newer versions only work with newer models, so that the application has to choose them."""
+    options = {"anthropic": {"type": version, "allowed_callers": ["direct"]}}
+    definition = kind(metadata=options).to_anthropic()
+    TypeAdapter[Any](ToolUnionParam).validate_python(definition, extra="forbid")
+    assert definition == {
+        "type": version,
+        "name": version.rpartition("_")[0],
+        "allowed_callers": ["direct"],
+    }
+
+
+def test_each_hosted_tool_of_other_providers_is_a_native_tool_of_pydantic_ai() -> None:
+    """Pydantic AI ignores no option that it knows, and refuses a definition that it does not."""
+    tools = [*ELSEWHERE, FileSearchTool(["fileSearchStores/a"])]
+    definitions = [tool.to_pydantic_ai() for tool in tools]
+    native = [TypeAdapter[Any](AbstractNativeTool).validate_python(one) for one in definitions]
+    assert [type(tool).__name__ for tool in native] == [
+        "WebSearchTool",
+        "WebSearchTool",
+        "WebFetchTool",
+        "WebFetchTool",
+        "CodeExecutionTool",
+        "FileSearchTool",
+    ]
+    assert definitions == snapshot(
+        [
+            {"kind": "web_search"},
+            {
+                "kind": "web_search",
+                "user_location": {"city": "Lisbon", "country": "PT"},
+                "max_uses": 2,
+                "allowed_domains": ["example.org"],
+            },
+            {"kind": "web_fetch"},
+            {
+                "kind": "web_fetch",
+                "allowed_domains": ["example.org"],
+                "max_uses": 1,
+                "provider_settings": {
+                    "anthropic": {"max_content_tokens": 1000, "enable_citations": True}
+                },
+            },
+            {"kind": "code_execution"},
+            {"kind": "file_search", "file_store_ids": ["fileSearchStores/a"]},
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("tool", "method", "message"),
+    [
+        (WebSearchTool(max_uses=1), "to_responses", r"WebSearchTool\(max_uses=.*of OpenAI"),
+        (WebSearchTool(search_context_size="low"), "to_anthropic", "search_context_size=.*Anthro"),
+        (WebSearchTool(external_web_access=False), "to_anthropic", "external_web_access=.*Anthro"),
+        (WebSearchTool(preview=True), "to_pydantic_ai", "preview=.*of Pydantic AI"),
+        (WebSearchTool(filters={"x": 1}), "to_anthropic", "key 'x'.*allowed_domains"),
+        (CodeInterpreterTool({"container": "cntr_1"}), "to_anthropic", "a container of OpenAI"),
+        (FileSearchTool(["a"], max_num_results=1), "to_pydantic_ai", "max_num_results="),
+    ],
+)
+def test_an_option_that_a_provider_does_not_have_is_refused(
+    tool: Any, method: str, message: str
+) -> None:
+    """A filter that is dropped silently could let the model read what it must not."""
+    with pytest.raises(UserError, match=message):
+        getattr(tool, method)()
+
+
+@pytest.mark.parametrize(
+    ("create", "message"),
+    [
+        (lambda: WebSearchTool(max_uses=0), "max_uses=.*positive number, got 0"),
+        (lambda: WebFetchTool(allowed_domains="a.org"), "allowed_domains=.*a list of domains"),
+        (lambda: WebSearchTool(metadata=3), "metadata=.*mapping"),  # pyright: ignore[reportArgumentType]
+    ],
+)
+def test_an_invalid_option_of_a_web_tool_is_refused_at_its_declaration(
+    create: Any, message: str
+) -> None:
+    """The provider would only refuse it during a run."""
+    with pytest.raises(UserError, match=message):
+        create()
+
+
+@pytest.mark.requirement("A9")
+@pytest.mark.parametrize(
+    ("tool", "model", "choice"),
+    [
+        (WebSearchTool(), "openai-chat/gpt-5", "'openai/…' or 'anthropic/…' or 'pydantic-ai/…'"),
+        (WebFetchTool(), "openai/gpt-5", "'anthropic/…' or 'pydantic-ai/…'"),
+        (ImageGenerationTool(), "anthropic/claude-sonnet-5", "'openai/…'"),
+        (HostedMCPTool(MCP), "pydantic-ai/google:gemini-3-pro", "'openai/…'"),
+        (LocalShellTool(_shell), "local/rules", "'openai/…'"),
+    ],
+)
+async def test_a_hosted_tool_with_a_wrong_model_names_the_models_that_have_it(
+    tool: HostedTool, model: str, choice: str
+) -> None:
+    """The user learns which model to choose, before anything is sent."""
+    prefix, _, name = model.partition("/")
+    options = {} if prefix in {"local", "pydantic-ai"} else {"api_key": "sk-none"}
+    agent = Agent("a", tools=[tool], model=load_model(model, **options))
+    shown = model if prefix == "local" else name
+    with pytest.raises(UserError) as caught:
+        await Runner.run(agent, "Hi")
+    assert str(caught.value) == (
+        f"Tool {tool.name!r} ({type(tool).__name__}) runs at its provider, and model {shown!r} does "
+        f"not have it. Choose a model named {choice}, or remove the tool."
     )
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         CodeInterpreterTool as CodeInterpreterTool,
         FileSearchTool as FileSearchTool,
         ImageGenerationTool as ImageGenerationTool,
+        WebFetchTool as WebFetchTool,
         WebSearchTool as WebSearchTool,
     )
     from agents_tools.agents.hosted.remote_mcp import (
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
         OutputFormat as OutputFormat,
         call_delta as call_delta,
         call_started as call_started,
+        hosted_call_started as hosted_call_started,
         load_model as load_model,
         message_started as message_started,
         override_model as override_model,
@@ -108,6 +110,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "OutputFormat",
             "call_delta",
             "call_started",
+            "hosted_call_started",
             "load_model",
             "message_started",
             "override_model",
@@ -125,6 +128,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "CodeInterpreterTool",
             "FileSearchTool",
             "ImageGenerationTool",
+            "WebFetchTool",
             "WebSearchTool",
         ),
         "hosted.remote_mcp": (

@@ -45,6 +45,7 @@ __all__ = [
     "call_delta",
     "call_started",
     "check_model",
+    "hosted_call_started",
     "load_model",
     "message_started",
     "override_model",
@@ -400,6 +401,12 @@ def reasoning_delta(text: str, item_id: str | None = None) -> RawResponseStreamE
 def call_started(call_id: str, name: str) -> RawResponseStreamEvent:
     """Return the event for the start of a tool call."""
     item = {"type": "function_call", "call_id": call_id, "name": name}
+    return _raw("response.output_item.added", item=item)
+
+
+def hosted_call_started(call_id: str, name: str) -> RawResponseStreamEvent:
+    """Return the event for the start of a call that the provider runs."""
+    item = {"type": "tool_call", "kind": "hosted", "call_id": call_id, "name": name}
     return _raw("response.output_item.added", item=item)
 
 

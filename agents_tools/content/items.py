@@ -20,8 +20,8 @@ from agents_tools.content.outputs import (
     ToolOutputFileContent,
     ToolOutputImage,
     ToolOutputText,
-    block_from_dict,
 )
+from agents_tools.content.parts import block_of_part
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.text.characters import replace_surrogates
 from agents_tools.text.nouns import type_with_article
@@ -569,41 +569,10 @@ def _block(value: object, at: str) -> ContentBlock:
         return ToolOutputText(value)
     if not isinstance(value, Mapping):
         raise UserTypeError(f"{at}: expected a content block, got {_describe_type(value)}.")
-    data = dict(cast("Mapping[str, Any]", value))
     try:
-        match data.get("type"):
-            case "input_text" | "output_text":
-                return ToolOutputText(_text(data, "text", at))
-            case "input_image":
-                return ToolOutputImage(
-                    url=data.get("image_url"),
-                    file_id=data.get("file_id"),
-                    detail=data.get("detail"),
-                )
-            case "input_file":
-                return _input_file(data)
-            case _:
-                return block_from_dict(data)
+        return block_of_part(cast("Mapping[str, Any]", value))
     except UserError as error:
         raise UserValueError(f"{at}: {error}") from error
-
-
-def _input_file(data: Mapping[str, Any]) -> ToolOutputFileContent:
-    from binascii import Error, a2b_base64
-
-    encoded = data.get("file_data")
-    content: bytes | None = None
-    if encoded is not None:
-        try:
-            content = a2b_base64(str(encoded).rpartition(",")[2])
-        except Error as error:
-            raise UserValueError(f"file_data is not valid base64: {error}") from error
-    return ToolOutputFileContent(
-        data=content,
-        url=data.get("file_url"),
-        file_id=data.get("file_id"),
-        filename=data.get("filename"),
-    )
 
 
 def _without_none(**values: Any) -> dict[str, Any]:

@@ -21,9 +21,12 @@ from agents_tools.content.json_value import (
 )
 from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.text.escape import describe_value, type_name
+from agents_tools.text.nouns import with_article
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from os import PathLike
+    from typing import Self
 
     from pydantic_core import SchemaSerializer
 
@@ -88,7 +91,14 @@ class _Media:
             got = " and ".join(sources) if sources else "none"
             raise UserValueError(f"{kind} expects exactly one of data, url and file_id, got {got}.")
         if self.data is None:
-            _require_text(getattr(self, sources[0]), sources[0], kind)
+            value = getattr(self, sources[0])
+            _require_text(value, sources[0], kind)
+            if self.url is not None and value[:5].lower() == "data:":
+                # Not every provider reads `data:` URLs, but all of them accept data.
+                data, mime_type = _read_data_url(value, kind)
+                object.__setattr__(self, "url", None)
+                object.__setattr__(self, "data", data)
+                object.__setattr__(self, "mime_type", self.mime_type or mime_type)
             return
         if not isinstance(self.data, BYTES):
             raise UserTypeError(
@@ -98,6 +108,35 @@ class _Media:
         object.__setattr__(self, "data", bytes(self.data))
         if self.mime_type is None:
             object.__setattr__(self, "mime_type", _detect_mime_type(self.data))
+
+    @classmethod
+    def from_path(cls, path: str | PathLike[str], *, mime_type: str | None = None) -> Self:
+        """Read a file into a block.
+
+        Args:
+            path: The path of the file. A file block has its last part as `filename`.
+            mime_type: The media type; by default it follows from the data, or from the extension.
+
+        Raises:
+            UserValueError: The media type belongs to another kind of block.
+            OSError: The file cannot be read.
+        """
+        from mimetypes import guess_type
+        from pathlib import Path
+
+        file = Path(path)
+        data = file.read_bytes()
+        found = mime_type or _detect_mime_type(data)
+        if mime_type is None and found in _UNSPECIFIC:
+            found = guess_type(file.name)[0] or found
+        if cls.type != "file" and found.partition("/")[0] != cls.type:
+            raise UserValueError(
+                f"{cls.__name__}.from_path({file.name!r}) expects {with_article(cls.type)}, got "
+                f"{found}. Use {_block_type_for(found).__name__}, or pass mime_type=."
+            )
+        name = {"filename": file.name} if cls.type == "file" else {}
+        create: Any = cls
+        return cast("Self", create(data=data, mime_type=found, **name))
 
     def __repr__(self) -> str:
         """Return the fields, with the size of the data instead of the data."""
@@ -121,7 +160,7 @@ class ToolOutputImage(_Media):
 
     Attributes:
         data: The encoded image.
-        url: The address of the image; a `data:` URL works too.
+        url: The address of the image. A `data:` URL is decoded into `data` and `mime_type`.
         file_id: The id of the image in the file store of the model provider.
         mime_type: The media type; detected from the data by default.
         detail: The resolution at which the model reads the image.
@@ -133,7 +172,7 @@ class ToolOutputImage(_Media):
     url: str | None = None
     file_id: str | None = None
     mime_type: str | None = None
-    detail: Literal["auto", "low", "high"] | None = None
+    detail: Literal["auto", "low", "high", "original"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -142,7 +181,7 @@ class ToolOutputAudio(_Media):
 
     Attributes:
         data: The encoded audio.
-        url: The address of the audio.
+        url: The address of the audio. A `data:` URL is decoded into `data` and `mime_type`.
         file_id: The id of the audio in the file store of the model provider.
         mime_type: The media type; detected from the data by default.
     """
@@ -161,10 +200,12 @@ class ToolOutputFileContent(_Media):
 
     Attributes:
         data: The content of the file.
-        url: The address of the file.
+        url: The address of the file. A `data:` URL is decoded into `data` and `mime_type`.
         file_id: The id of the file in the file store of the model provider.
         filename: The name of the file, for display.
         mime_type: The media type; detected from the data by default.
+        detail: The resolution at which the model reads the pages, where the provider has this
+            option (the Responses API of OpenAI).
     """
 
     type: ClassVar[Literal["file"]] = "file"
@@ -174,6 +215,7 @@ class ToolOutputFileContent(_Media):
     file_id: str | None = None
     filename: str | None = None
     mime_type: str | None = None
+    detail: Literal["auto", "low", "high"] | None = None
 
 
 ContentBlock: TypeAlias = ToolOutputText | ToolOutputImage | ToolOutputAudio | ToolOutputFileContent
@@ -352,11 +394,55 @@ _SIGNATURES = (
     (8, b"WAVE", "audio/wav"),
     (0, b"ID3", "audio/mpeg"),
     (0, b"\xff\xfb", "audio/mpeg"),
+    (0, b"\xff\xf3", "audio/mpeg"),
+    (0, b"\xff\xf2", "audio/mpeg"),
+    (4, b"ftypM4A", "audio/mp4"),
+    (4, b"ftyphei", "image/heic"),
+    (4, b"ftypavif", "image/avif"),
     (0, b"OggS", "audio/ogg"),
     (0, b"fLaC", "audio/flac"),
     (0, b"%PDF-", "application/pdf"),
     (0, b"PK\x03\x04", "application/zip"),
 )
+
+
+_UNSPECIFIC = frozenset({"application/octet-stream", "application/zip", "text/plain"})
+"""Detected types of which a file name can tell more: a `.docx` is a ZIP file, a `.csv` is text."""
+
+
+def _block_type_for(
+    mime_type: str,
+) -> type[ToolOutputImage | ToolOutputAudio | ToolOutputFileContent]:
+    match mime_type.partition("/")[0]:
+        case "image":
+            return ToolOutputImage
+        case "audio":
+            return ToolOutputAudio
+        case _:
+            return ToolOutputFileContent
+
+
+def _read_data_url(url: str, kind: str) -> tuple[bytes, str]:
+    """Return the data and the media type of a `data:` URL."""
+    from urllib.parse import unquote_to_bytes
+
+    header, comma, body = url[5:].partition(",")
+    if not comma:
+        raise UserValueError(
+            f"{kind}(url=) has a 'data:' URL without data: expected data:<type>;base64,<data>, got "
+            f"{url!r:.60}."
+        )
+    mime_type, *parameters = (part.strip().lower() for part in header.split(";"))
+    data = unquote_to_bytes(body)
+    if "base64" in parameters:
+        try:
+            data = binascii.a2b_base64(b"".join(data.split()), strict_mode=True)
+        except binascii.Error as error:
+            raise UserValueError(
+                f"{kind}(url=) has a 'data:' URL that is not valid base64: {error}. Encode the "
+                "data with base64.b64encode(), or pass the bytes as data=."
+            ) from error
+    return data, mime_type or "text/plain"
 
 
 def _require_text(value: object, name: str, kind: str) -> None:
@@ -404,13 +490,7 @@ def _to_block(item: Any, keep_table: KeepTable | None) -> ContentBlock:
 
 def _block_of_bytes(data: bytes) -> ContentBlock:
     mime_type = _detect_mime_type(data)
-    match mime_type.partition("/")[0]:
-        case "image":
-            return ToolOutputImage(data, mime_type=mime_type)
-        case "audio":
-            return ToolOutputAudio(data, mime_type=mime_type)
-        case _:
-            return ToolOutputFileContent(data, mime_type=mime_type)
+    return _block_type_for(mime_type)(data, mime_type=mime_type)
 
 
 # Truncation

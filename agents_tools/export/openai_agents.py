@@ -150,9 +150,8 @@ def _to_foreign_block(block: ContentBlock) -> ForeignText | ForeignImage | Forei
         case ToolOutputText():
             return ForeignText(text=block.text)
         case ToolOutputImage():
-            return ForeignImage(
-                image_url=data_url(block), file_id=block.file_id, detail=block.detail
-            )
+            detail = "high" if block.detail == "original" else block.detail
+            return ForeignImage(image_url=data_url(block), file_id=block.file_id, detail=detail)
         case ToolOutputFileContent():
             return ForeignFile(
                 file_data=None if block.data is None else data_url(block),

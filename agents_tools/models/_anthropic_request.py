@@ -7,7 +7,8 @@ import hashlib
 import json
 import re
 from collections import defaultdict, deque
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.content.items import (
     MessageInputItem,
@@ -98,7 +99,36 @@ def request_body(
         output["format"] = {"type": "json_schema", "schema": schema}
     if output:
         body["output_config"] = output
+    container = _container(request.input, definitions)
+    if container is not None:
+        body["container"] = container
     return merge_extra(body, settings.extra_body)
+
+
+def _container(items: Sequence[Item], definitions: ToolDefinitions) -> dict[str, Any] | None:
+    """Return the sandbox of the last call that ran in one, as long as it exists.
+
+    It keeps its files between requests. Code that waits for a function call requires it.
+    """
+    if not any(str(one.get("type")).startswith(_SANDBOXED) for one in definitions.wire):
+        return None
+    for item in reversed(items):
+        if not isinstance(item, ToolCallItem):
+            continue
+        container = an_object(_stored(item).get("container"))
+        if container:
+            return {"id": container["id"]} if _is_current(container.get("expires_at")) else None
+    return None
+
+
+_SANDBOXED = ("code_execution_", "web_search_", "web_fetch_")
+"""The types of hosted tools that can run code: newer versions of the web tools filter with it."""
+
+
+def _is_current(expires_at: object) -> bool:
+    with contextlib.suppress(TypeError, ValueError):
+        return datetime.fromisoformat(cast("str", expires_at)) > datetime.now(UTC)
+    return False
 
 
 def schema_of(output_format: OutputFormat) -> dict[str, Any] | None:
@@ -125,8 +155,8 @@ def _tool_choice(settings: ModelSettings, definitions: ToolDefinitions) -> dict[
         )
     kinds = {None: "auto", "auto": "auto", "required": "any"}
     choice: dict[str, Any] = {"type": kinds.get(chosen, "tool")}
-    if choice["type"] == "tool":
-        choice["name"] = chosen
+    if chosen in definitions.names and choice["type"] == "tool":
+        choice["name"] = definitions.wire[definitions.names.index(chosen)]["name"]
     if single:
         choice["disable_parallel_tool_use"] = True
     return choice
@@ -162,18 +192,19 @@ def _messages(items: Sequence[Item]) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
     ids: set[str] = set()
     turn: list[_OutputItem] = []
+    complete_ids = _complete_ids(items)
     for index, item in enumerate(items):
         match item:
             case MessageOutputItem() | ReasoningItem() | ToolCallItem():
                 turn.append(item)
             case MessageInputItem(role="user"):
-                _end_turn(turn, outputs, ids, messages)
+                _end_turn(turn, outputs, ids, messages, complete_ids)
                 _add(messages, "user", _input_blocks(item, f"input[{index}].content"))
             case ToolCallOutputItem():  # added after its call, independent of its position
-                _end_turn(turn, outputs, ids, messages)
+                _end_turn(turn, outputs, ids, messages, complete_ids)
             case MessageInputItem():
                 pass  # part of the system prompt
-    _end_turn(turn, outputs, ids, messages)
+    _end_turn(turn, outputs, ids, messages, complete_ids)
     if messages and messages[-1]["role"] == "assistant":
         last = messages[-1]["content"][-1]
         if last["type"] == "text":  # the API rejects trailing whitespace in a text to continue
@@ -195,13 +226,14 @@ def _end_turn(
     outputs: Mapping[str, deque[ToolCallOutputItem]],
     ids: set[str],
     messages: list[dict[str, Any]],
+    complete_ids: set[str],
 ) -> None:
     """Add the output of the model in one turn, then the outputs of its calls; empty the turn."""
     blocks: list[dict[str, Any]] = []
     results: list[dict[str, Any]] = []
     for item in turn:
         if not isinstance(item, ToolCallItem) or not item.needs_answer:
-            blocks += _output_blocks(item)
+            blocks += _output_blocks(item, complete_ids)
             continue
         call_id = _unique_id(item.call_id, ids)
         blocks.append(call_block(item, call_id))
@@ -217,8 +249,40 @@ def _end_turn(
 THOUGHTS = {"thinking", "redacted_thinking"}
 
 
-def _output_blocks(item: _OutputItem) -> list[dict[str, Any]]:
-    stored = an_object((item.provider_data or {}).get(PROVIDER))
+def _stored(item: _OutputItem) -> dict[str, Any]:
+    return an_object((item.provider_data or {}).get(PROVIDER))
+
+
+def _hosted_blocks(item: _OutputItem) -> list[dict[str, Any]]:
+    """Return the blocks of a call that Anthropic ran, with the results that follow it."""
+    blocks = _stored(item).get("blocks") if isinstance(item, ToolCallItem) else None
+    return [an_object(block) for block in cast("list[Any]", blocks)] if blocks else []
+
+
+def _complete_ids(items: Sequence[Item]) -> set[str]:
+    """Return the ids of the calls of hosted tools that the API accepts.
+
+    Each call needs its result, and the other way round. One of the two is missing in a response
+    that was cut off, and in a shortened history. Code that waits for a function call has no result
+    yet.
+    """
+    calls: set[str] = set()
+    results: set[str] = set()
+    for item in items:
+        if not isinstance(item, ToolCallItem):
+            continue
+        caller = an_object(_stored(item).get("caller")).get("tool_id")
+        results.add(str(caller))
+        for block in _hosted_blocks(item):
+            if "tool_use_id" in block:
+                results.add(str(block["tool_use_id"]))
+            else:
+                calls.add(str(block.get("id")))
+    return calls & results
+
+
+def _output_blocks(item: _OutputItem, complete_ids: set[str]) -> list[dict[str, Any]]:
+    stored = _stored(item)
     match item:
         case MessageOutputItem() if isinstance(stored.get("blocks"), list):
             return [
@@ -231,8 +295,13 @@ def _output_blocks(item: _OutputItem) -> list[dict[str, Any]]:
             return [{"type": "thinking", "thinking": item.text, "signature": stored["signature"]}]
         case ReasoningItem() if isinstance(stored.get("redacted"), str):
             return [{"type": "redacted_thinking", "data": stored["redacted"]}]
-        case ToolCallItem() if isinstance(stored.get("block"), dict):
-            return [stored["block"]]
+        case ToolCallItem():
+            blocks = (
+                (block.get("tool_use_id", block.get("id")), block) for block in _hosted_blocks(item)
+            )
+            return [
+                block for call_id, block in blocks if call_id is None or call_id in complete_ids
+            ]
         case _:
             return []
 
@@ -316,30 +385,26 @@ def _source(block: ContentBlock) -> dict[str, Any] | None:
         case _ if block.file_id is not None:
             return {"type": "file", "file_id": block.file_id}
         case _ if block.url is not None:
-            match = _DATA_URL.fullmatch(block.url)
-            if match is None:
-                return {"type": "url", "url": block.url}
-            kind, data = match[1].lower(), match[2]
+            return {"type": "url", "url": block.url}
         case _:
-            kind, data = block.mime_type or "", base64_text(block.data or b"")
+            kind, data = block.mime_type or "", block.data or b""
     if kind in _IMAGES or (kind == "application/pdf" and block.type == "file"):
-        return {"type": "base64", "media_type": kind, "data": data}
-    if isinstance(block, ToolOutputFileContent) and block.data is not None:
-        content = _decoded(block.data)
+        return {"type": "base64", "media_type": kind, "data": base64_text(data)}
+    if isinstance(block, ToolOutputFileContent):
+        content = _decoded(data)
         if content is not None and content.strip():
             return {"type": "text", "media_type": "text/plain", "data": content}
     return None
 
 
-_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w=.+-]+)*;base64,([A-Za-z0-9+/=\s]*)")
-
 _IMAGES = {"image/jpeg", "image/png", "image/gif", "image/webp"}
 
 
 _REMEDIES = {
-    "image": "Anthropic accepts images of type image/jpeg, image/png, image/gif or image/webp.",
+    "image": "Anthropic accepts images of type image/jpeg, image/png, image/gif or image/webp. "
+    "Convert the image.",
     "audio": "Anthropic's models do not accept audio. Send a transcript.",
-    "file": "Anthropic accepts files that are PDF documents or text.",
+    "file": "Anthropic accepts files that are PDF documents or text. Convert the file.",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from anthropic.types import Message
@@ -12,6 +13,7 @@ from agents_tools.agents.model import (
     ModelResponse,
     call_delta,
     call_started,
+    hosted_call_started,
     message_started,
     reasoning_delta,
     refusal_delta,
@@ -111,6 +113,14 @@ class StreamedMessage:
         """Whether the model continues in another request."""
         return self._stop_fields.get("stop_reason") == "pause_turn"
 
+    @property
+    def container(self) -> dict[str, Any] | None:
+        """The id of the sandbox that ran code, and when it expires; `None` if there is none."""
+        fields = self._stop_fields.get("container") or self._message_fields.get("container")
+        container = an_object(fields)
+        known = {name: container[name] for name in ("id", "expires_at") if container.get(name)}
+        return known if "id" in known else None
+
     def start_stream(self) -> None:
         """Start reading the next stream."""
         self.is_complete = False
@@ -161,6 +171,8 @@ class StreamedMessage:
                 self._add_text(block, text(raw.get("text")))
             case "thinking":
                 self._add_thinking(block, text(raw.get("thinking")))
+            case "server_tool_use" | "mcp_tool_use":
+                self._emit(hosted_call_started(block.call_id, text(raw.get("name"))))
             case "tool_use":
                 used_ids = {one.call_id for one in self._blocks[:-1]}
                 if not block.call_id or block.call_id in used_ids:
@@ -268,8 +280,19 @@ class StreamedMessage:
                 items.append(_message(texts))
             texts = []
             if block is not None:
-                items.append(_item(block))
+                self._add_item(items, block)
         return items
+
+    def _add_item(self, items: list[Item], block: _ContentBlock) -> None:
+        last = items[-1] if items else None
+        is_result = "tool_use_id" in block.raw
+        if is_result and isinstance(last, ToolCallItem) and last.kind == "hosted":
+            # Results are stored with the hosted call before them, in the order of the response.
+            stored = an_object((last.provider_data or {}).get(PROVIDER))
+            blocks = [*stored["blocks"], block.to_request()]
+            items[-1] = replace(last, provider_data={PROVIDER: {**stored, "blocks": blocks}})
+            return
+        items.append(_item(block, self.container))
 
     def _refusal_items(self) -> list[Item]:
         """Return a refusal, without the partial output before it."""
@@ -278,7 +301,7 @@ class StreamedMessage:
         if why or not message.strip():
             message = why or "The model refused to answer."
             self._emit(refusal_delta(message))
-        reasoning = [_item(block) for block in self._blocks if block.kind in THOUGHTS]
+        reasoning = [_item(block, None) for block in self._blocks if block.kind in THOUGHTS]
         return [*reasoning, MessageOutputItem(refusal=message)]
 
     def _raw(self) -> Message:
@@ -302,7 +325,7 @@ def _message(blocks: Sequence[_ContentBlock]) -> MessageOutputItem:
     return MessageOutputItem(text="".join(block.text for block in blocks), provider_data=stored)
 
 
-def _item(block: _ContentBlock) -> Item:
+def _item(block: _ContentBlock, container: dict[str, Any] | None) -> Item:
     match block.kind:
         case "thinking":
             stored = {PROVIDER: {"signature": block.signature}} if block.signature else None
@@ -316,6 +339,9 @@ def _item(block: _ContentBlock) -> Item:
         case _:
             fields = block.to_request()
             arguments_object = fields.get("input")
+            hosted: dict[str, Any] = {"blocks": [fields]}
+            if container is not None:
+                hosted["container"] = container
             return ToolCallItem(
                 call_id=block.call_id or f"call_{uuid.uuid4().hex[:24]}",
                 name=text(fields.get("name")) or block.kind,
@@ -323,7 +349,7 @@ def _item(block: _ContentBlock) -> Item:
                 if arguments_object
                 else "{}",
                 kind="hosted",
-                provider_data={PROVIDER: {"block": fields}},
+                provider_data={PROVIDER: hosted},
             )
 
 

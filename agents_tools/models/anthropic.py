@@ -37,16 +37,17 @@ from agents_tools.models._clients import loop_client
 from agents_tools.models._http import (
     ToolDefinitionCache,
     check_url,
+    merge_extra,
     read_stream,
 )
 from agents_tools.text.output import release_text
+from agents_tools.wire.hosted import hosted_definition
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from anthropic import AsyncAnthropic
 
-    from agents_tools.agents.hosted.base import HostedTool
     from agents_tools.agents.model import (
         ModelRequest,
         ModelResponse,
@@ -96,7 +97,8 @@ class AnthropicModel:
         self._client_override = client
         self._base_url = check_url(base_url, "base_url=")
         self._api_key = api_key
-        self._definition_cache = ToolDefinitionCache(self.provider, self._reject_hosted, _SEARCH)
+        hosted = partial(hosted_definition, method="to_anthropic", model=name)
+        self._definition_cache = ToolDefinitionCache(self.provider, hosted, _SEARCH)
         self._unsupported_formats: set[str] = set()
         if client is None:
             return
@@ -146,6 +148,8 @@ class AnthropicModel:
             # when the next request contains the partial response.
             partial = {"role": "assistant", "content": answer.partial_blocks()}
             body["messages"] = [*conversation, partial]
+            if answer.container is not None:
+                merge_extra(body, {"container": {"id": answer.container["id"]}})
         raise ModelError(
             f"{self.name} paused its response {_MAX_PAUSES} times without finishing it.",
             model=self.name,
@@ -183,13 +187,6 @@ class AnthropicModel:
             return client
 
         return await loop_client(("anthropic", key, token, url), create)
-
-    def _reject_hosted(self, tool: HostedTool) -> dict[str, Any]:
-        raise UserTypeError(
-            f"Tool {tool.name!r} ({type(tool).__name__}) runs at its provider and requires the "
-            f"Responses API, but model {self.name!r} uses Anthropic's Messages API. Choose a model "
-            "named 'openai/…', or remove the tool."
-        )
 
 
 _KEYS = ("api_key", "auth_token")

@@ -29,6 +29,7 @@ from agents_tools.content.items import (
 from agents_tools.content.outputs import ToolOutputText
 from agents_tools.content.usage import Usage
 from agents_tools.errors import UserKeyError, UserValueError
+from agents_tools.wire.hosted import raise_hosted_unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -123,10 +124,7 @@ class _LocalStep:
 
 def _check_tool(tool: Any) -> FunctionTool[..., Any]:
     if not hasattr(tool, "call"):
-        raise UserValueError(
-            f"Tool {tool.name!r} ({type(tool).__name__}) runs at its provider, and model "
-            f"{LocalModel.name!r} has none. Choose a model named 'openai/…', or remove the tool."
-        )
+        raise_hosted_unsupported(tool, LocalModel.name)
     return cast("FunctionTool[..., Any]", tool)
 
 

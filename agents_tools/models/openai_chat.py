@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from agents_tools._package import missing_extra
 
@@ -39,7 +39,7 @@ from agents_tools.content.outputs import (
     ToolOutputText,
 )
 from agents_tools.content.usage import Usage
-from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.errors import UserValueError
 from agents_tools.models._http import (
     ToolDefinitionCache,
     ToolDefinitions,
@@ -64,14 +64,13 @@ from agents_tools.models._openai import (
     stream_error,
     stream_response,
 )
-from agents_tools.wire.openai_chat import raise_hosted_unsupported
+from agents_tools.wire.hosted import raise_hosted_unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from openai import AsyncOpenAI
 
-    from agents_tools.agents.hosted.base import HostedTool
     from agents_tools.agents.model import FinishReason, ModelRequest
     from agents_tools.events.base import Emit
 
@@ -114,7 +113,8 @@ class OpenAIChatModel:
     ) -> None:
         self.name = name
         self._endpoint = Endpoint(name, client, base_url, api_key)
-        self._definition_cache = ToolDefinitionCache(self.provider, self._reject_hosted)
+        reject_hosted = functools.partial(raise_hosted_unsupported, model=name)
+        self._definition_cache = ToolDefinitionCache(self.provider, reject_hosted)
         self._dropped: set[str] = set()
 
     def __repr__(self) -> str:
@@ -142,10 +142,6 @@ class OpenAIChatModel:
             dropped=self._dropped,
         )
         return answer.response()
-
-    def _reject_hosted(self, tool: HostedTool) -> NoReturn:
-        raise_hosted_unsupported(tool, self.name)
-        raise UserTypeError(f"{tool!r} is not a function tool.")
 
 
 # --- the request

@@ -57,13 +57,13 @@ from agents_tools.models._openai import (
     stream_error,
     stream_response,
 )
+from agents_tools.wire.hosted import hosted_definition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from openai import AsyncOpenAI
 
-    from agents_tools.agents.hosted.base import HostedTool
     from agents_tools.agents.model import FinishReason, ModelRequest
     from agents_tools.content.items import CallKind
     from agents_tools.events.base import Emit
@@ -110,7 +110,8 @@ class OpenAIResponsesModel:
     ) -> None:
         self.name = name
         self._endpoint = Endpoint(name, client, base_url, api_key)
-        self._definition_cache = ToolDefinitionCache(self.provider, _hosted, _SEARCH)
+        hosted = functools.partial(hosted_definition, method="to_responses", model=name)
+        self._definition_cache = ToolDefinitionCache(self.provider, hosted, _SEARCH)
         self._dropped: set[str] = set()
 
     def __repr__(self) -> str:
@@ -139,10 +140,6 @@ class OpenAIResponsesModel:
             dropped=self._dropped,
         )
         return answer.response()
-
-
-def _hosted(tool: HostedTool) -> dict[str, Any]:
-    return dict(tool.to_responses())
 
 
 # --- the request
@@ -387,11 +384,12 @@ def _part(block: ContentBlock, path: str | None) -> dict[str, Any]:
         case ToolOutputImage():
             return {"type": "input_image", **_picture(block), "detail": block.detail or "auto"}
         case ToolOutputFileContent() if block.file_id is not None:
-            return {"type": "input_file", "file_id": block.file_id}
+            return {"type": "input_file", "file_id": block.file_id, **_detail(block)}
         case ToolOutputFileContent() if block.url is not None:
-            return {"type": "input_file", "file_url": block.url}
+            return {"type": "input_file", "file_url": block.url, **_detail(block)}
         case ToolOutputFileContent() if (name := file_name(block)) is not None:
-            return {"type": "input_file", "filename": name, "file_data": data_url(block)}
+            content = {"filename": name, "file_data": data_url(block)}
+            return {"type": "input_file", **content, **_detail(block)}
         case ToolOutputFileContent():
             return {"type": "input_text", "text": block_as_text(block)}
         case ToolOutputAudio() if path is None:
@@ -401,6 +399,10 @@ def _part(block: ContentBlock, path: str | None) -> dict[str, Any]:
                 f"{path}: the Responses API does not accept audio. Use a model with audio input as "
                 "'openai-chat/…', or send a transcript."
             )
+
+
+def _detail(block: ToolOutputFileContent) -> dict[str, str]:
+    return {} if block.detail is None else {"detail": block.detail}
 
 
 def _picture(block: ToolOutputImage) -> dict[str, Any]:

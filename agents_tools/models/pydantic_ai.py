@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 import warnings
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,16 +15,19 @@ try:
     from pydantic_ai import exceptions, messages as wire
     from pydantic_ai.direct import model_request_stream
     from pydantic_ai.models import Model as PydanticModel, ModelRequestParameters, infer_model
+    from pydantic_ai.native_tools import AbstractNativeTool
     from pydantic_ai.output import OutputObjectDefinition
     from pydantic_ai.tools import ToolDefinition
 except ImportError as error:
     raise missing_extra("A Pydantic AI model", "pydantic-ai", error) from error
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from agents_tools.agents.model import (
     ModelResponse,
     call_delta,
     call_started,
+    hosted_call_started,
     message_started,
     reasoning_delta,
     text_delta,
@@ -46,16 +49,17 @@ from agents_tools.errors import (
     ContextWindowExceeded,
     ModelError,
     UserError,
-    UserTypeError,
     UserValueError,
 )
 from agents_tools.models._clients import loop_client
+from agents_tools.models._http import block_as_text
 from agents_tools.text.characters import replace_escaped_surrogates
 from agents_tools.text.output import release_text
+from agents_tools.wire.hosted import hosted_definition
 from agents_tools.wire.mcp import to_mcp
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
 
     from agents_tools.agents.model import FinishReason, ModelRequest, ModelSettings
     from agents_tools.content.items import Item
@@ -64,6 +68,8 @@ if TYPE_CHECKING:
 __all__ = ["PydanticAIModel"]
 
 _KEY = "pydantic-ai"
+_NATIVE_TOOL: TypeAdapter[AbstractNativeTool] = TypeAdapter(AbstractNativeTool)
+_PARTS: TypeAdapter[list[Any]] = TypeAdapter(list[wire.ModelResponsePart])
 _MAX_REASON_LENGTH = 500
 _RETRYABLE_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 
@@ -95,15 +101,23 @@ class PydanticAIModel:
         """Send the request and return the response; see `Model.respond`."""
         parameters = ModelRequestParameters(
             function_tools=self._tools(request.tools),
+            native_tools=self._native_tools(request.tools),
             **_output_options(request),
         )
         messages = _messages(request)
         settings: Any = _settings(request.settings)
         with _translate_errors(self.name):
             model = await self._model()
-            async with model_request_stream(
-                model, messages, model_settings=settings, model_request_parameters=parameters
-            ) as stream:
+            async with AsyncExitStack() as stack:
+                with _translate_errors(self.name, unsent=request.input):
+                    stream = await stack.enter_async_context(
+                        model_request_stream(
+                            model,
+                            messages,
+                            model_settings=settings,
+                            model_request_parameters=parameters,
+                        )
+                    )
                 reader = _ModelEventReader(request, emit)
                 async for event in stream:
                     reader.process(event)
@@ -120,17 +134,15 @@ class PydanticAIModel:
         if self._tool_cache[0] is not tools:
             self._tool_cache = (
                 tools,
-                [one for one in map(self._definition, tools) if one is not None],
+                [
+                    definition
+                    for tool in tools
+                    if hasattr(tool, "call") and (definition := self._definition(tool)) is not None
+                ],
             )
         return self._tool_cache[1]
 
     def _definition(self, tool: Any) -> ToolDefinition | None:
-        if not hasattr(tool, "call"):
-            raise UserTypeError(
-                f"Tool {tool.name!r} ({type(tool).__name__}) runs at its provider and requires the "
-                f"Responses API, but model {self.name!r} is used through Pydantic AI. Choose a "
-                "model named 'openai/…', or remove the tool."
-            )
         try:
             definition = to_mcp(tool)
         except UserError as error:
@@ -141,6 +153,15 @@ class PydanticAIModel:
             description=tool.description,
             parameters_json_schema=definition["inputSchema"],
         )
+
+    def _native_tools(self, tools: tuple[Any, ...]) -> list[AbstractNativeTool]:
+        """Return the hosted tools as native tools of Pydantic AI."""
+        definitions = (
+            hosted_definition(tool, "to_pydantic_ai", self.name)
+            for tool in tools
+            if not hasattr(tool, "call")
+        )
+        return [_NATIVE_TOOL.validate_python(definition) for definition in definitions]
 
 
 class _OpenModel:
@@ -199,13 +220,13 @@ def _settings(settings: ModelSettings) -> dict[str, Any]:
 def _messages(request: ModelRequest) -> list[wire.ModelMessage]:
     """Convert the conversation to alternating requests and responses."""
     turns: list[tuple[type[Any], list[Any]]] = []
-    for item in request.input:
+    for index, item in enumerate(request.input):
         kind = (
             wire.ModelRequest
             if isinstance(item, (MessageInputItem, ToolCallOutputItem))
             else wire.ModelResponse
         )
-        parts = _parts(item)
+        parts = _parts(item, f"input[{index}].content")
         if not parts:
             continue
         if not turns or turns[-1][0] is not kind:
@@ -219,24 +240,45 @@ def _messages(request: ModelRequest) -> list[wire.ModelMessage]:
     return cast("list[wire.ModelMessage]", messages)
 
 
-def _parts(item: Item) -> list[Any]:
+def _parts(item: Item, path: str) -> list[Any]:
+    """Convert an item; `path` is the position of its content in the input."""
     match item:
         case MessageInputItem(role="user"):
-            return [wire.UserPromptPart(_content(item.content))]
+            return [wire.UserPromptPart(_content(item.content, path))]
         case MessageInputItem():
-            return [wire.SystemPromptPart(_as_text(item.content))]
-        case MessageOutputItem():
-            return [wire.TextPart(item.text or item.refusal or "")]
-        case ReasoningItem():
-            stored = (item.provider_data or {}).get(_KEY)
-            return [] if stored is None else [wire.ThinkingPart(content=item.text, **stored)]
-        case ToolCallItem():
-            stored = (item.provider_data or {}).get(_KEY, {})
-            # Some providers get the arguments as an object, whose texts have to be encodable.
-            arguments = replace_escaped_surrogates(item.arguments.encode()).decode()
-            return [wire.ToolCallPart(item.name, arguments, tool_call_id=item.call_id, **stored)]
+            return [wire.SystemPromptPart(_system_text(item, path))]
         case ToolCallOutputItem():
             return _output_parts(item)
+        case MessageOutputItem():
+            parts = _stored_parts(_stored(item), path)
+            if parts and parts[0].content == item.text:  # otherwise, the application changed it
+                return parts
+            return [wire.TextPart(item.text or item.refusal or "")]
+        case ReasoningItem():
+            stored = _stored(item)
+            return [wire.ThinkingPart(content=item.text, **stored)] if stored else []
+        case ToolCallItem(kind="hosted"):
+            return _stored_parts(_stored(item), path)
+        case ToolCallItem():
+            # Some providers get the arguments as an object, whose texts have to be encodable.
+            arguments = replace_escaped_surrogates(item.arguments.encode()).decode()
+            call_id, stored = item.call_id, _stored(item)
+            return [wire.ToolCallPart(item.name, arguments, tool_call_id=call_id, **stored)]
+
+
+def _stored(item: MessageOutputItem | ReasoningItem | ToolCallItem) -> dict[str, Any]:
+    return dict((item.provider_data or {}).get(_KEY) or {})
+
+
+def _stored_parts(stored: dict[str, Any], path: str) -> list[Any]:
+    """Return the parts of a response as Pydantic AI created them; none of another provider."""
+    try:
+        return _PARTS.validate_python(stored.get("parts", []))
+    except ValidationError as error:
+        raise UserValueError(
+            f"{path.removesuffix('.content')}.provider_data[{_KEY!r}]: expected the parts of a "
+            f"response of Pydantic AI: {error.errors()[0]['msg']}."
+        ) from error
 
 
 def _output_parts(item: ToolCallOutputItem) -> list[Any]:
@@ -247,24 +289,40 @@ def _output_parts(item: ToolCallOutputItem) -> list[Any]:
     rest = [block for block in blocks if not isinstance(block, ToolOutputText)]
     if not rest:
         return [part]
-    content = [f"The content of call {item.call_id} other than text:", *map(_block, rest)]
+    content: list[Any] = [f"The content of call {item.call_id} other than text:"]
+    content += [_block(block, None) for block in rest]
     return [part, wire.UserPromptPart(content)]
 
 
-def _content(content: str | list[ContentBlock]) -> Any:
-    return content if isinstance(content, str) else [_block(block) for block in content]
+def _content(content: str | list[ContentBlock], path: str) -> Any:
+    if isinstance(content, str):
+        return content
+    return [_block(block, f"{path}[{index}]") for index, block in enumerate(content)]
 
 
-def _block(block: ContentBlock) -> Any:
+def _system_text(item: MessageInputItem, path: str) -> str:
+    blocks = [] if isinstance(item.content, str) else item.content
+    for index, block in enumerate(blocks):
+        if not isinstance(block, ToolOutputText):
+            raise UserValueError(
+                f"{path}[{index}]: a message with the role {item.role!r} can only contain text."
+            )
+    return _as_text(item.content)
+
+
+def _block(block: ContentBlock, path: str | None) -> Any:
+    """Convert a content block; `path` is its position in the input, `None` for tool output."""
     if isinstance(block, ToolOutputText):
         return block.text
     if block.data is not None:
         kind = block.mime_type or "application/octet-stream"
         return wire.BinaryContent(data=block.data, media_type=kind)
     if block.url is None:
+        if path is None:
+            return block_as_text(block)
         raise UserValueError(
-            f"The {block.type} with the id {block.file_id!r} is only available at the provider "
-            "that stores it. Pass data= or url=."
+            f"{path}: the {block.type} with the id {block.file_id!r} is only available at the "
+            "provider that stores it. Pass data= or url=."
         )
     kinds: dict[str, Any] = {"image": wire.ImageUrl, "audio": wire.AudioUrl}
     return kinds.get(block.type, wire.DocumentUrl)(url=block.url)
@@ -333,6 +391,8 @@ class _ModelEventReader:
                     self._emit(text_delta(part.content, part.id))
             case wire.ThinkingPart() if part.content:
                 self._emit(reasoning_delta(part.content, part.id))
+            case wire.NativeToolCallPart():
+                self._emit(hosted_call_started(part.tool_call_id, part.tool_name))
             case wire.ToolCallPart():
                 call = self._calls[index] = _StreamedCall(part.tool_call_id, part.tool_name)
                 self._emit(call_started(call.call_id, call.name))
@@ -368,7 +428,9 @@ class _ModelEventReader:
             )
 
     def _response(self, answer: wire.ModelResponse) -> ModelResponse:
-        items = [item for item in map(_item, answer.parts) if item is not None]
+        items: list[Item] = []
+        for part in answer.parts:
+            _add_part(items, part)
         usage = answer.usage
         return ModelResponse(
             items=items,
@@ -386,31 +448,59 @@ class _ModelEventReader:
         )
 
 
-def _item(part: Any) -> Item | None:
+def _add_part(items: list[Item], part: Any) -> None:
+    """Add the item of a part to the items of a response."""
     match part:
         case wire.TextPart():
-            return MessageOutputItem(text=part.content, id=part.id) if part.content else None
+            if part.content:
+                items.append(MessageOutputItem(text=part.content, id=part.id, **_exact(part)))
         case wire.ThinkingPart():
-            return ReasoningItem(
-                text=part.content, id=part.id, provider_data=_provider_fields(part)
-            )
+            data = _provider_fields(part)
+            items.append(ReasoningItem(text=part.content, id=part.id, provider_data=data))
         case wire.ToolCallPart():
-            return ToolCallItem(
+            call = ToolCallItem(
                 call_id=part.tool_call_id or f"call_{uuid.uuid4().hex[:16]}",
                 name=part.tool_name,
                 arguments=_text_of(part.args) or "{}",
                 id=part.id,
                 provider_data=_provider_fields(part),
             )
+            items.append(call)
         case wire.NativeToolCallPart():
-            return ToolCallItem(
-                call_id=part.tool_call_id,
-                name=part.tool_name,
-                arguments=_text_of(part.args) or "{}",
-                kind="hosted",
-            )
+            items.append(_hosted_call(part, part.tool_name, part.tool_call_id, part.args))
+        case wire.NativeToolReturnPart():
+            # Results are stored with the hosted call before them, in the order of the response.
+            last = items[-1] if items else None
+            if isinstance(last, ToolCallItem) and last.kind == "hosted":
+                parts: list[Any] = [*_stored(last)["parts"], *_json_of(part)]
+                items[-1] = replace(last, provider_data={_KEY: {"parts": parts}})
+            else:
+                items.append(_hosted_call(part, part.tool_name))
+        case wire.FilePart():  # a file that the model or its sandbox created
+            items.append(_hosted_call(part, "generated_file"))
         case _:
-            return None
+            pass
+
+
+def _hosted_call(part: Any, name: str, call_id: str = "", arguments: Any = None) -> ToolCallItem:
+    return ToolCallItem(
+        call_id=call_id or f"call_{uuid.uuid4().hex[:16]}",
+        name=name,
+        arguments=_text_of(arguments) or "{}",
+        kind="hosted",
+        provider_data={_KEY: {"parts": _json_of(part)}},
+    )
+
+
+def _exact(part: Any) -> dict[str, Any]:
+    """Return the field for a text that the provider expects back as it is: with its signature."""
+    if part.provider_details is None and part.citations is None:
+        return {}
+    return {"provider_data": {_KEY: {"parts": _json_of(part)}}}
+
+
+def _json_of(part: Any) -> list[Any]:
+    return _PARTS.dump_python([part], mode="json")
 
 
 def _provider_fields(part: Any) -> dict[str, Any] | None:
@@ -441,12 +531,17 @@ def _finish_reason(reason: str | None) -> FinishReason | None:
 
 
 @contextmanager
-def _translate_errors(model: str) -> Generator[None]:
-    """Translate errors of Pydantic AI to errors of this library."""
+def _translate_errors(model: str, unsent: Sequence[Item] = ()) -> Generator[None]:
+    """Translate errors of Pydantic AI to errors of this library.
+
+    Args:
+        model: The name of the model.
+        unsent: The conversation, while it is converted for the provider.
+    """
     try:
         yield
     except Exception as error:
-        translated = _convert_error(error, model)
+        translated = _convert_error(error, model) or _media_error(error, model, unsent)
         if translated is None:
             raise
         raise translated from error
@@ -478,6 +573,33 @@ def _convert_error(error: Exception, model: str) -> Exception | None:
             )
         case _:
             return None
+
+
+def _media_error(error: Exception, model: str, items: Sequence[Item]) -> UserError | None:
+    """Return the error for a content block that Pydantic AI cannot convert for the provider.
+
+    Pydantic AI raises different errors for it, which do not name the block.
+    """
+    if isinstance(error, UserError) or not isinstance(error, _UNCONVERTED):
+        return None
+    places = [
+        f"input[{at}].content[{number}] ({block.mime_type or block.type})"
+        for at, item in enumerate(items)
+        if isinstance(item, MessageInputItem) and not isinstance(item.content, str)
+        for number, block in enumerate(item.content)
+        if not isinstance(block, ToolOutputText)
+    ]
+    if not places:
+        return None
+    why = release_text(str(error), limit=_MAX_REASON_LENGTH, patterns=True).rstrip(".")
+    reason = f": {why}" if why else ""
+    return UserValueError(
+        f"{', '.join(places)}: the model {model!r} does not accept this content{reason}. Remove or "
+        "convert it, or choose another model."
+    )
+
+
+_UNCONVERTED = (NotImplementedError, AssertionError, ValueError)
 
 
 def _http_error(error: exceptions.ModelHTTPError, model: str, why: str) -> ModelError:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agents_tools.errors import UserTypeError
 from agents_tools.schema.strict import OPENAI_STRICT
+from agents_tools.wire.hosted import raise_hosted_unsupported
 from agents_tools.wire.project import Provider, project
 
 if TYPE_CHECKING:
     from agents_tools.schema.references import JsonSchema
     from agents_tools.tool.tool import FunctionTool
 
-__all__ = ["raise_hosted_unsupported", "to_openai_chat"]
+__all__ = ["to_openai_chat"]
 
 
 def to_openai_chat(
@@ -35,26 +35,11 @@ def to_openai_chat(
         model: The name of the model, for error messages.
 
     Raises:
-        UserError: The tool is hosted, which only the Responses API supports.
+        UserError: The tool is hosted; chat completions have no hosted tools.
     """
     if not hasattr(type(tool), "json_schema"):
         raise_hosted_unsupported(tool, model)
     return project(tool, PROVIDER, strict, inline_refs=inline_refs).wire
-
-
-def raise_hosted_unsupported(tool: object, model: str | None = None) -> None:
-    """Raise the error for a hosted tool, which chat completions do not support.
-
-    Raises:
-        UserError: Always.
-    """
-    kind = type(tool).__name__
-    name = getattr(tool, "name", None) or kind
-    target = f"model {model!r}" if model else "this model"
-    raise UserTypeError(
-        f"Tool {name!r} ({kind}) runs at its provider and requires the Responses API, but {target} "
-        "uses chat completions. Choose a model named 'openai/…', or remove the tool."
-    )
 
 
 _RESPONSES_OPTIONS = frozenset({"defer_loading", "allowed_callers", "output_schema"})

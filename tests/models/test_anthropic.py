@@ -18,12 +18,12 @@ from pydantic import BaseModel, Field, TypeAdapter
 from agents_tools import function_tool
 from agents_tools.agents import (
     Agent,
+    FileSearchTool,
     ModelRequest,
     ModelSettings,
     OutputFormat,
     RunConfig,
     Runner,
-    WebSearchTool,
     load_model,
 )
 from agents_tools.content import (
@@ -355,7 +355,11 @@ async def test_tool_choice_is_only_sent_together_with_tools(
     ("content", "request_", "expected"),
     [
         ("hi", {"settings": ModelSettings(tool_choice="ad"), "tools": (add,)}, r"'ad'.*: add\."),
-        ("hi", {"tools": (WebSearchTool(),)}, r"'web_search'.*Responses API.*'claude'"),
+        (
+            "hi",
+            {"tools": (FileSearchTool(["vs"]),)},
+            r"'file_search'.*'claude' does not have it.*'openai/…'",
+        ),
         (" ", {"instructions": "Be kind."}, "has no messages"),
         ([ToolOutputImage(data=b"BM")], {}, r"input\[0\]\.content\[0\]: .*image/webp"),
         ([ToolOutputAudio(data=b"OggS")], {}, r"content\[0\]: .*not accept audio"),
@@ -664,12 +668,15 @@ async def test_a_paused_turn_is_continued_and_its_server_tool_results_are_sent_b
     assert recorded.response.usage.output_tokens == 18
     assert [(type(item), getattr(item, "kind", None)) for item in recorded.items] == [
         (ToolCallItem, "hosted"),
-        (ToolCallItem, "hosted"),
         (MessageOutputItem, None),
     ]
     assert isinstance(recorded.items[-1], MessageOutputItem)
     assert recorded.items[-1].text == "It is sunny."
-    assert [one["type"] for one in recorded.emitted].count("response.output_item.added") == 1
+    begun = [one["item"] for one in recorded.emitted if one["type"] == "response.output_item.added"]
+    assert begun == [
+        {"type": "tool_call", "kind": "hosted", "call_id": "srv_1", "name": "web_search"},
+        {"type": "message", "id": None},
+    ]
     kept: list[Any] = [
         item_from_dict(json.loads(json.dumps(item.to_dict()))) for item in recorded.items
     ]

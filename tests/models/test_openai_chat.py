@@ -308,7 +308,7 @@ async def test_tool_choice_is_only_sent_together_with_tools(
     ("history", "request_", "error_text"),
     [
         ((), {"settings": ModelSettings(tool_choice="ad"), "tools": (add,)}, r"'ad'.*: add\."),
-        ((), {"tools": (WebSearchTool(),)}, r"'web_search'.*requires the Responses API.*'qwen'"),
+        ((), {"tools": (WebSearchTool(),)}, r"'web_search'.*'qwen' does not have it.*'openai/…'"),
         ([ToolOutputImage(file_id="f")], {}, r"input\[0\]\.content\[0\]: .*not by file_id"),
         ([ToolOutputFileContent(url="x")], {}, r"content\[0\]: .*not by url"),
         ([ToolOutputAudio(data=b"OggS")], {}, r"content\[0\]: .*audio/wav or audio/mpeg"),

@@ -17,6 +17,7 @@ from pydantic_ai.models.function import (
 
 from agents_tools import (
     Agent,
+    ImageGenerationTool,
     MessageOutputItem,
     ReasoningItem,
     Runner,
@@ -193,8 +194,19 @@ async def test_a_run_calls_tools_through_the_adapter() -> None:
 async def test_a_hosted_tool_is_rejected_by_name() -> None:
     """A tool that only the Responses API can run must not be dropped silently."""
     model, _ = _model("ok")
-    with pytest.raises(UserError, match=r"'web_search' \(WebSearchTool\)"):
-        await ask(model, "Hi", tools=(WebSearchTool(),))
+    with pytest.raises(UserError, match=r"'image_generation' \(ImageGenerationTool\).*'openai/…'"):
+        await ask(model, "Hi", tools=(ImageGenerationTool(),))
+
+
+async def test_a_restriction_that_a_provider_cannot_apply_is_refused_before_the_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A search without its domain filter could read pages that the application excludes."""
+    monkeypatch.setenv("GOOGLE_API_KEY", "none")
+    model = PydanticAIModel("google:gemini-3-pro-preview")
+    tool = WebSearchTool(filters={"allowed_domains": ["example.org"]})
+    with pytest.raises(UserError, match="allowed_domains"):
+        await ask(model, "Hi", tools=(tool,))
 
 
 async def test_an_unknown_model_name_is_reported_with_the_name() -> None:

@@ -796,7 +796,7 @@ REPLY = {"id": "a", "approved": 1}
         (body({"type": "file", "url": "blob:x", "mediaType": "a/b"}), r"parts\[0\].url: expected"),
         (
             body({"type": "file", "url": "data:a/b;base64,%%", "mediaType": "a/b"}),
-            r"parts\[0\].url: expected valid base64",
+            r"parts\[0\].url: .*not valid base64",
         ),
         (body(approvals=[REPLY]), r"approvals\[0\].approved: expected true or false, got a number"),
         (body(approvals=[{}]), r"approvals\[0\].id: expected the id"),

@@ -25,7 +25,7 @@ from agents_tools import (
 from agents_tools.errors import UserError
 from agents_tools.schema import StrictFallbackWarning
 from agents_tools.wire.decode import unchanged
-from agents_tools.wire.openai_chat import raise_hosted_unsupported
+from agents_tools.wire.hosted import raise_hosted_unsupported
 from agents_tools.wire.project import PROVIDERS, project
 from tests.wire.tools import five_tools, of_fields, tool
 
@@ -378,6 +378,9 @@ class WebSearchTool:
 
     name = "web_search"
 
+    def to_responses(self) -> dict[str, str]:
+        return {"type": "web_search"}
+
 
 @pytest.mark.requirement("A9")
 def test_a_hosted_tool_cannot_be_exported_to_chat_completions() -> None:
@@ -386,9 +389,8 @@ def test_a_hosted_tool_cannot_be_exported_to_chat_completions() -> None:
     with pytest.raises(UserError) as caught:
         to_openai_chat(hosted, model="openai-chat/gpt-5")
     assert str(caught.value) == (
-        "Tool 'web_search' (WebSearchTool) runs at its provider and requires the Responses API, but "
-        "model 'openai-chat/gpt-5' uses chat completions. Choose a model named 'openai/…', or "
-        "remove the tool."
+        "Tool 'web_search' (WebSearchTool) runs at its provider, and model 'openai-chat/gpt-5' does "
+        "not have it. Choose a model named 'openai/…', or remove the tool."
     )
     with pytest.raises(UserError, match="this model"):
         raise_hosted_unsupported(hosted)

@@ -1,14 +1,16 @@
 """The base class of hosted tools, and the checks of their options.
 
-Hosted tools are sent to the Responses API of OpenAI. Where the provider only decides and this
-machine acts (a shell, a computer, an approval), the hosted tool has a `local` tool. That is an
-ordinary function tool, with events, failure handling and policies.
+A hosted tool has one method for each form of definition: `to_responses` (OpenAI), `to_anthropic`,
+and `to_pydantic_ai` (the providers of Pydantic AI, such as Gemini). Where the provider only
+decides and this machine acts (a shell, a computer, an approval), the hosted tool has a `local`
+tool. That is an ordinary function tool, with events, failure handling and policies.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.errors import UserTypeError, UserValueError
@@ -30,6 +32,8 @@ __all__ = [
     "copy_mappings",
     "create_local_tool",
     "json_options",
+    "refuse_options",
+    "with_metadata",
 ]
 
 
@@ -45,9 +49,32 @@ class HostedTool(ABC):
     def name(self) -> str:
         """The name of the tool in calls of the model."""
 
-    @abstractmethod
-    def to_responses(self) -> dict[str, Any]:
-        """Return the definition of the tool for the Responses API."""
+    def to_responses(self) -> dict[str, Any] | None:
+        """Return the definition for the Responses API; `None` if OpenAI does not run the tool.
+
+        Raises:
+            UserError: OpenAI does not have one of the options of the tool.
+        """
+        return None
+
+    def to_anthropic(self) -> dict[str, Any] | None:
+        """Return the definition for the Messages API; `None` if Anthropic does not run the tool.
+
+        Raises:
+            UserError: Anthropic does not have one of the options of the tool.
+        """
+        return None
+
+    def to_pydantic_ai(self) -> dict[str, Any] | None:
+        """Return the JSON of a native tool of Pydantic AI; `None` if Pydantic AI has none.
+
+        Pydantic AI refuses the native tool before the request if the provider of the model does
+        not have it, or does not have one of its restrictions.
+
+        Raises:
+            UserError: Pydantic AI does not have one of the options of the tool.
+        """
+        return None
 
     @property
     def local(self) -> FunctionTool[..., Any] | None:
@@ -90,6 +117,37 @@ def json_options(**values: Any) -> dict[str, Any]:
         for name, value in values.items()
         if value is not None
     }
+
+
+def refuse_options(tool: HostedTool, provider: str, *names: str) -> None:
+    """Refuse the options that a provider does not have.
+
+    Args:
+        tool: The hosted tool.
+        provider: The provider, for the error message.
+        names: The names of the options.
+
+    Raises:
+        UserError: One of the options differs from its default.
+    """
+    defaults = {one.name: one.default for one in fields(cast("Any", tool))}
+    for name in names:
+        if getattr(tool, name) != defaults[name]:
+            raise UserValueError(
+                f"{type(tool).__name__}({name}=...) is not an option of {provider}. Remove the "
+                "option, or choose a model of another provider."
+            )
+
+
+def with_metadata(tool: Any, provider: str, definition: dict[str, Any]) -> dict[str, Any]:
+    """Return a definition with the options for one provider from the `metadata` of a tool.
+
+    Args:
+        tool: The hosted tool.
+        provider: The key in `metadata`.
+        definition: The definition.
+    """
+    return {**definition, **json_options(**tool.metadata.get(provider, {}))}
 
 
 def copy_mappings(tool: HostedTool, *names: str) -> None:
@@ -150,6 +208,6 @@ def _copy_mapping(tool: HostedTool, name: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise UserTypeError(
             f"{type(tool).__name__}({name}=...) is not a mapping: expected the JSON object that "
-            f"the Responses API documents, got {type_with_article(value)}."
+            f"the provider documents, got {type_with_article(value)}."
         )
     return cast("dict[str, Any]", copy_json(value))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from binascii import Error, a2b_base64
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
-from urllib.parse import unquote, unquote_to_bytes
+from urllib.parse import unquote
 
 from agents_tools.content.items import (
     Item,
@@ -288,31 +287,18 @@ def _content(parts: list[tuple[Mapping[str, Any], str]], at: str) -> str | list[
 
 def _file(part: Mapping[str, Any], at: str) -> ContentBlock:
     url, kind = _text(part, "url", at), _text(part, "mediaType", at)
-    source: dict[str, Any]
-    if url.startswith("data:"):
-        source = {"data": _data(url, f"{at}.url"), "mime_type": kind}
-    elif url.lower().startswith(("https://", "http://")):
-        source = {"url": url, "mime_type": kind}
-    else:
+    if not url.lower().startswith(("data:", "https://", "http://")):
         _refuse(f"{at}.url", f"expected a data:, https: or http: URL, got {shown(url)}")
-    if kind.startswith("image/"):
-        return ToolOutputImage(**source)
-    if kind.startswith("audio/"):
-        return ToolOutputAudio(**source)
-    name = part.get("filename")
-    return ToolOutputFileContent(**source, filename=name if isinstance(name, str) else None)
-
-
-def _data(url: str, at: str) -> bytes:
-    head, comma, content = url.partition(",")
-    if not comma:
-        _refuse(at, "expected a comma before the data of a data: URL, got none")
-    if not head.endswith(";base64"):
-        return unquote_to_bytes(content)
     try:
-        return a2b_base64(content, strict_mode=True)
-    except (Error, ValueError) as error:
-        _refuse(at, f"expected valid base64 in a data: URL: {error}")
+        if kind.startswith("image/"):
+            return ToolOutputImage(url=url, mime_type=kind)
+        if kind.startswith("audio/"):
+            return ToolOutputAudio(url=url, mime_type=kind)
+        name = part.get("filename")
+        name = name if isinstance(name, str) else None
+        return ToolOutputFileContent(url=url, mime_type=kind, filename=name)
+    except UserError as error:
+        raise HttpError(422, f"{at}.url: {error}") from None
 
 
 # --- parse JSON
