@@ -394,8 +394,8 @@ class _TokenBudget(_Compaction):
     """Keeps the tokens of a request within a budget."""
 
     def __init__(self, tokens: int, summary: Summarize | None, counter: _TokenCounter) -> None:
-        # The rest of the request has the instructions, the last summary and the answer.
-        super().__init__(summary, counter, tokens * 3 // 4)
+        # The rest of such a request has the instructions, the last summary and the answer.
+        super().__init__(summary, counter, tokens * 7 // 8)
         self._tokens = tokens
 
     def _select(

@@ -198,6 +198,7 @@ class RunState:
             pending={call_id: replace(one) for call_id, one in self.pending.items()},
             nested={call_id: inner.copy() for call_id, inner in self.nested.items()},
             standing=dict(self.standing),
+            summaries=list(self.summaries),
         )
 
     def to_dict(self) -> dict[str, Any]:
