@@ -462,18 +462,18 @@ async def test_a_resumed_run_reads_its_summary_in_the_log() -> None:
 async def test_later_runs_of_a_session_use_the_summary() -> None:
     store, writer = MemoryRunStore(), scribe()
     config = RunConfig(prepare_input=keep_recent(2, summary=summarize(writer)), store=store)
+    agent, model = reader(*(f"answer {number}" for number in range(1, 8)))
     for number in range(1, 8):
-        agent, model = reader(f"answer {number}")
         await Runner.run(agent, f"question {number}", session="chat", run_config=config)
     assert len(writer.requests) == 2
-    assert texts_of(model.requests[0].input)[1:] == [
+    assert texts_of(model.requests[-1].input)[1:] == [
         "question 5",
         "answer 5",
         "question 6",
         "answer 6",
         "question 7",
     ]
-    assert "summary 2" in cast("Any", model.requests[0].input[0]).content
+    assert "summary 2" in cast("Any", model.requests[-1].input[0]).content
     assert [event.type for event in await store.session("chat").events()].count(
         "summary_event"
     ) == 2
@@ -483,16 +483,15 @@ async def test_the_summary_of_another_conversation_is_not_used() -> None:
     """A session can be edited: a summary must not bring back what was deleted."""
     store, writer = MemoryRunStore(), scribe()
     config = RunConfig(prepare_input=keep_recent(1, summary=summarize(writer)), store=store)
+    agent, model = reader("answer 1", "answer 2", "answer 3", "ok")
     for number in range(1, 4):
-        agent, model = reader(f"answer {number}")
         await Runner.run(
             agent, f"secret {number}", session="chat", run_config=config, run_id=f"r{number}"
         )
     assert len(writer.requests) > 0
     await store.delete("r1")
-    agent, model = reader("ok")
     await Runner.run(agent, "Hello", session="chat", run_config=config)
-    first = texts_of(model.requests[0].input)[0]
+    first = texts_of(model.requests[-1].input)[0]
     shown = cast("Any", writer.requests[-1].input[0]).content
     assert "secret 1" not in shown
     assert "<summary>" not in shown
@@ -535,6 +534,37 @@ async def test_the_summary_of_an_agent_that_runs_as_a_tool_is_its_own() -> None:
     assert "summary 1" in cast("Any", model.requests[-1].input[0]).content
     assert result.usage.requests == 2 + 1 + 6
     assert await summaries_in(store, result.run_id) == []  # the run inside the call is not shown
+
+
+async def test_an_agent_that_runs_as_a_tool_continues_with_its_summary() -> None:
+    """Its events are hidden in the log of the outermost run, where resuming finds them."""
+    store, writer, is_stuck = MemoryRunStore(), scribe(), asyncio.Event()
+
+    async def hang(_: object) -> str:
+        is_stuck.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    def team(*inner_steps: Any, outer: Sequence[Any]) -> tuple[Agent[Any, Any], ScriptedModel]:
+        inner, model = reader(*inner_steps)
+        return Agent("Outer", tools=[inner.as_tool()], model=ScriptedModel(outer)), model
+
+    config = RunConfig(prepare_input=keep_recent(2, summary=summarize(writer)), store=store)
+    call = tool_call("reader", call_id="c1", input="Read.")
+    agent, _ = team(*pages(1, 5), hang, outer=[call])
+    run = asyncio.create_task(Runner.run(agent, "Go.", run_config=config, run_id="r"))
+    async with asyncio.timeout(30):
+        await is_stuck.wait()
+    run.cancel()
+    await asyncio.wait([run])
+    assert len(writer.requests) == 1
+
+    agent, model = team("Inner.", outer=["Outer."])
+    result = await Runner.resume(agent, "r", store=store, run_config=config)
+    assert result.final_output == "Outer."
+    assert len(writer.requests) == 1
+    assert "summary 1" in cast("Any", model.requests[0].input[0]).content
+    assert result.usage.requests == 2 + 1 + 6
 
 
 @pytest.mark.parametrize(

@@ -307,7 +307,8 @@ class _Compaction(ABC):
             return kept
         system, task = _always_read(turns, left_out)
         notice = _notice(summary, turns[left_out].start)
-        return [*system, *self._bounded([notice], 8), *self._bounded(task, 4), *kept]
+        bounded = [*self._bounded([notice], 8, context), *self._bounded(task, 4, context)]
+        return [*system, *bounded, *kept]
 
     @abstractmethod
     def _select(
@@ -320,8 +321,8 @@ class _Compaction(ABC):
     ) -> tuple[list[_Turn], int]:
         """Return the turns from the first one on, and how many of them to leave out."""
 
-    def _bounded(self, items: list[Item], _part: int, /) -> list[Item]:
-        """Return items with at most one of so many parts of the tokens of a request."""
+    def _bounded(self, items: list[Item], _part: int, _context: InputContext[Any], /) -> list[Item]:
+        """Return items, shortened to one of so many parts of the conversation."""
         return items
 
     async def _extended(
@@ -406,11 +407,15 @@ class _TokenBudget(_Compaction):
         context: InputContext[Any],
         /,
     ) -> tuple[list[_Turn], int]:
-        space = self._space(turns, summary, context)
+        counter, room = self._counter, self._room(context)
         # What is shortened depends on the turn alone: the next request has the same text.
-        recent = [self._counter.shortened(turn, space // 2) for turn in turns[first:]]
-        sizes = [self._counter.items(turn.items) for turn in recent]
+        recent = [counter.shortened(turn, room // 2) for turn in turns[first:]]
+        system, task = _always_read(turns, len(turns) - 1)
+        notice = counter.items([_notice(summary, 0)]) + _MARGIN
+        reserved = counter.items(system) + min(counter.items(task), room // 4)
+        space = room - reserved - min(notice, room // 8)
         used = count = 0
+        sizes = [counter.items(turn.items) for turn in recent]
         for index, size in enumerate(sizes):
             used += size
             if used > space:
@@ -419,19 +424,14 @@ class _TokenBudget(_Compaction):
                     count += 1
         return recent, count
 
-    def _space(
-        self, turns: list[_Turn], summary: SummaryEvent | None, context: InputContext[Any]
-    ) -> int:
-        """Return the tokens that turns can use: those that nothing else needs."""
-        counter = self._counter
-        system, task = _always_read(turns, len(turns) - 1)
-        notice = min(counter.items([_notice(summary, 0)]) + _MARGIN, self._tokens // 8)
-        fixed = counter.text(context.instructions) + counter.tools(context.tools)
-        fixed += counter.items(system) + min(counter.items(task), self._tokens // 4)
-        return max(self._tokens - fixed - notice, self._tokens // 4)
+    def _room(self, context: InputContext[Any]) -> int:
+        """Return the tokens that the conversation can use."""
+        fixed = self._counter.text(context.instructions) + self._counter.tools(context.tools)
+        return max(self._tokens - fixed, self._tokens // 4)
 
-    def _bounded(self, items: list[Item], part: int, /) -> list[Item]:
-        return self._counter.shortened(_Turn(0, 0, items), self._tokens // part).items
+    def _bounded(self, items: list[Item], part: int, context: InputContext[Any], /) -> list[Item]:
+        most = self._room(context) // part
+        return self._counter.shortened(_Turn(0, 0, items), most).items
 
 
 _MARGIN = 100
