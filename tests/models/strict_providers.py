@@ -5,9 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
-
-import httpx
 
 from agents_tools.models.anthropic import AnthropicModel
 from agents_tools.models.openai_chat import OpenAIChatModel
@@ -16,7 +15,7 @@ from agents_tools.models.pydantic_ai import PydanticAIModel
 from tests.models.http_server import Answer, Recorded, json_answer, sse_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncGenerator, Iterator
 
     from agents_tools.agents import Model
 
@@ -48,12 +47,14 @@ class StrictProvider:
         self._limit = limit
         self._ids = itertools.count(1)
 
-    def model(self) -> Model:
+    @asynccontextmanager
+    async def model(self) -> AsyncGenerator[Model]:
+        """Provide a model of this provider."""
+        yield self.create_model()
+
+    def create_model(self) -> Model:
         """Return a model of this provider."""
         raise NotImplementedError
-
-    async def close(self) -> None:
-        """Close the connections of the model that the library does not close."""
 
     def fault(self, body: Any) -> str | None:
         """Return why the provider refuses a conversation; `None` if it does not."""
@@ -99,7 +100,7 @@ def _unique(ids: Sequence[str], what: str) -> str | None:
 class OpenAIChat(StrictProvider):
     """Chat completions."""
 
-    def model(self) -> Model:
+    def create_model(self) -> Model:
         return OpenAIChatModel("qwen", base_url=f"{self.url}/v1", api_key=KEY)
 
     def fault(self, body: Any) -> str | None:
@@ -150,7 +151,7 @@ def _chunk(delta: Mapping[str, Any], finish: str | None = None) -> dict[str, Any
 class OpenAIResponses(StrictProvider):
     """The Responses API, of a model with reasoning and a hosted search."""
 
-    def model(self) -> Model:
+    def create_model(self) -> Model:
         return OpenAIResponsesModel("gpt-5", base_url=f"{self.url}/v1", api_key=KEY)
 
     def fault(self, body: Any) -> str | None:
@@ -204,7 +205,7 @@ class OpenAIResponses(StrictProvider):
 class Anthropic(StrictProvider):
     """The Messages API, of a model that thinks."""
 
-    def model(self) -> Model:
+    def create_model(self) -> Model:
         return AnthropicModel("claude", base_url=self.url, api_key=KEY)
 
     def fault(self, body: Any) -> str | None:
@@ -262,16 +263,14 @@ class Anthropic(StrictProvider):
 class Gemini(StrictProvider):
     """The Gemini API, of a model that signs its calls; used through Pydantic AI."""
 
-    def model(self) -> Model:
+    @asynccontextmanager
+    async def model(self) -> AsyncGenerator[Model]:
         from pydantic_ai.models.google import GoogleModel
         from pydantic_ai.providers.google import GoogleProvider
 
-        self._client = httpx.AsyncClient()
-        provider = GoogleProvider(api_key=KEY, base_url=self.url, http_client=self._client)
-        return PydanticAIModel(GoogleModel("gemini-3-pro-preview", provider=provider))
-
-    async def close(self) -> None:
-        await self._client.aclose()
+        provider = GoogleProvider(api_key=KEY, base_url=self.url)
+        async with GoogleModel("gemini-3-pro-preview", provider=provider) as model:
+            yield PydanticAIModel(model)
 
     def fault(self, body: Any) -> str | None:
         contents = body["contents"]

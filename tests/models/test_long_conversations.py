@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,11 +11,13 @@ import pytest
 from agents_tools import Agent, RunConfig, Runner, function_tool
 from agents_tools.agents.compaction import summarize, token_budget
 from agents_tools.content import ToolCallItem, ToolCallOutputItem
+from agents_tools.errors import ModelError
 from agents_tools.events import SummaryEvent
 from agents_tools.persistence import MemoryRunStore
 from tests.models.strict_providers import PROVIDERS, StrictProvider
 
 if TYPE_CHECKING:
+    from agents_tools import Emit, Model, ModelRequest, ModelResponse
     from tests.models.http_server import ScriptedServer
 
 BUDGET = 32_000
@@ -29,18 +32,22 @@ def search(page: int) -> str:
     return f"page {page}: {RESULT}"
 
 
+@function_tool(name_override="search")
+def tiny(page: int) -> str:
+    """Search a page."""
+    return f"page {page}"
+
+
 async def _run(provider: StrictProvider, server: ScriptedServer, turns: int) -> Any:
     """Run an agent against a provider; return the result and the events in the log."""
     server.answer(*[provider] * (3 * turns))
-    agent = Agent("Reader", "Read all pages.", tools=[search], model=provider.model())
     store = MemoryRunStore()
     config = RunConfig(
         prepare_input=token_budget(BUDGET, summary=summarize()), store=store, model_retries=0
     )
-    try:
+    async with provider.model() as model:
+        agent = Agent("Reader", "Read all pages.", tools=[search], model=model)
         result = await Runner.run(agent, "Read the pages.", run_config=config, max_turns=None)
-    finally:
-        await provider.close()
     return result, await store.log(result.run_id).read_all()
 
 
@@ -76,3 +83,33 @@ async def test_a_conversation_with_large_results_stays_within_the_budget(
     last = json.dumps(provider.bodies[-1])
     assert summaries[-1].summary in last
     assert "Read the pages." in last
+
+
+class _Trimmed:
+    """A model that reads the last items only, wherever they begin.
+
+    Args:
+        inner: The model that answers.
+    """
+
+    def __init__(self, inner: Model) -> None:
+        self._inner = inner
+
+    async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
+        shown = [*request.input[:1], *request.input[-7:]]
+        return await self._inner.respond(replace(request, input=shown), emit)
+
+
+@pytest.mark.parametrize("kind", PROVIDERS, ids=lambda kind: kind.__name__)
+async def test_the_providers_refuse_what_is_cut_at_any_place(
+    kind: type[StrictProvider], server: ScriptedServer
+) -> None:
+    """The test above means nothing if its providers accept everything."""
+    provider = kind(server.url, turns=20, limit=LARGEST)
+    server.answer(*[provider] * 40)
+    config = RunConfig(model_retries=0)
+    async with provider.model() as model:
+        agent = Agent("Reader", tools=[tiny], model=_Trimmed(model))
+        with pytest.raises(ModelError):
+            await Runner.run(agent, "Go.", run_config=config, max_turns=None)
+    assert len(provider.refusals) == 1
