@@ -8,6 +8,7 @@ from agents_tools._package import __version__ as __version__, lazy_exports
 
 if TYPE_CHECKING:
     from agents_tools import policies as policies
+    from agents_tools.agents import compaction as compaction
     from agents_tools.agents.agent import Agent as Agent, Tool as Tool
     from agents_tools.agents.config import (
         RunConfig as RunConfig,
@@ -182,6 +183,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "text.secrets": ("register_secret",),
         "schema.strict": ("ensure_strict_json_schema",),
         "classes.action": ("Action", "ImageContent", "Observation", "TextContent", "ToolExecutor"),
+        "agents": ("compaction",),
         "agents.agent": ("Agent", "Tool"),
         "classes.base_tool": ("BaseTool", "BaseToolParams"),
         "builtin.presets": ("create_default_registry", "get_default_tools"),

@@ -15,6 +15,7 @@ _APPLICATIONS = ("cli", "playground")
 """Programs: their modules are not imported by users."""
 
 _MODULES = (
+    "agents.compaction",
     "conversation",
     "errors",
     "mcp.config",

@@ -44,6 +44,7 @@ from agents_tools.events import (
     RunStartedEvent,
     StreamingToolEndEvent,
     StreamingToolStartEvent,
+    SummaryEvent,
     ToolArtifactEvent,
     ToolAttemptEvent,
     ToolProgressEvent,
@@ -115,6 +116,12 @@ payloads: dict[type[Event], dict[str, st.SearchStrategy[Any]]] = {
     MessageEvent: {
         "content": json_values,
         "role": st.sampled_from(["user", "assistant", "system"]),
+    },
+    SummaryEvent: {
+        "summary": texts,
+        "items": counts,
+        "digest": texts,
+        "usage": maybe(json_objects),
     },
     ActionEvent: {"kind": texts, "action": json_objects, "hidden": st.booleans()},
     ObservationEvent: {"kind": texts, "observation": json_objects, "hidden": st.booleans()},
@@ -214,6 +221,7 @@ def test_every_class_of_the_union_has_its_own_wire_type() -> None:
             "run_finished_event",
             "run_record_event",
             "message_event",
+            "summary_event",
             "action_event",
             "observation_event",
             "agent_state_changed_event",
@@ -229,6 +237,7 @@ def test_only_conversation_events_are_durable_and_only_display_events_can_be_dro
     assert {cls.__name__ for cls in payloads if cls.durable} == {
         "RunItemStreamEvent",
         "MessageEvent",
+        "SummaryEvent",
         "ActionEvent",
         "ObservationEvent",
         "AgentStateChangedEvent",
@@ -267,7 +276,7 @@ def test_events_match_by_position() -> None:
                 return "run"
             case AgentUpdatedStreamEvent() | AgentStateChangedEvent() | NullEvent():
                 return "agent"
-            case ActionEvent() | ObservationEvent() | ErrorEvent():
+            case ActionEvent() | ObservationEvent() | ErrorEvent() | SummaryEvent():
                 return "conversation"
             case _:
                 assert_never(event)
@@ -343,6 +352,7 @@ def test_event_classes_have_signatures() -> None:
             "RunFinishedEvent": "status='ok', output=None, usage=None, error=None",
             "RunRecordEvent": "name, data",
             "MessageEvent": "content, role='user'",
+            "SummaryEvent": "summary, items, digest, usage=None",
             "ActionEvent": "kind, action, hidden=False",
             "ObservationEvent": "kind, observation, hidden=False",
             "AgentStateChangedEvent": "state, reason=''",

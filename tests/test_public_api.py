@@ -130,6 +130,7 @@ def test_the_public_names_match_the_stored_list() -> None:
             "WebSearchTool",
             "__version__",
             "artifact",
+            "compaction",
             "create_default_registry",
             "default_tool_error_function",
             "ensure_strict_json_schema",

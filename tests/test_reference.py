@@ -30,6 +30,7 @@ from agents_tools.events import (
     MessageEvent,
     NullEvent,
     ObservationEvent,
+    SummaryEvent,
 )
 from agents_tools.events.kinds import RunRecordEvent
 from agents_tools.mcp import mcp_server
@@ -280,6 +281,7 @@ def _others(title: str) -> list[Event]:
 _SAMPLES: list[Event] = [
     AgentUpdatedStreamEvent("helper"),
     MessageEvent("hello"),
+    SummaryEvent("They greeted.", 2, "0f"),
     ActionEvent("run", {"command": "ls"}),
     ObservationEvent("run", {"content": "a.txt"}),
     AgentStateChangedEvent("running"),

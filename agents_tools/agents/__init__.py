@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from agents_tools._package import lazy_exports
 
 if TYPE_CHECKING:
+    from agents_tools.agents import compaction as compaction
     from agents_tools.agents.agent import (
         Agent as Agent,
         ConvertibleTool as ConvertibleTool,
@@ -63,6 +64,10 @@ if TYPE_CHECKING:
         refusal_delta as refusal_delta,
         text_delta as text_delta,
     )
+    from agents_tools.agents.model_input import (
+        InputContext as InputContext,
+        PrepareInput as PrepareInput,
+    )
     from agents_tools.agents.runner import (
         Runner as Runner,
         RunResultStreaming as RunResultStreaming,
@@ -118,6 +123,10 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "refusal_delta",
             "text_delta",
         ),
+        "model_input": (
+            "InputContext",
+            "PrepareInput",
+        ),
         "hosted.base": ("HostedTool",),
         "hosted.computer": (
             "Computer",
@@ -140,4 +149,5 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "ShellRequest",
         ),
     },
+    submodules=("compaction",),
 )

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from agents_tools.agents.model import Model, ModelProvider, ModelResponse, ModelSettings
+    from agents_tools.agents.model_input import PrepareInput
     from agents_tools.agents.state import RunState
     from agents_tools.content.items import RunItem, ToolApprovalItem, ToolCallOutputItem
     from agents_tools.content.usage import Usage
@@ -91,6 +92,10 @@ class RunConfig:
             of their own.
         ask: A function that takes the questions of tools (`ToolContext.ask`) and returns the
             answer, or `None` for no answer; sync or async.
+        prepare_input: A function that decides what a model reads of the conversation. It takes a
+            list of items and an `InputContext`, and returns items; sync or async. It changes only
+            the requests to the model: the log, the session and the result keep every item.
+            `agents_tools.agents.compaction` has ready-made ones.
         sample: A function for requests of MCP servers to sample a model
             (`sampling/createMessage`). It takes the params and the context of the call and returns
             text, a complete result, or `None` to decline; sync or async. Servers send such requests
@@ -122,6 +127,7 @@ class RunConfig:
     output_retries: int = 2
     approve: Callable[[ToolApprovalItem], Any] | None = None
     ask: Callable[[Question], Any] | None = None
+    prepare_input: PrepareInput | None = None
     sample: Callable[[Mapping[str, Any], ToolContext[Any] | None], Any] | None = None
     event_stream: PublishesEvents | None = None
     tool_state: ToolState | None = None
@@ -146,7 +152,7 @@ class RunConfig:
                 "RunConfig(unknown_tool=...) is not valid: expected 'tell_model' or 'raise', "
                 f"got {self.unknown_tool!r:.60}."
             )
-        for name in ("approve", "ask", "sample"):
+        for name in ("approve", "ask", "prepare_input", "sample"):
             value = getattr(self, name)
             if value is not None and not callable(value):
                 raise UserTypeError(

@@ -77,6 +77,11 @@ class ModelSettings:
         reasoning_effort: The effort of a reasoning model, as a value of the provider.
         stop: Texts that end the response.
         timeout: The time limit of one request, in seconds.
+        prompt_cache: How long Anthropic keeps the beginning of the request in its cache: `5m` or
+            `1h`. The tools, the system prompt and the conversation are then cached, so that the
+            next request reads them for a tenth of the price; writing costs a quarter more, or
+            twice as much for `1h`. `None` for no cache. Providers that cache by themselves, as
+            OpenAI does, ignore it.
         extra_headers: Additional HTTP headers.
         extra_body: Additional fields of the request body, in the format of the provider.
     """
@@ -89,6 +94,7 @@ class ModelSettings:
     reasoning_effort: str | None = None
     stop: Sequence[str] | None = None
     timeout: float | None = None
+    prompt_cache: Literal["5m", "1h"] | None = None
     extra_headers: Mapping[str, str] | None = None
     extra_body: Mapping[str, Any] | None = None
 

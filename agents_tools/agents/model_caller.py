@@ -29,9 +29,12 @@ if TYPE_CHECKING:
 
     from agents_tools.agents.config import RunConfig, RunHooks
     from agents_tools.agents.model import Model
+    from agents_tools.agents.model_input import PrepareInput, Summaries
     from agents_tools.agents.tool_calls import TurnCalls
     from agents_tools.agents.toolbox import RunnableAgent, Toolbox
     from agents_tools.content.items import Item, ToolCallItem
+    from agents_tools.events.base import Emit, Event
+    from agents_tools.events.kinds import SummaryEvent
     from agents_tools.tool.call import RunScope
 
 __all__ = ["ModelCaller", "choose_model"]
@@ -41,8 +44,15 @@ _NO_SETTINGS = ModelSettings()
 _log = logging.getLogger("agents_tools")
 
 
-def choose_model(agent: RunnableAgent, config: RunConfig) -> Model:
+def choose_model(
+    agent: RunnableAgent, config: RunConfig, model: str | Model | None = None
+) -> Model:
     """Return the model of a run: that of `override_model`, of the configuration or of the agent.
+
+    Args:
+        agent: The agent.
+        config: The configuration of the run.
+        model: Another model of the run, or its name, in place of that of the agent.
 
     Raises:
         UserError: No model is configured, or it cannot be loaded.
@@ -50,7 +60,9 @@ def choose_model(agent: RunnableAgent, config: RunConfig) -> Model:
     override = overriding_model()
     if override is not None:
         return override
-    chosen = agent.model if config.model is None else config.model
+    chosen = model
+    if chosen is None:
+        chosen = agent.model if config.model is None else config.model
     if chosen is not None and not isinstance(chosen, str):
         return check_model(chosen)
     provider = config.model_provider
@@ -68,9 +80,11 @@ class ModelCaller:
         scope: The scope of the run.
         hooks: The hooks of the run and the agent.
         calls: The tool calls of the run.
+        emit: Emits an event of the conversation.
 
     Attributes:
         refused: The names of tools that the provider refused. They are no longer offered.
+        summaries: The summaries of the conversation, oldest first.
     """
 
     def __init__(
@@ -80,13 +94,18 @@ class ModelCaller:
         scope: RunScope,
         hooks: Sequence[RunHooks[Any]],
         calls: TurnCalls,
+        emit: Emit,
     ) -> None:
         self._agent = agent
         self._config = config
         self._scope = scope
         self._hooks = hooks
         self._calls = calls
+        self._emit = emit
+        self._model: Model | None = None
+        self._known_summaries: Summaries | None = None
         self.refused: set[str] = set()
+        self.summaries: list[SummaryEvent] = []
         self._is_checked = False
 
     async def request(self, model: Model, toolbox: Toolbox, history: list[Item]) -> ModelResponse:
@@ -111,33 +130,68 @@ class ModelCaller:
             # Responses and outputs of tools, which follow, contain no lone surrogates.
             self._is_checked = True
             history[:] = encodable_items(history)
+        shown: Sequence[Item] = history
+        if config.prepare_input is not None:
+            shown = await self._prepared(
+                config.prepare_input, model, instructions, toolbox, history
+            )
         joiner = PairJoiner(scope.emit) if scope.sinks else None
         for hook in self._hooks:
-            await hook.on_llm_start(scope.context, agent, instructions, history)
-        attempt = 0
+            await hook.on_llm_start(scope.context, agent, instructions, shown)
+
+        has_settings = agent.model_settings is not None or config.model_settings is not None
         while True:
             request = ModelRequest(
                 instructions=instructions,
-                input=history,
+                input=shown,
                 tools=toolbox.offered,
-                settings=self._settings(),
+                settings=self._settings() if has_settings else _NO_SETTINGS,
                 output=None if agent.output is None else agent.output.format,
                 agent=agent.name,
-                on_call=self._early_starter(toolbox) if config.start_calls_early else None,
             )
+            starts_early = toolbox if config.start_calls_early else None
             try:
-                response = await model.respond(request, joiner or scope.emit)
+                response = await self._respond(
+                    model, request, joiner or scope.emit, starts_early=starts_early
+                )
                 break
             except ToolRefusedError as error:
-                await self._calls.cancel_early()
                 if error.tool_name in self.refused or error.tool_name not in toolbox.by_name:
                     raise
                 self._exclude(error)
                 toolbox = toolbox.without(self.refused)
+        if joiner is not None:
+            joiner.finish()
+        items = encodable_items(response.items)
+        return response if items is response.items else replace(response, items=items)
+
+    async def _respond(
+        self,
+        model: Model,
+        request: ModelRequest,
+        emit: Emit,
+        *,
+        starts_early: Toolbox | None = None,
+    ) -> ModelResponse:
+        """Return the response of a model; repeat the request after a temporary error.
+
+        Args:
+            model: The model.
+            request: The request.
+            emit: Receives the deltas of the response.
+            starts_early: The tools whose calls can start before the response is complete.
+        """
+        attempt = 0
+        while True:
+            if starts_early is not None:
+                request = replace(request, on_call=self._early_starter(starts_early))
+            try:
+                response = await model.respond(request, emit)
+                break
             except ModelError as error:
                 await self._calls.cancel_early()
                 attempt += 1
-                if not error.retryable or attempt > config.model_retries:
+                if not error.retryable or attempt > self._config.model_retries:
                     raise
                 await self._wait_before_retry(error, attempt)
             except BaseException:
@@ -148,10 +202,74 @@ class ModelCaller:
                 f"{type(model).__name__}.respond returned a wrong value: expected a "
                 f"ModelResponse, got {type_with_article(response)}."
             )
-        if joiner is not None:
-            joiner.finish()
-        items = encodable_items(response.items)
-        return response if items is response.items else replace(response, items=items)
+        return response
+
+    # --- the hook `prepare_input`
+
+    async def _prepared(
+        self,
+        hook: PrepareInput,
+        model: Model,
+        instructions: str,
+        toolbox: Toolbox,
+        history: list[Item],
+    ) -> Sequence[Item]:
+        """Return what the model reads of the conversation."""
+        from agents_tools.agents.model_input import InputContext, Summaries, prepared_input
+
+        if self._known_summaries is None:
+            recorder = self._scope.run.recorder
+            self.summaries += () if recorder is None else recorder.summaries
+            self._known_summaries = Summaries(self.summaries)
+        self._model = model
+        context = InputContext[Any](
+            self._scope,
+            model,
+            instructions,
+            toolbox.offered,
+            requests=self,
+            summaries=self._known_summaries,
+        )
+        return await prepared_input(hook, history, context)
+
+    async def ask(
+        self, input: Sequence[Item], instructions: str, model: str | Model | None
+    ) -> ModelResponse:
+        """Return the response to a request of the hook, which counts in the usage of the run.
+
+        Args:
+            input: The items.
+            instructions: The system prompt.
+            model: The model, or its name; that of the run by default.
+        """
+        own = cast("Model", self._model)
+        chosen = own if model is None else choose_model(self._agent, self._config, model)
+        # Settings of other models can be invalid for this one, and a forced call or a limit of the
+        # answer would make a summary useless.
+        settings = ModelSettings(timeout=self._settings().timeout)
+        if chosen is own:
+            settings = replace(
+                self._settings(),
+                tool_choice=None,
+                parallel_tool_calls=None,
+                stop=None,
+                max_tokens=None,
+            )
+        request = ModelRequest(
+            instructions=instructions, input=input, settings=settings, agent=self._agent.name
+        )
+        response = await self._respond(chosen, request, _ignore)
+        for usage in self._scope.run.usages:
+            usage.add(response.usage)
+        return response
+
+    async def add_summary(self, event: SummaryEvent) -> None:
+        """Record a summary; it is stored before the model reads it."""
+        self.summaries.append(event)
+        if self._scope.sinks:
+            self._emit(event)
+        if self._scope.run.recorder is not None:
+            await self._scope.run.recorder.log.flush()
 
     def _early_starter(self, toolbox: Toolbox) -> Callable[[ToolCallItem], None]:
         start = self._calls.early_starter(toolbox)
@@ -192,3 +310,7 @@ class ModelCaller:
             )
         )
         await asyncio.sleep(delay)
+
+
+def _ignore(_: Event) -> None:
+    """Ignore a delta of a response that is not part of the conversation."""

@@ -189,7 +189,9 @@ class Run:
         self.calls = TurnCalls(
             agent, self.config, self.scope, self.hooks, self._emit_item, self.recorder
         )
-        self._caller = ModelCaller(agent, self.config, self.scope, self.hooks, self.calls)
+        self._caller = ModelCaller(
+            agent, self.config, self.scope, self.hooks, self.calls, self._emit
+        )
         if state is None:
             self.calls.load_history(history)
         elif self.recorder is None or not self.recorder.is_outermost:
@@ -467,6 +469,7 @@ class Run:
             pending={one.item.call_id: replace(one) for one in approvals.pending.values()},
             nested={call_id: inner.copy() for call_id, inner in calls.nested.items()},
             standing=dict(approvals.always_approved),
+            summaries=self._caller.summaries[-1:],
         )
 
     # --- turns
@@ -656,6 +659,7 @@ class Run:
         self.usage.add(state.usage)
         self.new_input = len(self.history)
         self.resumed = True
+        self._caller.summaries[:] = state.summaries
         self.calls.restore(state)
 
     async def _load_session(self) -> None:

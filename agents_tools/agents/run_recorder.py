@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from agents_tools.agents.toolbox import RunnableAgent, Toolbox
     from agents_tools.content.items import Item, ToolCallItem
     from agents_tools.events.base import Event
+    from agents_tools.events.kinds import SummaryEvent
     from agents_tools.persistence.storage import RunMessage
     from agents_tools.tool.call import Call, RunScope
     from agents_tools.tool.tool import FunctionTool
@@ -83,6 +84,7 @@ class _RecordedRun(Protocol):
     turns: int
     new_input: int
     given_state: RunState | None
+    usages: list[Usage]
 
     @property
     def calls(self) -> _RecordedCalls: ...
@@ -132,6 +134,7 @@ class RunRecorder:
         self._is_new = True
         self._received = 0  # the number of the last message that was handled
         self._inner: dict[tuple[str, ...], _InnerRuns] = {}
+        self._summaries: list[SummaryEvent] = []  # of the turns so far
 
     @property
     def run_id(self) -> str:
@@ -328,6 +331,10 @@ class RunRecorder:
         """Return the recorded response of a turn; otherwise request it from the model."""
         record = self._replay.responses.get(turn)
         self.is_replayed = record is not None
+        for summary in self._replay.summaries.pop(turn, ()):
+            self._summaries.append(summary)
+            for usage in self._run.usages:
+                usage.add(Usage.from_dict(summary.usage or {}))
         if record is None:
             await self.log.flush()  # what the model reads now survives the end of the process
             return await request()
@@ -335,6 +342,12 @@ class RunRecorder:
             self._run.calls.reserve_ids(record["reserved"])
             self._run.calls.restore_copies(record["copies"])
             return ModelResponse.from_dict({**record["response"], "items": record["items"]})
+
+    @property
+    def summaries(self) -> list[SummaryEvent]:
+        """The recorded summaries of the conversation so far, oldest first."""
+        earlier = self.log.summaries if self.is_outermost else []
+        return [*earlier, *self._summaries]
 
     def responded(self, turn: int, response: ModelResponse) -> None:
         """Record a response whose items were emitted in the same group."""

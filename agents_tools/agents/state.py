@@ -19,7 +19,7 @@ from agents_tools.content.items import (
 )
 from agents_tools.content.usage import Usage
 from agents_tools.errors import UserError, UserKeyError, UserTypeError, UserValueError
-from agents_tools.events.kinds import MessageEvent, RunItemStreamEvent
+from agents_tools.events.kinds import MessageEvent, RunItemStreamEvent, SummaryEvent
 from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.records import Decision
 
@@ -81,6 +81,7 @@ class RunState:
         pending: The calls that wait for approval, by call id.
         nested: The states of runs inside calls, by call id.
         standing: The fingerprints of tools that need no further approval, by name.
+        summaries: The last summary of the history, if a `prepare_input` hook made one.
     """
 
     agent: str
@@ -94,6 +95,7 @@ class RunState:
     pending: dict[str, PendingCall] = field(default_factory=dict[str, PendingCall])
     nested: dict[str, RunState] = field(default_factory=dict[str, "RunState"])
     standing: dict[str, str] = field(default_factory=dict[str, str])
+    summaries: list[SummaryEvent] = field(default_factory=list["SummaryEvent"])
 
     @property
     def interruptions(self) -> list[ToolApprovalItem]:
@@ -196,6 +198,7 @@ class RunState:
             pending={call_id: replace(one) for call_id, one in self.pending.items()},
             nested={call_id: inner.copy() for call_id, inner in self.nested.items()},
             standing=dict(self.standing),
+            summaries=list(self.summaries),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -214,6 +217,7 @@ class RunState:
             "pending": [_pending_to_dict(one) for one in self.pending.values()],
             "nested": {call_id: state.to_dict() for call_id, state in self.nested.items()},
             "standing": dict(self.standing),
+            "summaries": [_summary_to_dict(one) for one in self.summaries],
         }
 
     def to_json(self) -> str:
@@ -269,6 +273,7 @@ class RunState:
                     for call_id in _of(dict, data, "nested")
                 },
                 standing={str(name): str(pin) for name, pin in _of(dict, data, "standing").items()},
+                summaries=[SummaryEvent(**one) for one in data.get("summaries", ())],
             )
         except UserError:
             raise
@@ -399,6 +404,10 @@ def edited_arguments(arguments: Mapping[str, Any] | str) -> str:
 def _digest(*parts: str) -> str:
     text = json.dumps(parts)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _summary_to_dict(one: SummaryEvent) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in ("summary", "items", "digest", "usage")}
 
 
 def _pending_to_dict(one: PendingCall) -> dict[str, Any]:

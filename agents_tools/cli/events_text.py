@@ -16,6 +16,7 @@ from agents_tools.events.kinds import (
     RunFinishedEvent,
     RunItemStreamEvent,
     RunStartedEvent,
+    SummaryEvent,
     ToolProgressEvent,
     ToolStreamEndEvent,
     ToolStreamStartEvent,
@@ -100,6 +101,8 @@ def markdown(events: Sequence[Event], title: str) -> Iterator[str]:
                 yield f"\n**{event.role}**\n\n{_quoted(_content(event.content))}\n"
             case ErrorEvent():
                 yield f"\n*Error: {_inline(event.message)}*\n"
+            case SummaryEvent():
+                yield f"\n*Summary of the {event.items} items so far*\n\n{_quoted(event.summary)}\n"
             case RunItemStreamEvent():
                 yield from _item_in_markdown(cast("RunItemStreamEvent[Any]", event))
             case _:
@@ -172,6 +175,8 @@ def _line_of(event: Event) -> str:
             text = f"run ended: {event.status}" + (f": {event.error}" if event.error else "")
         case MessageEvent():
             text = f"{event.role}: {_content(event.content)}"
+        case SummaryEvent():
+            text = f"summary of {event.items} items: {event.summary}"
         case NotifyStreamEvent():
             text = event.data
         case ToolProgressEvent():

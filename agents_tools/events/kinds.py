@@ -36,6 +36,7 @@ __all__ = [
     "RunStartedEvent",
     "StreamingToolEndEvent",
     "StreamingToolStartEvent",
+    "SummaryEvent",
     "ToolArtifactEvent",
     "ToolAttemptEvent",
     "ToolProgressEvent",
@@ -303,6 +304,28 @@ class MessageEvent(Event):
 
 
 @event_class
+class SummaryEvent(Event):
+    """A summary that a model reads in place of the beginning of its conversation.
+
+    The conversation itself stays in the log.
+
+    Args:
+        summary: The summary.
+        items: The number of items at the beginning of the conversation that it stands for.
+        digest: A fingerprint of these items.
+        usage: The token usage of the requests for the summary.
+    """
+
+    type = "summary_event"
+    durable = True
+
+    summary: str
+    items: Count
+    digest: str
+    usage: Mapping[str, Any] | None = None
+
+
+@event_class
 class ActionEvent(RichEvent[RichT]):
     """A requested action.
 
@@ -392,6 +415,7 @@ AnyEvent: TypeAlias = (
     | RunFinishedEvent
     | RunRecordEvent
     | MessageEvent
+    | SummaryEvent
     | ActionEvent[Any]
     | ObservationEvent[Any]
     | AgentStateChangedEvent

@@ -102,6 +102,8 @@ def request_body(
     container = _container(request.input, definitions)
     if container is not None:
         body["container"] = container
+    if settings.prompt_cache is not None:
+        _add_cache_breakpoints(body, settings)
     return merge_extra(body, settings.extra_body)
 
 
@@ -129,6 +131,41 @@ def _is_current(expires_at: object) -> bool:
     with contextlib.suppress(TypeError, ValueError):
         return datetime.fromisoformat(cast("str", expires_at)) > datetime.now(UTC)
     return False
+
+
+def _add_cache_breakpoints(body: dict[str, Any], settings: ModelSettings) -> None:
+    """Mark where the beginning of a request is cached: in at most four places, as the API allows.
+
+    They are the end of the tools, of the system prompt, of the last message of the user, and of the
+    one before it, where the cache of the last request ends. The API searches only 20 blocks back
+    for that end, and a turn with many calls has more.
+    """
+    lifetime: object = settings.prompt_cache
+    if lifetime not in {"5m", "1h"}:
+        raise UserValueError(
+            f"ModelSettings(prompt_cache={lifetime!r:.60}) is not valid: expected '5m' or '1h'."
+        )
+    ttl = {} if lifetime == "5m" else {"ttl": lifetime}
+    mark = {"cache_control": {"type": "ephemeral", **ttl}}
+    if "tools" in body:
+        body["tools"] = _marked(body["tools"], mark)
+    if "system" in body:
+        body["system"] = _marked([_text_block(body["system"])], mark)
+    if "cache_control" in (settings.extra_body or {}):
+        return  # the API adds the breakpoint of the conversation by itself
+    messages: list[dict[str, Any]] = body["messages"]
+    for message in [one for one in messages if one["role"] == "user"][-2:]:
+        message["content"] = _marked(message["content"], mark)
+
+
+def _marked(blocks: list[dict[str, Any]], mark: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a copy of blocks with a mark on the last one; deferred tools cannot have it."""
+    marked = list(blocks)
+    for index in reversed(range(len(marked))):
+        if not marked[index].get("defer_loading"):
+            marked[index] = {**marked[index], **mark}
+            break
+    return marked
 
 
 def schema_of(output_format: OutputFormat) -> dict[str, Any] | None:

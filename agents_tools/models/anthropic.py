@@ -69,10 +69,10 @@ class AnthropicModel:
     """A model of Anthropic's Messages API.
 
     Responses have at most `DEFAULT_MAX_TOKENS` tokens unless `ModelSettings(max_tokens=...)` is
-    set. Enable thinking and prompt caching with `ModelSettings(extra_body=...)`:
-    `{"thinking": {"type": "adaptive"}}`, `{"cache_control": {"type": "ephemeral"}}`. All system
-    and developer messages become part of the system prompt. `temperature` and `top_p` are sent if
-    they are set; newer models, and the API from version 2026-10-21 on, reject them.
+    set. Enable prompt caching with `ModelSettings(prompt_cache="5m")`, and thinking with
+    `ModelSettings(extra_body={"thinking": {"type": "adaptive"}})`. All system and developer
+    messages become part of the system prompt. `temperature` and `top_p` are sent if they are set;
+    newer models, and the API from version 2026-10-21 on, reject them.
 
     Args:
         name: The name of the model at Anthropic.

@@ -209,6 +209,7 @@ def _settings(settings: ModelSettings) -> dict[str, Any]:
         "thinking": settings.reasoning_effort,
         "stop_sequences": None if settings.stop is None else list(settings.stop),
         "timeout": settings.timeout,
+        "cache": settings.prompt_cache,
         "extra_headers": settings.extra_headers and dict(settings.extra_headers),
         "extra_body": settings.extra_body and dict(settings.extra_body),
         "tool_choice": [choice] if choice not in {None, "auto", "required", "none"} else choice,

@@ -21,6 +21,7 @@ from agents_tools.events.kinds import (
     RunFinishedEvent,
     RunItemStreamEvent,
     RunRecordEvent,
+    SummaryEvent,
     ToolStreamStartEvent,
 )
 from agents_tools.persistence.filter import EventFilter
@@ -69,6 +70,7 @@ class RunLog:
         last_id: The id of the last event.
         last_end: The last end of the run, or its last stop.
         has_failed: Whether the end was not stored.
+        summaries: The summaries in the earlier runs of the session; empty until `conversation`.
         depth: The number of calls around the run.
         cancellations: The numbers of the messages that cancel the run.
         cancelled_calls: The numbers of the messages that cancel a call without an output, by its
@@ -99,6 +101,7 @@ class RunLog:
         self.last_id = INVALID_ID
         self.last_end: RunFinishedEvent | None = None
         self.has_failed = False
+        self.summaries: list[SummaryEvent] = []
         self._early: list[Event] = []
         self._stored: StoredLog | None = None
         self._has_lease = self._is_abandoned = False
@@ -269,7 +272,9 @@ class RunLog:
         """Return the conversation of the earlier runs of the session."""
         if self.session is None:
             return []
-        return await self.store.conversation(self.session, before=self.run_id)
+        events = await self.store.conversation(self.session, before=self.run_id)
+        self.summaries = [event for event in events if isinstance(event, SummaryEvent)]
+        return events
 
     async def end_interrupted_runs(self) -> None:
         """End the runs of the session that have not ended: this run has their open calls now.
@@ -331,6 +336,7 @@ class RunReplay:
         results: The data of the `call_result` records, by call id.
         begun: How often a call was begun, by call id.
         sent: The messages that were sent before a turn, by turn.
+        summaries: The summaries that were made for a turn, by turn.
         requested: The items of the requests for approval, by call id.
         requests: The data of the `approval_requested` records, by call id.
         decisions: The data of the `approval_decided` records, by call id.
@@ -343,6 +349,9 @@ class RunReplay:
     begun: defaultdict[str, int] = field(default_factory=lambda: defaultdict[str, int](int))
     sent: defaultdict[int, list[Item]] = field(
         default_factory=lambda: defaultdict[int, "list[Item]"](list)
+    )
+    summaries: defaultdict[int, list[SummaryEvent]] = field(
+        default_factory=lambda: defaultdict[int, "list[SummaryEvent]"](list)
     )
     requested: dict[str, ToolApprovalItem] = field(default_factory=dict[str, ToolApprovalItem])
     requests: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, "Mapping[str, Any]"])
@@ -373,6 +382,10 @@ class RunReplay:
             self._inputs -= 1
         else:
             self.sent[len(self.responses) + 1].append(item)
+
+    def read_summary(self, event: SummaryEvent) -> None:
+        """Read a summary, which was made before the response of the turn was requested."""
+        self.summaries[len(self.responses) + 1].append(event)
 
     def read_record(self, name: RecordName, data: Mapping[str, Any]) -> None:
         """Read a record."""
@@ -439,6 +452,8 @@ class Replay:
             run.read_item(cast("RunItemStreamEvent[Any]", event))
         elif isinstance(event, MessageEvent):
             run.read_input(input_items([{"role": event.role, "content": event.content}])[0])
+        elif isinstance(event, SummaryEvent):
+            run.read_summary(event)
         elif isinstance(event, RunFinishedEvent) and not event.path:
             self.status = event.status
 

@@ -321,6 +321,99 @@ async def test_a_minimal_request_contains_only_required_fields(
     }
 
 
+# --- the prompt cache
+
+
+async def _cached_body(
+    server: ScriptedServer, model: AnthropicModel, *history: Item | str, **more: Any
+) -> Any:
+    """Return the body of a request with a prompt cache."""
+    server.answer(complete_answer(*text_block(0, "ok")))
+    request_settings = ModelSettings(prompt_cache="5m", **more)
+    await ask(
+        model, *history, instructions="Be kind.", tools=(look, add), settings=request_settings
+    )
+    body = server.last.body
+    check(BODY, body)
+    return body
+
+
+async def test_the_tools_the_system_prompt_and_the_last_messages_are_cached(
+    server: ScriptedServer, model: AnthropicModel
+) -> None:
+    """The next request reads them from the cache, as far as it begins with the same blocks."""
+    body = await _cached_body(
+        server,
+        model,
+        "one",
+        MessageOutputItem(text="two"),
+        "three",
+        ToolCallItem(call_id="c1", name="add", arguments='{"a": 1}'),
+        ToolCallItem(call_id="c2", name="add", arguments='{"a": 2}'),
+        ToolCallOutputItem(call_id="c1", output="3"),
+        ToolCallOutputItem(call_id="c2", output="4"),
+    )
+    assert [tool.get("cache_control") for tool in body["tools"]] == [None, {"type": "ephemeral"}]
+    assert body["system"] == snapshot(
+        [{"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}}]
+    )
+    assert [one["content"] for one in body["messages"] if one["role"] == "user"] == snapshot(
+        [
+            [{"type": "text", "text": "one"}],
+            [{"type": "text", "text": "three", "cache_control": {"type": "ephemeral"}}],
+            [
+                {"type": "tool_result", "tool_use_id": "c1", "content": "3"},
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "c2",
+                    "content": "4",
+                    "cache_control": {"type": "ephemeral"},
+                },
+            ],
+        ]
+    )
+
+
+async def test_the_marks_of_the_cache_do_not_stay_in_the_definitions_of_tools(
+    server: ScriptedServer, model: AnthropicModel
+) -> None:
+    """The definitions are kept for the next request, which can have no cache."""
+    await _cached_body(server, model, "one")
+    server.answer(complete_answer(*text_block(0, "ok")))
+    await ask(model, "one", instructions="Be kind.", tools=(look, add))
+    assert "cache_control" not in server.last.content.decode()
+
+
+async def test_a_longer_lifetime_is_sent_with_each_mark(
+    server: ScriptedServer, model: AnthropicModel
+) -> None:
+    server.answer(complete_answer(*text_block(0, "ok")))
+    await ask(model, "one", settings=ModelSettings(prompt_cache="1h"))
+    body = server.last.body
+    assert "system" not in body
+    assert "tools" not in body
+    mark = {"type": "ephemeral", "ttl": "1h"}
+    assert body["messages"][0]["content"] == [
+        {"type": "text", "text": "one", "cache_control": mark}
+    ]
+
+
+async def test_the_mark_of_the_application_takes_the_place_of_those_in_messages(
+    server: ScriptedServer, model: AnthropicModel
+) -> None:
+    """The API allows four, and uses one of them for this field."""
+    extra = {"cache_control": {"type": "ephemeral"}}
+    body = await _cached_body(server, model, "one", extra_body=extra)
+    assert body["cache_control"] == {"type": "ephemeral"}
+    assert body["messages"] == [{"role": "user", "content": [{"type": "text", "text": "one"}]}]
+
+
+async def test_a_wrong_lifetime_of_the_cache_is_rejected(model: AnthropicModel) -> None:
+    settings = ModelSettings(prompt_cache="2d")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    with pytest.raises(UserError, match=r"prompt_cache='2d'\) is not valid: expected '5m' or '1h'"):
+        await ask(model, "Hi", settings=settings)
+
+
 @pytest.mark.parametrize(
     ("chosen", "parallel", "expected"),
     [

@@ -6,14 +6,17 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from anthropic import AsyncAnthropic
 from pydantic_ai import messages as wire
 from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.function import (
     AgentInfo,
     DeltaThinkingPart,
     DeltaToolCall,
     FunctionModel,
 )
+from pydantic_ai.providers.anthropic import AnthropicProvider
 
 from agents_tools import (
     Agent,
@@ -261,6 +264,23 @@ async def test_a_request_over_http_returns_the_answer(
     body = server.requests[0].body
     assert body["messages"] == [{"role": "user", "content": "Hi"}]
     assert body["tools"][0]["function"]["name"] == "add"
+
+
+async def test_the_prompt_cache_is_passed_on(server: ScriptedServer) -> None:
+    """Pydantic AI sets the marks of the providers that it supports."""
+    server.answer(json_answer({"error": {"message": "later"}}, status=400))
+    client = AsyncAnthropic(api_key="key", base_url=server.url)
+    inner = AnthropicModel("claude-sonnet-5", provider=AnthropicProvider(anthropic_client=client))
+    async with client:
+        with pytest.raises(ModelError):
+            await ask(
+                PydanticAIModel(inner),
+                "Hi",
+                tools=(add,),
+                settings=ModelSettings(prompt_cache="1h"),
+            )
+    mark = {"type": "ephemeral", "ttl": "1h"}
+    assert server.last.body["tools"][0]["cache_control"] == mark
 
 
 async def test_an_error_of_a_real_server_is_marked_retryable_or_not(

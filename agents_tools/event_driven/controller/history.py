@@ -38,6 +38,7 @@ from agents_tools.events.kinds import (
     RunItemStreamEvent,
     RunRecordEvent,
     RunStartedEvent,
+    SummaryEvent,
     ToolArtifactEvent,
     ToolAttemptEvent,
     ToolProgressEvent,
@@ -191,6 +192,8 @@ def _items(
         case NotifyStreamEvent() | ToolProgressEvent() | ToolArtifactEvent():
             pass
         case RunStartedEvent() | RunFinishedEvent() | RawResponseStreamEvent() | ErrorEvent():
+            pass
+        case SummaryEvent():
             pass
         case AgentUpdatedStreamEvent() | AgentStateChangedEvent() | NullEvent() | RunRecordEvent():
             pass

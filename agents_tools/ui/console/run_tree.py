@@ -29,6 +29,7 @@ from agents_tools.events.kinds import (
     RunItemStreamEvent,
     RunRecordEvent,
     RunStartedEvent,
+    SummaryEvent,
     ToolArtifactEvent,
     ToolAttemptEvent,
     ToolProgressEvent,
@@ -259,6 +260,7 @@ class RunTree:
                 | AgentStateChangedEvent()
                 | NullEvent()
                 | RunRecordEvent()
+                | SummaryEvent()
             ):
                 pass
         return node

@@ -21,6 +21,7 @@ from agents_tools.events.kinds import (
     RunItemStreamEvent,
     RunRecordEvent,
     RunStartedEvent,
+    SummaryEvent,
     ToolArtifactEvent,
     ToolAttemptEvent,
     ToolProgressEvent,
@@ -185,6 +186,7 @@ class VercelEncoder:
                 | AgentStateChangedEvent()
                 | NullEvent()
                 | RunRecordEvent()
+                | SummaryEvent()
             ):
                 pass
         return []
