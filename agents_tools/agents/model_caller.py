@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from agents_tools.agents.budgets import check_budgets, with_cost
 from agents_tools.agents.model import (
     DefaultModelProvider,
     ModelRequest,
@@ -18,6 +19,7 @@ from agents_tools.agents.model import (
     overriding_model,
 )
 from agents_tools.agents.pair_joiner import PairJoiner
+from agents_tools.agents.tool_calls import with_wire
 from agents_tools.content.items import MessageInputItem, encodable_items
 from agents_tools.errors import ModelError, ToolRefusedError, UserTypeError
 from agents_tools.events.kinds import NotifyStreamEvent, RawResponseStreamEvent
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from agents_tools.agents.tool_calls import TurnCalls
     from agents_tools.agents.toolbox import RunnableAgent, Toolbox
     from agents_tools.content.items import Item, ToolCallItem
+    from agents_tools.events.base import Emit
     from agents_tools.tool.call import RunScope
 
 __all__ = ["ModelCaller", "choose_model"]
@@ -88,11 +91,13 @@ class ModelCaller:
         self._calls = calls
         self.refused: set[str] = set()
         self._is_checked = False
+        self._toolbox: Toolbox | None = None
+        self._sent = 0  # requests to models, those that a model delegates included
 
     async def request(self, model: Model, toolbox: Toolbox, history: list[Item]) -> ModelResponse:
         """Return the response to a conversation; repeat the request after a temporary error.
 
-        Early calls of a response that failed are cancelled.
+        The budgets are checked first. Early calls of a response that failed are cancelled.
 
         Args:
             model: The model.
@@ -100,10 +105,12 @@ class ModelCaller:
             history: The conversation; lone surrogates in it are replaced.
 
         Raises:
+            BudgetExceeded: A budget of the run, or of a run around it, is used up.
             ModelError: The request failed, and no retry is left or useful.
             UserError: The request cannot be sent to this model, or its response has a wrong type.
         """
-        agent, config, scope = self._agent, self._config, self._scope
+        agent, scope = self._agent, self._scope
+        check_budgets(scope.run, model)
         instructions = await agent.system_prompt(scope.context)
         if not instructions.isascii():
             instructions = replace_surrogates(instructions)
@@ -114,30 +121,47 @@ class ModelCaller:
         joiner = PairJoiner(scope.emit) if scope.sinks else None
         for hook in self._hooks:
             await hook.on_llm_start(scope.context, agent, instructions, history)
+        self._toolbox = toolbox
+        request = ModelRequest(
+            instructions=instructions,
+            input=history,
+            settings=self._settings(),
+            output=None if agent.output is None else agent.output.format,
+            agent=agent.name,
+            send=self._send,
+        )
+        response = await self._send(model, request, joiner or scope.emit)
+        if joiner is not None:
+            joiner.finish()
+        return response
+
+    async def _send(self, model: Model, request: ModelRequest, emit: Emit) -> ModelResponse:
+        """Send a request to a model, with retries.
+
+        A model that delegates calls this again for each model that it tries. The requests to
+        these are retried there, so the error of the delegating model is final.
+        """
         attempt = 0
         while True:
-            request = ModelRequest(
-                instructions=instructions,
-                input=history,
-                tools=toolbox.offered,
-                settings=self._settings(),
-                output=None if agent.output is None else agent.output.format,
-                agent=agent.name,
-                on_call=self._early_starter(toolbox) if config.start_calls_early else None,
-            )
+            toolbox = cast("Toolbox", self._toolbox)
+            if self._config.start_calls_early:
+                request = replace(request, on_call=self._early_starter(toolbox, model))
+            self._sent += 1
+            number = self._sent
             try:
-                response = await model.respond(request, joiner or scope.emit)
+                response = await model.respond(replace(request, tools=toolbox.offered), emit)
                 break
             except ToolRefusedError as error:
                 await self._calls.cancel_early()
                 if error.tool_name in self.refused or error.tool_name not in toolbox.by_name:
                     raise
                 self._exclude(error)
-                toolbox = toolbox.without(self.refused)
+                self._toolbox = toolbox.without(self.refused)
             except ModelError as error:
                 await self._calls.cancel_early()
                 attempt += 1
-                if not error.retryable or attempt > config.model_retries:
+                is_final = not error.retryable or number != self._sent
+                if is_final or attempt > self._config.model_retries:
                     raise
                 await self._wait_before_retry(error, attempt)
             except BaseException:
@@ -148,14 +172,22 @@ class ModelCaller:
                 f"{type(model).__name__}.respond returned a wrong value: expected a "
                 f"ModelResponse, got {type_with_article(response)}."
             )
-        if joiner is not None:
-            joiner.finish()
         items = encodable_items(response.items)
-        return response if items is response.items else replace(response, items=items)
+        wire = getattr(model, "provider", None)
+        if wire != self._calls.provider:
+            items = with_wire(items, wire)
+        usage = with_cost(response, self._scope.run, model)
+        return replace(response, items=items, usage=usage)
 
-    def _early_starter(self, toolbox: Toolbox) -> Callable[[ToolCallItem], None]:
-        start = self._calls.early_starter(toolbox)
-        return lambda item: start(cast("ToolCallItem", encodable_items([item])[0]))
+    def _early_starter(self, toolbox: Toolbox, model: Model) -> Callable[[ToolCallItem], None]:
+        start, wire = self._calls.early_starter(toolbox), getattr(model, "provider", None)
+
+        def start_early(item: ToolCallItem) -> None:
+            items = encodable_items([item])
+            marked = items if wire == self._calls.provider else with_wire(items, wire)
+            start(cast("ToolCallItem", marked[0]))
+
+        return start_early
 
     def _settings(self) -> ModelSettings:
         settings = self._agent.model_settings or _NO_SETTINGS
@@ -192,3 +224,4 @@ class ModelCaller:
             )
         )
         await asyncio.sleep(delay)
+
