@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from agents_tools.agents.model import model_name
 from agents_tools.content.usage import Usage
 from agents_tools.errors import BudgetExceeded, UserError, UserTypeError, UserValueError
 from agents_tools.text.nouns import type_with_article
@@ -15,11 +16,10 @@ from agents_tools.text.nouns import type_with_article
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agents_tools.agents.config import RunConfig
     from agents_tools.agents.model import Model, ModelResponse
     from agents_tools.agents.toolbox import RunnableAgent
 
-__all__ = ["ModelPrice", "check_budgets", "check_prices", "count_calls", "model_name", "with_cost"]
+__all__ = ["ModelPrice", "check_budgets", "check_prices", "count_calls", "with_cost"]
 
 _log = logging.getLogger("agents_tools")
 _MILLION = 1_000_000
@@ -94,13 +94,30 @@ def check_prices(prices: object) -> None:
             )
 
 
+class _Settings(Protocol):
+    """The parts of the configuration of a run that its budgets use."""
+
+    @property
+    def max_tool_calls(self) -> int | None: ...
+    @property
+    def max_total_tokens(self) -> int | None: ...
+    @property
+    def max_cost(self) -> float | None: ...
+    @property
+    def prices(self) -> Mapping[str, ModelPrice] | None: ...
+
+
 class BudgetedRun(Protocol):
     """The parts of a run that its budgets use."""
 
     agent: RunnableAgent
-    config: RunConfig
     usage: Usage
     usages: list[Usage]
+
+    @property
+    def config(self) -> _Settings:
+        """The configuration."""
+        ...
 
     @property
     def outer(self) -> BudgetedRun | None:
@@ -213,11 +230,6 @@ def with_cost(response: ModelResponse, run: BudgetedRun, model: Model) -> Usage:
     return replace(priced, breakdown={(run.agent.name, name): priced})
 
 
-def model_name(model: Any) -> str:
-    """Return the name of a model, or of its class if it has none."""
-    return str(getattr(model, "name", None) or type(model).__name__)
-
-
 def _answering(model: Any) -> Iterator[Model]:
     """Yield the models that can answer a request to a model."""
     inner = getattr(model, "models", None)
@@ -259,8 +271,11 @@ def _cost(usage: Usage, run: BudgetedRun, model: Any, reported: str | None) -> f
 
 
 def _names(model: Model, reported: str | None) -> list[str]:
+    """Return the names under which a model can have a price, the most exact one first."""
     name = model_name(model)
-    return [name] if reported is None else [reported, name]
+    provider = getattr(model, "provider_id", None)
+    names = [reported, name, name.removeprefix(f"{provider}:")]
+    return list(dict.fromkeys(filter(None, names)))
 
 
 def _given_price(name: str, prices: Mapping[str, ModelPrice]) -> ModelPrice | None:

@@ -47,6 +47,7 @@ __all__ = [
     "check_model",
     "load_model",
     "message_started",
+    "model_name",
     "override_model",
     "overriding_model",
     "reasoning_delta",
@@ -383,6 +384,11 @@ def check_model(model: object) -> Model:
             "respond(request, emit). Pass a Model, or a name such as 'openai/gpt-5'."
         )
     return cast("Model", model)
+
+
+def model_name(model: Any) -> str:
+    """Return the name of a model, or of its class if it has none."""
+    return str(getattr(model, "name", None) or type(model).__name__)
 
 
 # The events of a model while it responds. They always have the format of the Responses API, so that

@@ -224,4 +224,3 @@ class ModelCaller:
             )
         )
         await asyncio.sleep(delay)
-
