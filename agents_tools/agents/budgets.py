@@ -14,10 +14,9 @@ from agents_tools.errors import BudgetExceeded, UserError, UserTypeError, UserVa
 from agents_tools.text.nouns import type_with_article
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from agents_tools.agents.model import Model, ModelResponse
-    from agents_tools.agents.toolbox import RunnableAgent
 
 __all__ = ["ModelPrice", "check_budgets", "check_prices", "count_calls", "with_cost"]
 
@@ -94,6 +93,11 @@ def check_prices(prices: object) -> None:
             )
 
 
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
 class _Settings(Protocol):
     """The parts of the configuration of a run that its budgets use."""
 
@@ -110,9 +114,13 @@ class _Settings(Protocol):
 class BudgetedRun(Protocol):
     """The parts of a run that its budgets use."""
 
-    agent: RunnableAgent
     usage: Usage
     usages: list[Usage]
+
+    @property
+    def agent(self) -> _Named:
+        """The agent."""
+        ...
 
     @property
     def config(self) -> _Settings:
@@ -125,7 +133,7 @@ class BudgetedRun(Protocol):
         ...
 
 
-def check_budgets(run: BudgetedRun, model: Model) -> None:
+def check_budgets(run: BudgetedRun, models: Callable[[], Iterable[Model]]) -> None:
     """Raise if the run, or a run around it, has reached a budget.
 
     It is called before each request, so an agent of a tree can exceed a budget by its current
@@ -133,7 +141,7 @@ def check_budgets(run: BudgetedRun, model: Model) -> None:
 
     Args:
         run: The run.
-        model: The model of the request.
+        models: Returns the models of the run, and those of agents that are its tools.
 
     Raises:
         BudgetExceeded: A budget is used up.
@@ -143,7 +151,7 @@ def check_budgets(run: BudgetedRun, model: Model) -> None:
     while limited is not None:
         config, used = limited.config, limited.usage
         if config.max_cost is not None:
-            _check_cost(limited, config.max_cost, run, model)
+            _check_cost(limited, config.max_cost, run, models())
         limit = config.max_total_tokens
         if limit is not None and used.total_tokens >= limit:
             raise BudgetExceeded(
@@ -184,10 +192,15 @@ def _too_many_calls(run: BudgetedRun, limit: int) -> BudgetExceeded:
     )
 
 
-def _check_cost(limited: BudgetedRun, limit: float, run: BudgetedRun, model: Model) -> None:
+def _check_cost(
+    limited: BudgetedRun, limit: float, run: BudgetedRun, models: Iterable[Model]
+) -> None:
     used = limited.usage
     unknown = [
-        model_name(one) for one in _answering(model) if _cost(_ONE_TOKEN, run, one, None) is None
+        model_name(one)
+        for model in models
+        for one in _answering(model)
+        if _cost(_ONE_TOKEN, run, one, None) is None
     ]
     if used.requests and used.cost is None:
         unknown += used.unpriced_models

@@ -6,9 +6,12 @@ import asyncio
 import logging
 import random
 import time
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from agents_tools.agents.as_tool import agents_below
 from agents_tools.agents.budgets import check_budgets, with_cost
 from agents_tools.agents.model import (
     DefaultModelProvider,
@@ -21,13 +24,13 @@ from agents_tools.agents.model import (
 from agents_tools.agents.pair_joiner import PairJoiner
 from agents_tools.agents.tool_calls import with_wire
 from agents_tools.content.items import MessageInputItem, encodable_items
-from agents_tools.errors import ModelError, ToolRefusedError, UserTypeError
+from agents_tools.errors import ModelError, ToolRefusedError, UserError, UserTypeError
 from agents_tools.events.kinds import NotifyStreamEvent, RawResponseStreamEvent
 from agents_tools.text.characters import replace_surrogates
 from agents_tools.text.nouns import type_with_article
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from agents_tools.agents.config import RunConfig, RunHooks
     from agents_tools.agents.model import Model
@@ -110,7 +113,7 @@ class ModelCaller:
             UserError: The request cannot be sent to this model, or its response has a wrong type.
         """
         agent, scope = self._agent, self._scope
-        check_budgets(scope.run, model)
+        check_budgets(scope.run, partial(self._models, model, toolbox))
         instructions = await agent.system_prompt(scope.context)
         if not instructions.isascii():
             instructions = replace_surrogates(instructions)
@@ -134,6 +137,15 @@ class ModelCaller:
         if joiner is not None:
             joiner.finish()
         return response
+
+    def _models(self, model: Model, toolbox: Toolbox) -> Iterator[Model]:
+        """Yield the model, and with the first request those of the agents that are tools."""
+        yield model
+        if self._is_checked:
+            return
+        for agent, config in agents_below(toolbox.by_name.values(), self._config):
+            with suppress(UserError):  # an agent without a model fails when it is called
+                yield choose_model(agent, config)
 
     async def _send(self, model: Model, request: ModelRequest, emit: Emit) -> ModelResponse:
         """Send a request to a model, with retries.

@@ -102,7 +102,7 @@ class Usage:
         if self.breakdown:
             data["breakdown"] = [
                 {"agent": agent, "model": model, **used.to_dict()}
-                for (agent, model), used in self.breakdown.items()
+                for (agent, model), used in list(self.breakdown.items())
             ]
         return data
 
