@@ -101,6 +101,10 @@ def test_json_prints_all_of_a_run_on_one_line(run: Run) -> None:
         "function_call_output",
         "message",
     ]
+    breakdown = result["usage"].pop("breakdown")
+    assert [(one["agent"], one["model"], one["requests"]) for one in breakdown] == [
+        ("Digger", "scripted", 2)
+    ]
     assert result == snapshot(
         {
             "status": "ok",
@@ -110,7 +114,11 @@ def test_json_prints_all_of_a_run_on_one_line(run: Run) -> None:
                 "input_tokens": 2000,
                 "output_tokens": 100,
                 "cached_input_tokens": 0,
+                "cache_write_tokens": 0,
+                "cache_write_1h_tokens": 0,
                 "reasoning_tokens": 0,
+                "tool_calls": 1,
+                "cost": None,
             },
             "interruptions": [],
         }
@@ -149,6 +157,8 @@ def test_the_input_can_come_from_a_file_or_a_pipe(given: str, run: Run, tmp_path
         (["plain", " "], 2, "usage_error", "the input is empty."),
         (["plain", "@nowhere"], 2, "usage_error", "INPUT @nowhere cannot be read"),
         (["plain", "x", "--model", "nobody/x"], 2, "usage_error", "has no known provider"),
+        (["plain", "x", "--max-cost", "0"], 2, "usage_error", "0.0 is not in the range"),
+        (["plain", "x", "--max-cost", "1"], 2, "error", "the price of 'scripted' is not known"),
         (["plain", "x", "--max-turns", "0"], 2, "usage_error", "0 is not in the range"),
         (["plain", "x", "--resume", "y"], 2, "usage_error", "--resume continues a saved run"),
         (["plain", "--resume", "nowhere"], 2, "usage_error", "--resume nowhere cannot be read"),
@@ -210,7 +220,7 @@ def test_agents_are_listed_and_shown(run: Run) -> None:
     listed = run("list", AGENTS)
     assert (listed.code, listed.err) == (0, "")
     assert "Agents:" in listed.out
-    assert "Boss (tools: ask_digger; model: ScriptedModel)" in listed.out
+    assert "Boss (tools: ask_digger; model: scripted)" in listed.out
     records = {one["name"]: one for one in run("list", AGENTS, "--json").json}
     assert "parameters" in records["dig"]
     assert records["Hanger"] == snapshot(
