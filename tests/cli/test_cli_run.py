@@ -30,6 +30,7 @@ from agents_tools.events import (
 )
 from agents_tools.events.base import stamp
 from agents_tools.ui.console.rich_view import RichRun
+from agents_tools.ui.console.run_tree import costs
 from tests.cli.conftest import Run
 from tests.waiting import BOUND
 
@@ -575,6 +576,43 @@ def test_a_repeated_request_starts_with_empty_output() -> None:
             "   ! the model failed (attempt 1); trying again in … s",
         ]
     )
+
+
+def test_the_next_model_of_a_fallback_is_named() -> None:
+    """A person sees why the style of the answer changes."""
+    data = {"type": "agents_tools.retry", "attempt": 1, "delay": 0.0, "model": "gpt-5"}
+    assert drawn(with_origin(text_delta("I w")), with_origin(RawResponseStreamEvent(data))) == (
+        snapshot(
+            [
+                "* Boss  … s · 1 request · 5 tokens",
+                "   ! the model failed; gpt-5 is used instead",
+            ]
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("costs_of_models", "shown"),
+    [
+        ([0.00123], ["2 tokens", "$0.0012"]),
+        ([0.000001], ["2 tokens", "$0.0001"]),
+        ([1.5, 1_000], ["4 tokens", "$1,001.50"]),
+        ([0.5, None], ["4 tokens", "at least $0.5000"]),
+        ([None], ["2 tokens"]),
+        ([0.0], ["2 tokens"]),
+    ],
+)
+def test_the_cost_of_a_run_is_shown_if_it_is_known(
+    costs_of_models: list[float | None], shown: list[str]
+) -> None:
+    """A cost without one of its parts is marked as such."""
+    total = Usage()
+    for number, cost in enumerate(costs_of_models):
+        part = Usage(requests=1, input_tokens=2, cost=cost)
+        one = part.copy()
+        one.breakdown["Boss", f"model {number}"] = part
+        total.add(one)
+    assert costs(total, requests=False) == shown
 
 
 def test_progress_is_a_bar_below_its_call() -> None:

@@ -281,7 +281,13 @@ async def test_concurrent_calls_have_separate_spans() -> None:
     expected = [
         f"invoke_agent a{number}{inside}"
         for number in range(20)
-        for inside in ("", " > chat scripted", " > chat scripted", " > execute_tool add", " > execute_tool fail")
+        for inside in (
+            "",
+            " > chat scripted",
+            " > chat scripted",
+            " > execute_tool add",
+            " > execute_tool fail",
+        )
     ]
     assert collected.tree() == sorted(expected)
 
