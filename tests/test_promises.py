@@ -239,6 +239,28 @@ async def test_timeouts_groups_and_scopes_inside_a_tool_do_not_cancel_the_caller
         assert await with_scope.on_invoke_tool(None, "{}") == "moved on: True"
 
 
+async def test_other_code_can_cancel_a_scope_inside_a_tool() -> None:
+    """What the tool does after the scope can take longer than the grace period."""
+    scopes: asyncio.Queue[anyio.CancelScope] = asyncio.Queue()
+
+    async def cancel_scope() -> None:
+        (await scopes.get()).cancel()
+
+    @function_tool
+    async def with_scope() -> str:
+        with anyio.CancelScope() as scope:
+            scopes.put_nowait(scope)
+            await anyio.sleep(60)
+        for _ in range(3):
+            await asyncio.sleep(GRACE)
+        return f"moved on: {scope.cancelled_caught}"
+
+    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        group.create_task(cancel_scope())
+        assert await with_scope.on_invoke_tool(None, "{}") == "moved on: True"
+    assert not abandoned_tasks()
+
+
 async def test_a_timeout_of_the_caller_ends_a_call_inside_another_one() -> None:
     """The outer tool keeps running, so it gets a `TimeoutError` and not a cancellation."""
     release = asyncio.Event()

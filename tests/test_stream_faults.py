@@ -1075,6 +1075,23 @@ async def test_an_async_callback_does_not_begin_after_unsubscribe_in_another_thr
     assert late == []
 
 
+@pytest.mark.requirement("D5")
+def test_the_end_of_a_loop_after_unsubscribe_is_not_reported(caplog: pytest.LogCaptureFixture):
+    """The loop cancels the task that was about to call the callback."""
+    stream = EventStream()
+
+    async def callback(event: Event) -> None: ...
+
+    async def subscribe_briefly() -> None:
+        stream.subscribe("server", callback, "one")
+        stream.publish(message())
+        stream.unsubscribe("server", "one")
+
+    asyncio.run(subscribe_briefly())
+    assert [type(event) for event in stream.get_events()] == [MessageEvent]
+    assert caplog.records == []
+
+
 def close_in_a_thread(stream: EventStream) -> threading.Thread:
     """Close a stream in a thread, and return once that thread waits for a callback."""
     closer = threading.Thread(target=stream.close, daemon=True)

@@ -55,10 +55,11 @@ async def drive(coroutine: Coroutine[Any, Any, T], owner: Owner) -> T:
       If a receiver of its events cancels the task, that is a cancellation of the caller.
     * A timeout, task group or cancel scope inside the coroutine cancels the task. The caller was
       not cancelled, so the cleanup in the coroutine can take any time.
-    * Other code cancels the task: the caller was cancelled. The coroutine has `GRACE` seconds for
-      its cleanup. If it takes longer, the caller continues with `CancelledError`, and a supervised
-      task awaits the coroutine. If that task is cancelled too, as at the end of `asyncio.run`, the
-      coroutine is closed after another `GRACE` seconds, so that it cannot keep the program running.
+    * Other code cancels the task: the caller was cancelled, unless a cancel scope of the coroutine
+      takes the cancellation back. The coroutine has `GRACE` seconds for its cleanup. If it takes
+      longer, the caller continues with `CancelledError`, and a supervised task awaits the
+      coroutine. If that task is cancelled too, as at the end of `asyncio.run`, the coroutine is
+      closed after another `GRACE` seconds, so that it cannot keep the program running.
 
     Args:
         coroutine: The coroutine.
@@ -182,7 +183,9 @@ class _Driver(Generic[T]):
                     if getattr(pending, "_asyncio_future_blocking", None) is None:
                         waiter.pending = None
                         yield pending  # one turn of the event loop, or an object that it refuses
-                    elif not self._has_expired:
+                    elif self._has_expired:
+                        waiter.pending = pending
+                    else:
                         yield waiter.stand_for(pending)
                 except asyncio.CancelledError as error:
                     if self._is_sorted or not waiter.cancelled():
@@ -192,8 +195,12 @@ class _Driver(Generic[T]):
                     if not waiter.is_pending_done():
                         raised = error
                 if self._has_expired and not waiter.is_pending_done():
-                    self._give_up(pending)
-                    raise asyncio.CancelledError  # noqa: TRY301 - as `await` would
+                    if task.cancelling() > self._before:
+                        self._give_up(pending)
+                        raise asyncio.CancelledError  # noqa: TRY301 - as `await` would
+                    waiter = self._end_grace()
+                    if raised is None:
+                        continue
                 count, self._received = task.cancelling(), self._owner.receiver_cancellations
                 try:
                     if raised is None:  # the coroutine gets an error of the future from it
@@ -246,6 +253,13 @@ class _Driver(Generic[T]):
         if self._timer is None:
             self._grace_began = time.monotonic()
             self._timer = self._loop.call_later(GRACE, self._expire)
+
+    def _end_grace(self) -> _Waiter:
+        """Continue to wait: a scope of the coroutine has taken the cancellation back."""
+        self._owner.is_caller_cancelled = self._has_expired = False
+        self._timer = None
+        self._waiter = _Waiter(self, self._loop)
+        return self._waiter
 
     def _expire(self) -> None:
         self._has_expired = True

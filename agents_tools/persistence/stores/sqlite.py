@@ -22,7 +22,7 @@ from agents_tools.persistence.stored_log import StoredLog
 from agents_tools.persistence.stores.sql import TABLES, SQLStorage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from agents_tools.concurrency.future import PendingFuture
 

@@ -102,8 +102,9 @@ class Subscriptions:
 
     def _detached(self, subscription: Subscription, why: str) -> None:
         key = (subscription.subscriber_id, subscription.callback_id)
-        if self._subscriptions.get(key) is subscription:
-            del self._subscriptions[key]
+        if self._subscriptions.get(key) is not subscription:
+            return  # it was unsubscribed meanwhile
+        del self._subscriptions[key]
         self._note(f"{subscription.name} gets no more events: {why}.")
 
 
