@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 from inline_snapshot import snapshot
 
-from agents_tools import Agent, RunConfig, Runner, function_tool, policies
+from agents_tools import Agent, RunConfig, Runner, ToolContext, function_tool, policies
 from agents_tools.agents import ModelPrice, ModelRequest, ModelResponse, RunState
 from agents_tools.content import MessageOutputItem, ToolCallItem, Usage
 from agents_tools.errors import BudgetExceeded, UserError
@@ -207,6 +207,23 @@ async def test_a_dollar_budget_without_a_price_is_refused_before_any_request(whe
     )
     assert not model.requests
     assert not other.requests
+
+
+async def test_a_dollar_budget_ends_the_run_if_a_foreign_agent_reports_no_cost() -> None:
+    """Agents of other frameworks report tokens, but not the models that used them."""
+
+    @function_tool
+    def ask_elsewhere(ctx: ToolContext[None]) -> str:
+        """Ask an agent of another framework."""
+        assert ctx.usage is not None
+        ctx.usage.add(Usage(requests=1, input_tokens=5))
+        return "asked"
+
+    model = ScriptedModel([tool_call("ask_elsewhere"), "never"])
+    agent = Agent("Boss", model=model, tools=[ask_elsewhere])
+    with pytest.raises(UserError, match=r"another framework .*max_total_tokens"):
+        await run(agent, run_config=RunConfig(max_cost=1, prices={"scripted": CENT}))
+    assert len(model.requests) == 1
 
 
 class HostedModel:

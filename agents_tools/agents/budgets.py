@@ -212,6 +212,12 @@ def _check_cost(
             "'agents-tools[prices]', or add the price in US dollars per million tokens, for "
             f"example RunConfig(prices={{{unknown[0]!r}: ModelPrice(input=3, output=15)}})."
         )
+    if used.requests and used.cost is None:
+        raise UserError(
+            f"RunConfig(max_cost=...) of agent {limited.agent.name!r} cannot be checked: an agent "
+            "of another framework has not reported its cost. Use RunConfig(max_total_tokens=...) "
+            "instead."
+        )
     if used.cost is not None and used.cost >= limit:
         raise BudgetExceeded(
             f"Agent {limited.agent.name!r} has spent ${used.cost:.4f} of its limit of ${limit:g}. "
