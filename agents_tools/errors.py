@@ -297,7 +297,7 @@ class MaxTurnsExceeded(RunError):  # noqa: N818 - the name is part of the contra
 
 
 class BudgetExceeded(RunError):  # noqa: N818 - named as `MaxTurnsExceeded` is
-    """The run has used up its tool calls or its tokens."""
+    """The run has used up its tool calls, its tokens or its dollars."""
 
 
 class RunTimeoutError(RunError, TimeoutError):

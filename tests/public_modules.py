@@ -21,6 +21,8 @@ _MODULES = (
     "mcp.config",
     "mcp.pins",
     "models.anthropic",
+    "models.fallback",
+    "models.limited",
     "models.local",
     "models.openai_chat",
     "models.openai_responses",

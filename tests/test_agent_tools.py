@@ -355,8 +355,8 @@ async def test_usage_of_inner_runs_is_added_to_all_outer_runs() -> None:
     tool = inner.as_tool(custom_output_extractor=keep)
     one = Agent("outer", model=ScriptedModel([ASK, "x"], usage=used), tools=[tool])
     result = await Runner.run(one, "Go.")
-    assert result.usage == Usage(requests=5, input_tokens=50, output_tokens=5)
-    assert seen == [Usage(requests=3, input_tokens=30, output_tokens=3)]
+    assert result.usage == Usage(requests=5, input_tokens=50, output_tokens=5, tool_calls=2)
+    assert seen == [Usage(requests=3, input_tokens=30, output_tokens=3, tool_calls=1)]
 
 
 @pytest.mark.requirement("A60")

@@ -479,7 +479,7 @@ async def test_a_resumed_run_keeps_its_usage_and_turns() -> None:
     state = (await Runner.run(one, "Go.")).to_state()
     state.approve(state.interruptions[0])
     result = await Runner.run(one, through_json(state))
-    assert result.usage == Usage(requests=2, input_tokens=10)
+    assert result.usage == Usage(requests=2, input_tokens=10, tool_calls=1)
     assert result.to_state().turns == 2
     assert len(result.input) == 1
 
@@ -709,7 +709,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "usage": (
         {"usage": {"tokens": 1}},
         snapshot(
-            "usage.tokens is unknown: expected one of cached_input_tokens, input_tokens, output_tokens, reasoning_tokens, requests."
+            "usage.tokens is unknown: expected one of breakdown, cache_write_1h_tokens, cache_write_tokens, cached_input_tokens, cost, input_tokens, output_tokens, reasoning_tokens, requests, tool_calls."
         ),
     ),
     "nested": (

@@ -187,7 +187,7 @@ async def test_a_run_calls_tools_and_asks_the_model_again() -> None:
     assert result.final_output == "It is 3."
     assert result.last_agent is agent
     assert result.interruptions == []
-    assert result.usage == Usage(requests=2)
+    assert result.usage == Usage(requests=2, tool_calls=1)
     assert len(result.raw_responses) == 2
     assert result.final_output_as(str) == "It is 3."
     with pytest.raises(UserError, match="expected int, got str"):

@@ -79,8 +79,7 @@ def test_a_state_round_trips_through_json() -> None:
         return state_of(
             ToolCallItem(call_id="c1", name="send", arguments="{}", agent="A"),
             turns=3,
-            tool_calls=2,
-            usage=Usage(requests=2, input_tokens=5, output_tokens=7),
+            usage=Usage(requests=2, input_tokens=5, output_tokens=7, tool_calls=2, cost=0.25),
             started=["c1"],
             pending={"c1": PendingCall(item=item, pin="p")},
             standing={"send": "pin"},

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         ConvertibleTool as ConvertibleTool,
         Tool as Tool,
     )
+    from agents_tools.agents.budgets import ModelPrice as ModelPrice
     from agents_tools.agents.config import (
         AgentHooks as AgentHooks,
         FunctionToolResult as FunctionToolResult,
@@ -89,6 +90,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "RunResultStreaming",
             "Runner",
         ),
+        "budgets": ("ModelPrice",),
         "config": (
             "AgentHooks",
             "FunctionToolResult",

@@ -342,6 +342,7 @@ class Agent(Generic[ContextT, OutputT]):
             enable_bracketing=enable_bracketing,
             failure_error_function=failure_error_function,
             metadata={"agents_tools": {"resumes": True}},  # a run with a store resumes it
+            delegate=(self, run_config),
         )
 
 

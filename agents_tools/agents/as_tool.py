@@ -19,12 +19,13 @@ from agents_tools.tool.records import ToolOrigin
 from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
+    from agents_tools.agents.config import RunConfig
     from agents_tools.events.base import Emit, Event
     from agents_tools.tool.call import Call
 
-__all__ = ["EventTap", "extracted", "tool_of_agent"]
+__all__ = ["EventTap", "agents_below", "extracted", "tool_of_agent"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ def tool_of_agent(
     enable_bracketing: bool,
     failure_error_function: Any,
     metadata: Mapping[str, Any] | None = None,
+    delegate: tuple[Any, RunConfig | None] | None = None,
 ) -> FunctionTool[..., Any]:
     """Return a tool that runs an agent.
 
@@ -60,6 +62,7 @@ def tool_of_agent(
         failure_error_function: Returns the message for the model when the agent fails; with
             `None`, the error is raised.
         metadata: The metadata of the tool.
+        delegate: The agent, with the configuration of its runs, for an agent of this package.
 
     Raises:
         UserError: The name is invalid, or the parameters have no JSON Schema.
@@ -77,7 +80,7 @@ def tool_of_agent(
         text = call.text
         return await perform(call, json.loads(text)["input"] if parameters is None else text)
 
-    source = SchemaSource(
+    source = _AgentSource(
         name,
         tool_description or f"Delegate a task to agent {agent!r} and return its answer.",
         reader,
@@ -85,6 +88,7 @@ def tool_of_agent(
         json_schema={**_without_description(schema), "title": f"{name}_args"},
         origin=ToolOrigin(kind="agent", agent=agent),
     )
+    source.delegate = delegate
     return FunctionTool.of_source(
         source,
         is_enabled=is_enabled,
@@ -92,6 +96,37 @@ def tool_of_agent(
         failure_error_function=failure_error_function,
         enable_bracketing=enable_bracketing,
     )
+
+
+class _AgentSource(SchemaSource):
+    """A tool that runs an agent.
+
+    Attributes:
+        delegate: The agent, with the configuration of its runs; `None` for a foreign agent.
+    """
+
+    delegate: tuple[Any, RunConfig | None] | None = None
+
+
+def agents_below(tools: Iterable[Any], config: RunConfig) -> Iterator[tuple[Any, RunConfig]]:
+    """Yield the agents that tools and the static tools of these agents run, each once.
+
+    Args:
+        tools: The tools.
+        config: The configuration that agents without one of their own inherit.
+    """
+    seen = set[int]()
+    open_tools = [(tool, config) for tool in tools]
+    while open_tools:
+        tool, inherited = open_tools.pop()
+        source = getattr(tool, "source", None)
+        if not isinstance(source, _AgentSource) or source.delegate is None:
+            continue
+        agent, own = source.delegate
+        if id(agent) not in seen:
+            seen.add(id(agent))
+            yield agent, own or inherited
+            open_tools += [(one, own or inherited) for one in agent.known_tools]
 
 
 async def extracted(extractor: Callable[[Any], Any] | None, result: Any, default: Any) -> Any:

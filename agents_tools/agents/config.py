@@ -25,6 +25,7 @@ from agents_tools.text.nouns import type_with_article
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from agents_tools.agents.budgets import ModelPrice
     from agents_tools.agents.model import Model, ModelProvider, ModelResponse, ModelSettings
     from agents_tools.agents.model_input import PrepareInput
     from agents_tools.agents.state import RunState
@@ -78,8 +79,12 @@ class RunConfig:
         tool_timeout: The time limit of each call, in seconds, for tools without a
             `policies.timeout` of their own. Agents that run as tools have none; it applies to the
             tools that they call.
-        max_tool_calls: The maximum number of calls of the run.
+        max_tool_calls: The maximum number of calls, including those of the runs inside this one.
         max_total_tokens: The maximum number of tokens, including the runs inside this one.
+        max_cost: The maximum cost in US dollars, including the runs inside this one. The price of
+            each model has to be known.
+        prices: The prices of models by their names, as in `Agent(model=...)` or as the provider
+            reports them. Other prices are those of the library genai-prices, if it is installed.
         max_depth: The maximum nesting depth of agents that run as tools.
         model_retries: The maximum number of retries of a request after a temporary error.
         retry_backoff: Seconds before the first retry; doubled each time up to 30 and shortened at
@@ -121,6 +126,8 @@ class RunConfig:
     tool_timeout: float | None = None
     max_tool_calls: int | None = None
     max_total_tokens: int | None = None
+    max_cost: float | None = None
+    prices: Mapping[str, ModelPrice] | None = None
     max_depth: int = 8
     model_retries: int = 2
     retry_backoff: float = 0.5
@@ -159,8 +166,10 @@ class RunConfig:
                     f"RunConfig({name}=...) is not callable: expected a function, got "
                     f"{type_with_article(value)}."
                 )
+        from agents_tools.agents.budgets import check_prices
         from agents_tools.agents.model import ModelSettings
 
+        check_prices(self.prices)
         if not isinstance(self.model_settings, (ModelSettings, type(None))):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UserTypeError(
                 f"RunConfig(model_settings=...) expects ModelSettings(...), got "
@@ -179,12 +188,20 @@ class RunConfig:
 
 
 _OPTIONAL = frozenset(
-    {"max_parallel_tools", "max_tool_calls", "max_total_tokens", "timeout", "tool_timeout"}
+    {
+        "max_parallel_tools",
+        "max_tool_calls",
+        "max_total_tokens",
+        "max_cost",
+        "timeout",
+        "tool_timeout",
+    }
 )
 _NUMBERS: tuple[tuple[str, Any, int], ...] = (
     ("max_parallel_tools", int, 1),
     ("max_tool_calls", int, 1),
     ("max_total_tokens", int, 1),
+    ("max_cost", (int, float), 0),
     ("timeout", (int, float), 0),
     ("tool_timeout", (int, float), 0),
     ("max_depth", int, 0),

@@ -25,7 +25,7 @@ from agents_tools.errors import (
 from agents_tools.events.kinds import RawResponseStreamEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Sequence
     from typing import Self
 
     from agents_tools.agents.hosted.base import HostedTool
@@ -48,6 +48,7 @@ __all__ = [
     "hosted_call_started",
     "load_model",
     "message_started",
+    "model_name",
     "override_model",
     "overriding_model",
     "reasoning_delta",
@@ -127,6 +128,11 @@ class OutputFormat:
     strict: bool = True
 
 
+async def _send(model: Model, request: ModelRequest, emit: Emit) -> ModelResponse:
+    """Send a request once, outside a run."""
+    return await model.respond(request, emit)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
     """A request to a model.
@@ -142,6 +148,8 @@ class ModelRequest:
         agent: The name of the agent.
         on_call: A function to call with each tool call that is complete before the whole response
             is; `None` if no calls are started early.
+        send: Sends a request to another model with the retries of the run, for models that
+            delegate: `await request.send(model, request, emit)`.
     """
 
     instructions: str = ""
@@ -151,6 +159,9 @@ class ModelRequest:
     output: OutputFormat | None = None
     agent: str = ""
     on_call: Callable[[ToolCallItem], None] | None = None
+    send: Callable[[Model, ModelRequest, Emit], Awaitable[ModelResponse]] = field(
+        default=_send, compare=False, repr=False
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +235,9 @@ class Model(Protocol):
 
     A model that sends the tool schemas in the format of a provider has to have an attribute
     `provider` with the name of the format in `agents_tools.wire`, such as `openai_chat`. The
-    arguments of its calls are then converted back from this format.
+    arguments of its calls are then converted back from this format. A model can have the attributes
+    `name`, `base_url` (the URL of its API, by which its price is found), and `models` (those that
+    it delegates to).
     """
 
     async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
@@ -378,6 +391,11 @@ def check_model(model: object) -> Model:
             "respond(request, emit). Pass a Model, or a name such as 'openai/gpt-5'."
         )
     return cast("Model", model)
+
+
+def model_name(model: Any) -> str:
+    """Return the name of a model, or of its class if it has none."""
+    return str(getattr(model, "name", None) or type(model).__name__)
 
 
 # The events of a model while it responds. They always have the format of the Responses API, so that

@@ -6,9 +6,13 @@ import asyncio
 import logging
 import random
 import time
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from agents_tools.agents.as_tool import agents_below
+from agents_tools.agents.budgets import check_budgets, with_cost
 from agents_tools.agents.model import (
     DefaultModelProvider,
     ModelRequest,
@@ -18,14 +22,15 @@ from agents_tools.agents.model import (
     overriding_model,
 )
 from agents_tools.agents.pair_joiner import PairJoiner
+from agents_tools.agents.tool_calls import with_wire
 from agents_tools.content.items import MessageInputItem, encodable_items
-from agents_tools.errors import ModelError, ToolRefusedError, UserTypeError
+from agents_tools.errors import ModelError, ToolRefusedError, UserError, UserTypeError
 from agents_tools.events.kinds import NotifyStreamEvent, RawResponseStreamEvent
 from agents_tools.text.characters import replace_surrogates
 from agents_tools.text.nouns import type_with_article
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from agents_tools.agents.config import RunConfig, RunHooks
     from agents_tools.agents.model import Model
@@ -107,11 +112,13 @@ class ModelCaller:
         self.refused: set[str] = set()
         self.summaries: list[SummaryEvent] = []
         self._is_checked = False
+        self._toolbox: Toolbox | None = None  # `None` while the hook `prepare_input` asks a model
+        self._sent = 0  # requests to models, those that a model delegates included
 
     async def request(self, model: Model, toolbox: Toolbox, history: list[Item]) -> ModelResponse:
         """Return the response to a conversation; repeat the request after a temporary error.
 
-        Early calls of a response that failed are cancelled.
+        The budgets are checked first. Early calls of a response that failed are cancelled.
 
         Args:
             model: The model.
@@ -119,10 +126,12 @@ class ModelCaller:
             history: The conversation; lone surrogates in it are replaced.
 
         Raises:
+            BudgetExceeded: A budget of the run, or of a run around it, is used up.
             ModelError: The request failed, and no retry is left or useful.
             UserError: The request cannot be sent to this model, or its response has a wrong type.
         """
         agent, config, scope = self._agent, self._config, self._scope
+        check_budgets(scope.run, partial(self._models, model, toolbox))
         instructions = await agent.system_prompt(scope.context)
         if not instructions.isascii():
             instructions = replace_surrogates(instructions)
@@ -138,60 +147,59 @@ class ModelCaller:
         joiner = PairJoiner(scope.emit) if scope.sinks else None
         for hook in self._hooks:
             await hook.on_llm_start(scope.context, agent, instructions, shown)
-
-        has_settings = agent.model_settings is not None or config.model_settings is not None
-        while True:
-            request = ModelRequest(
-                instructions=instructions,
-                input=shown,
-                tools=toolbox.offered,
-                settings=self._settings() if has_settings else _NO_SETTINGS,
-                output=None if agent.output is None else agent.output.format,
-                agent=agent.name,
-            )
-            starts_early = toolbox if config.start_calls_early else None
-            try:
-                response = await self._respond(
-                    model, request, joiner or scope.emit, starts_early=starts_early
-                )
-                break
-            except ToolRefusedError as error:
-                if error.tool_name in self.refused or error.tool_name not in toolbox.by_name:
-                    raise
-                self._exclude(error)
-                toolbox = toolbox.without(self.refused)
+        self._toolbox = toolbox
+        request = ModelRequest(
+            instructions=instructions,
+            input=shown,
+            settings=self._settings(),
+            output=None if agent.output is None else agent.output.format,
+            agent=agent.name,
+            send=self._send,
+        )
+        response = await self._send(model, request, joiner or scope.emit)
         if joiner is not None:
             joiner.finish()
-        items = encodable_items(response.items)
-        return response if items is response.items else replace(response, items=items)
+        return response
 
-    async def _respond(
-        self,
-        model: Model,
-        request: ModelRequest,
-        emit: Emit,
-        *,
-        starts_early: Toolbox | None = None,
-    ) -> ModelResponse:
-        """Return the response of a model; repeat the request after a temporary error.
+    def _models(self, model: Model, toolbox: Toolbox) -> Iterator[Model]:
+        """Yield the model, and with the first request those of the agents that are tools."""
+        yield model
+        if self._is_checked:
+            return
+        for agent, config in agents_below(toolbox.by_name.values(), self._config):
+            with suppress(UserError):  # an agent without a model fails when it is called
+                yield choose_model(agent, config)
 
-        Args:
-            model: The model.
-            request: The request.
-            emit: Receives the deltas of the response.
-            starts_early: The tools whose calls can start before the response is complete.
+    async def _send(self, model: Model, request: ModelRequest, emit: Emit) -> ModelResponse:
+        """Send a request to a model, with retries.
+
+        A model that delegates calls this again for each model that it tries. The requests to
+        these are retried there, so the error of the delegating model is final.
         """
         attempt = 0
         while True:
-            if starts_early is not None:
-                request = replace(request, on_call=self._early_starter(starts_early))
+            toolbox = self._toolbox
+            if toolbox is not None and self._config.start_calls_early:
+                request = replace(request, on_call=self._early_starter(toolbox, model))
+            self._sent += 1
+            number = self._sent
             try:
-                response = await model.respond(request, emit)
+                offered = () if toolbox is None else toolbox.offered
+                response = await model.respond(replace(request, tools=offered), emit)
                 break
+            except ToolRefusedError as error:
+                await self._calls.cancel_early()
+                if toolbox is None or error.tool_name in self.refused:
+                    raise
+                if error.tool_name not in toolbox.by_name:
+                    raise
+                self._exclude(error)
+                self._toolbox = toolbox.without(self.refused)
             except ModelError as error:
                 await self._calls.cancel_early()
                 attempt += 1
-                if not error.retryable or attempt > self._config.model_retries:
+                is_final = not error.retryable or number != self._sent
+                if is_final or attempt > self._config.model_retries:
                     raise
                 await self._wait_before_retry(error, attempt)
             except BaseException:
@@ -202,7 +210,12 @@ class ModelCaller:
                 f"{type(model).__name__}.respond returned a wrong value: expected a "
                 f"ModelResponse, got {type_with_article(response)}."
             )
-        return response
+        items = encodable_items(response.items)
+        wire = getattr(model, "provider", None)
+        if wire != self._calls.provider:
+            items = with_wire(items, wire)
+        usage = with_cost(response, self._scope.run, model)
+        return replace(response, items=items, usage=usage)
 
     # --- the hook `prepare_input`
 
@@ -221,7 +234,7 @@ class ModelCaller:
             recorder = self._scope.run.recorder
             self.summaries += () if recorder is None else recorder.summaries
             self._known_summaries = Summaries(self.summaries)
-        self._model = model
+        self._model, self._toolbox = model, None
         context = InputContext[Any](
             self._scope,
             model,
@@ -256,9 +269,14 @@ class ModelCaller:
                 max_tokens=None,
             )
         request = ModelRequest(
-            instructions=instructions, input=input, settings=settings, agent=self._agent.name
+            instructions=instructions,
+            input=input,
+            settings=settings,
+            agent=self._agent.name,
+            send=self._send,
         )
-        response = await self._respond(chosen, request, _ignore)
+        check_budgets(self._scope.run, lambda: [chosen])
+        response = await self._send(chosen, request, _ignore)
         for usage in self._scope.run.usages:
             usage.add(response.usage)
         return response
@@ -271,9 +289,15 @@ class ModelCaller:
         if self._scope.run.recorder is not None:
             await self._scope.run.recorder.log.flush()
 
-    def _early_starter(self, toolbox: Toolbox) -> Callable[[ToolCallItem], None]:
-        start = self._calls.early_starter(toolbox)
-        return lambda item: start(cast("ToolCallItem", encodable_items([item])[0]))
+    def _early_starter(self, toolbox: Toolbox, model: Model) -> Callable[[ToolCallItem], None]:
+        start, wire = self._calls.early_starter(toolbox), getattr(model, "provider", None)
+
+        def start_early(item: ToolCallItem) -> None:
+            items = encodable_items([item])
+            marked = items if wire == self._calls.provider else with_wire(items, wire)
+            start(cast("ToolCallItem", marked[0]))
+
+        return start_early
 
     def _settings(self) -> ModelSettings:
         settings = self._agent.model_settings or _NO_SETTINGS

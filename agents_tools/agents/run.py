@@ -41,7 +41,6 @@ from agents_tools.content.items import (
 )
 from agents_tools.content.usage import Usage
 from agents_tools.errors import (
-    BudgetExceeded,
     MaxTurnsExceeded,
     ModelBehaviorError,
     RunTimeoutError,
@@ -356,7 +355,7 @@ class Run:
 
         Raises:
             MaxTurnsExceeded: The model did not finish within `max_turns`.
-            BudgetExceeded: The run has reached its limit of calls or tokens.
+            BudgetExceeded: The run has reached its limit of calls, tokens or dollars.
             RunTimeoutError: The run has reached its time limit.
             ModelError: The request to the model failed.
             ModelBehaviorError: The model repeatedly sent invalid output.
@@ -463,8 +462,7 @@ class Run:
             history=[*self.history, *outputs, *self._later_messages],
             input_count=self.input_count,
             turns=self.turns,
-            tool_calls=calls.count,
-            usage=replace(self.usage),
+            usage=self.usage.copy(),
             started=list(calls.started),
             pending={one.item.call_id: replace(one) for one in approvals.pending.values()},
             nested={call_id: inner.copy() for call_id, inner in calls.nested.items()},
@@ -748,15 +746,6 @@ class Run:
                 f"Agent {self.agent.name!r} did not finish within {self.max_turns} turns. "
                 "To allow more, raise max_turns."
             )
-        run: Run | None = self
-        while run is not None:  # tokens of an inner run count for the runs around it
-            limit = run.config.max_total_tokens
-            if limit is not None and (used := run.usage.total_tokens) >= limit:
-                raise BudgetExceeded(
-                    f"Agent {run.agent.name!r} has used {used} tokens of its limit of {limit}. "
-                    "To allow more, raise RunConfig(max_total_tokens=...)."
-                )
-            run = run.outer
 
     def _record_response(self, response: ModelResponse, toolbox: Toolbox) -> list[PendingToolCall]:
         """Add a response to the history, and return the calls that need an output."""

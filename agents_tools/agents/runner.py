@@ -71,7 +71,7 @@ class Runner:
             UserError: An argument is not valid.
             RunInUseError: Another process executes the run.
             MaxTurnsExceeded: The model did not finish within `max_turns`.
-            BudgetExceeded: The run has reached its limit of calls or tokens.
+            BudgetExceeded: The run has reached its limit of calls, tokens or dollars.
             RunTimeoutError: The run has reached its time limit.
             ModelError: The request to the model failed.
             ModelBehaviorError: The model repeatedly sent invalid output.

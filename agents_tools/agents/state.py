@@ -75,8 +75,7 @@ class RunState:
         history: All items, including the input.
         input_count: The number of items of the input.
         turns: The number of turns so far.
-        tool_calls: The number of calls so far.
-        usage: The tokens that were used so far.
+        usage: The tokens and tool calls that were used so far.
         started: The ids of calls that were running.
         pending: The calls that wait for approval, by call id.
         nested: The states of runs inside calls, by call id.
@@ -89,7 +88,6 @@ class RunState:
     history: list[Item]
     input_count: int = 0
     turns: int = 0
-    tool_calls: int = 0
     usage: Usage = field(default_factory=Usage)
     started: list[str] = field(default_factory=list[str])
     pending: dict[str, PendingCall] = field(default_factory=dict[str, PendingCall])
@@ -193,7 +191,7 @@ class RunState:
         return replace(
             self,
             history=list(self.history),
-            usage=replace(self.usage),
+            usage=self.usage.copy(),
             started=list(self.started),
             pending={call_id: replace(one) for call_id, one in self.pending.items()},
             nested={call_id: inner.copy() for call_id, inner in self.nested.items()},
@@ -211,7 +209,6 @@ class RunState:
             "history": [item.to_dict() for item in self.history],
             "input_count": self.input_count,
             "turns": self.turns,
-            "tool_calls": self.tool_calls,
             "usage": self.usage.to_dict(),
             "started": list(self.started),
             "pending": [_pending_to_dict(one) for one in self.pending.values()],
@@ -261,7 +258,6 @@ class RunState:
                 history=input_items(_of(list, data, "history"), "state.history"),
                 input_count=_of(int, data, "input_count"),
                 turns=_of(int, data, "turns"),
-                tool_calls=_of(int, data, "tool_calls"),
                 usage=Usage.from_dict(_of(dict, data, "usage")),
                 started=[str(one) for one in _of(list, data, "started")],
                 pending={

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.agents.approvals import CallApprovals, arguments_of
+from agents_tools.agents.budgets import count_calls
 from agents_tools.agents.pending_tool_call import (
     PendingToolCall,
     can_start_early,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     Perform = Callable[[Call], Awaitable[CallOutcome]]
     """Executes a prepared call, and returns its outcome."""
 
-__all__ = ["TurnCalls"]
+__all__ = ["TurnCalls", "with_wire"]
 
 _CANCELLED = "The call was cancelled before it had a result."
 _CANCELLED_ALONE = (
@@ -56,6 +57,7 @@ _LOST = (
     "Outcome unknown: the program was interrupted while this call ran, so it may or may not have "
     "taken effect. Check before you call it again."
 )
+_OWN = "agents_tools"
 _MAX_LISTED_NAMES = 20
 _UNIQUE_ID_LENGTH = 16
 """An id of this length or more that appears twice names the same call.
@@ -81,7 +83,6 @@ class TurnCalls:
             it, and passes calls with a failure to `execute`.
         provider: The provider whose schema format the tools were converted to; `None` if unknown.
         has_run_tools: Whether any call was executed.
-        count: The number of calls, checked against `max_tool_calls`.
         early: The calls that started while the model streams, by call id.
         started: The ids of the calls that run now.
         nested: The states of interrupted runs inside calls, by call id.
@@ -106,7 +107,6 @@ class TurnCalls:
         self.perform: Perform = execute
         self.provider: str | None = None
         self.has_run_tools = False
-        self.count = 0
         self.started: dict[str, None] = {}
         self.nested: dict[str, RunState] = {}
         self._lost = set[str]()
@@ -125,7 +125,6 @@ class TurnCalls:
 
     def restore(self, state: RunState) -> None:
         """Load a state that was taken earlier, in this process or another one."""
-        self.count = state.tool_calls
         self.approvals.pending.update(state.pending)
         self.nested.update(state.nested)
         self.approvals.always_approved.update(state.standing)
@@ -354,20 +353,15 @@ class TurnCalls:
         return sorted(outputs, key=lambda output: order[output.call_id])
 
     def _count_calls(self, calls: Sequence[PendingToolCall]) -> None:
-        limit = self._config.max_tool_calls
         known = self._counted  # of the loaded history
-        self.count += len(
-            [one for one in calls if one.item.call_id not in known] if known else calls
-        )
-        if limit is None or self.count <= limit:
-            return
-        for call in calls:
-            if call.task is None:
-                self._finish(call, "denied", _USED_UP)
-        raise BudgetExceeded(
-            f"Agent {self._agent.name!r} exceeded its limit of {limit} tool calls. "
-            "To allow more, raise RunConfig(max_tool_calls=...)."
-        )
+        new = [one for one in calls if one.item.call_id not in known] if known else calls
+        try:
+            count_calls(self._scope.run, len(new))
+        except BudgetExceeded:
+            for call in calls:
+                if call.task is None:
+                    self._finish(call, "denied", _USED_UP)
+            raise
 
     def _calls_to_run(
         self, calls: Sequence[PendingToolCall], toolbox: Toolbox, truncation: str | None
@@ -529,10 +523,12 @@ class TurnCalls:
 
     def _decode_arguments(self, item: ToolCallItem, tool: FunctionTool[..., Any]) -> str:
         """Convert arguments from the schema of the provider to the schema of the tool."""
-        if self.provider is None or item.kind != "function":
+        marks = (item.provider_data or {}).get(_OWN)
+        wire = self.provider if marks is None else marks.get("wire")
+        if wire is None or item.kind != "function":
             return item.arguments
         try:
-            return project(tool, self.provider).decode(item.arguments)
+            return project(tool, wire).decode(item.arguments)
         except UserError:  # the tool cannot be converted, so the provider never saw it
             return item.arguments
 
@@ -647,6 +643,22 @@ class TurnCalls:
 
     def _is_waiting(self, call: PendingToolCall) -> bool:
         return call.item.call_id in self.approvals.pending or call.item.call_id in self.nested
+
+
+def with_wire(items: Sequence[Item], wire: str | None) -> list[Item]:
+    """Return items whose calls are marked with the schema format of the model that made them.
+
+    Args:
+        items: The items of a model whose format differs from that of the model of the run.
+        wire: The format; `None` for the schemas of the tools. A mark of a call stays.
+    """
+    mark = {_OWN: {"wire": wire}}
+    return [
+        replace(item, provider_data={**mark, **(item.provider_data or {})})
+        if isinstance(item, ToolCallItem)
+        else item
+        for item in items
+    ]
 
 
 async def _cancel_tasks(tasks: Sequence[asyncio.Future[Any]], name: str) -> None:

@@ -33,6 +33,7 @@ from agents_tools.cli.target import parted
 from agents_tools.content.usage import Usage
 from agents_tools.errors import (
     AgentsToolsError,
+    BudgetExceeded,
     MaxTurnsExceeded,
     RunTimeoutError,
     ToolDeniedError,
@@ -79,6 +80,12 @@ _FAILED, _USAGE, _TIMEOUT, _WAITING = 1, 2, 4, 5
     help="Stop the run after this time.",
 )
 @click.option(
+    "--max-cost",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="DOLLARS",
+    help="Stop the run before the next model call once it has cost this much.",
+)
+@click.option(
     "--approve",
     type=click.Choice(["ask", "yes", "no"]),
     default="ask",
@@ -120,6 +127,7 @@ def command(
     model: str | None,
     max_turns: int,
     timeout: float | None,
+    max_cost: float | None,
     approve: str,
     save_to: Path | None,
     resume: Path | None,
@@ -151,6 +159,7 @@ def command(
         model=model,
         max_turns=max_turns,
         timeout=timeout,
+        max_cost=max_cost,
         approve=approve,
     )
     ended = job.run()
@@ -239,6 +248,7 @@ class _RunJob:
         model: The model instead of the agents' own.
         max_turns: The largest number of model calls.
         timeout: The largest duration of the run in seconds.
+        max_cost: The largest cost of the run in US dollars.
         approve: `ask`, `yes` or `no`.
         run_id: The id of the run, once it has started.
         items: The items that the run has added to the conversation, as JSON.
@@ -251,6 +261,7 @@ class _RunJob:
     model: str | None
     max_turns: int
     timeout: float | None
+    max_cost: float | None
     approve: str
     run_id: str | None = None
     items: list[Any] = field(default_factory=list[Any])
@@ -302,6 +313,7 @@ class _RunJob:
         config = RunConfig(
             model=self.model,
             timeout=self.timeout,
+            max_cost=self.max_cost,
             approve=decide,
             ask=None if person is None else person.answer,
             event_stream=self,
@@ -387,6 +399,8 @@ def _hint(error: Exception, *, debug: bool) -> str | None:
         return "--max-turns N allows more."
     if isinstance(error, RunTimeoutError):
         return "--timeout SECONDS allows more."
+    if isinstance(error, BudgetExceeded):
+        return "--max-cost DOLLARS allows more."
     if debug or isinstance(error, AgentsToolsError):
         return None
     return "--debug shows the traceback."

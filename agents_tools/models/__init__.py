@@ -1,1 +1,1 @@
-"""Adapters to language models: one module per provider, each with `load(name)`."""
+"""Adapters to language models, one module per provider; fallback models and request limits."""

@@ -245,6 +245,7 @@ class StreamedMessage:
         fields = self._usage_fields
         cache_reads = count(fields.get("cache_read_input_tokens"))
         cache_writes = count(fields.get("cache_creation_input_tokens"))
+        by_lifetime = an_object(fields.get("cache_creation"))
         thinking = an_object(fields.get("output_tokens_details")).get("thinking_tokens")
         self._usage.add(
             Usage(
@@ -252,6 +253,8 @@ class StreamedMessage:
                 input_tokens=count(fields.get("input_tokens")) + cache_reads + cache_writes,
                 output_tokens=count(fields.get("output_tokens")),
                 cached_input_tokens=cache_reads,
+                cache_write_tokens=cache_writes,
+                cache_write_1h_tokens=count(by_lifetime.get("ephemeral_1h_input_tokens")),
                 reasoning_tokens=count(thinking),
             )
         )

@@ -114,6 +114,14 @@ class Endpoint:
         self._base_url = check_url(base_url, "base_url=")
         self._api_key = api_key
 
+    @property
+    def url(self) -> str:
+        """The URL of the API."""
+        return self._url() or _OPENAI if self._client is None else str(self._client.base_url)
+
+    def _url(self) -> str | None:
+        return self._base_url or check_url(os.environ.get("OPENAI_BASE_URL"), "OPENAI_BASE_URL")
+
     async def client(self) -> openai.AsyncOpenAI:
         """Return the client for the running loop.
 
@@ -122,7 +130,7 @@ class Endpoint:
         """
         if self._client is not None:
             return self._client
-        url = self._base_url or check_url(os.environ.get("OPENAI_BASE_URL"), "OPENAI_BASE_URL")
+        url = self._url()
         key = self._api_key or os.environ.get("OPENAI_API_KEY")
         if not key:
             if url is None or is_own_host(url):

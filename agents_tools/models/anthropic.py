@@ -155,12 +155,22 @@ class AnthropicModel:
             model=self.name,
         )
 
+    @property
+    def base_url(self) -> str:
+        """The URL of the API."""
+        if self._client_override is not None:
+            return str(self._client_override.base_url)
+        return self._url() or _ANTHROPIC
+
+    def _url(self) -> str | None:
+        return self._base_url or check_url(
+            os.environ.get("ANTHROPIC_BASE_URL"), "ANTHROPIC_BASE_URL"
+        )
+
     async def _client(self) -> AsyncAnthropic:
         if self._client_override is not None:
             return self._client_override
-        url = self._base_url or check_url(
-            os.environ.get("ANTHROPIC_BASE_URL"), "ANTHROPIC_BASE_URL"
-        )
+        url = self._url()
         key = self._api_key or os.environ.get("ANTHROPIC_API_KEY") or None
         token = None if key else os.environ.get("ANTHROPIC_AUTH_TOKEN") or None
 
@@ -189,6 +199,7 @@ class AnthropicModel:
         return await loop_client(("anthropic", key, token, url), create)
 
 
+_ANTHROPIC = "https://api.anthropic.com"
 _KEYS = ("api_key", "auth_token")
 
 _SEARCH = {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}

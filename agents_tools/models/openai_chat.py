@@ -120,6 +120,11 @@ class OpenAIChatModel:
     def __repr__(self) -> str:
         return f"OpenAIChatModel({self.name!r})"
 
+    @property
+    def base_url(self) -> str:
+        """The URL of the API."""
+        return self._endpoint.url
+
     async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
         """Send the request and return the response; see `Model.respond`."""
         definitions = self._definition_cache.get(request.tools)
@@ -576,5 +581,7 @@ def _usage(fields: Mapping[str, Any]) -> Usage:
         output_tokens=count(fields.get("completion_tokens")),
         cached_input_tokens=count(input_details.get("cached_tokens"))
         or count(fields.get("prompt_cache_hit_tokens")),
+        cache_write_tokens=count(input_details.get("cache_write_tokens"))
+        or count(fields.get("cache_creation_input_tokens")),
         reasoning_tokens=count(output_details.get("reasoning_tokens")),
     )

@@ -117,6 +117,11 @@ class OpenAIResponsesModel:
     def __repr__(self) -> str:
         return f"OpenAIResponsesModel({self.name!r})"
 
+    @property
+    def base_url(self) -> str:
+        """The URL of the API."""
+        return self._endpoint.url
+
     async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
         """Send the request and return the response; see `Model.respond`."""
         definitions = self._definition_cache.get(request.tools)
@@ -567,13 +572,13 @@ def _position(event: Any, items: Mapping[int, Item]) -> int:
 
 
 def _usage(fields: Mapping[str, Any]) -> Usage:
+    input_details = object_of(fields.get("input_tokens_details"))
     return Usage(
         requests=1,
         input_tokens=count(fields.get("input_tokens")),
         output_tokens=count(fields.get("output_tokens")),
-        cached_input_tokens=count(
-            object_of(fields.get("input_tokens_details")).get("cached_tokens")
-        ),
+        cached_input_tokens=count(input_details.get("cached_tokens")),
+        cache_write_tokens=count(input_details.get("cache_write_tokens")),
         reasoning_tokens=count(
             object_of(fields.get("output_tokens_details")).get("reasoning_tokens")
         ),

@@ -97,6 +97,13 @@ class PydanticAIModel:
     def __repr__(self) -> str:
         return f"PydanticAIModel({self.name!r})"
 
+    @property
+    def provider_id(self) -> str | None:
+        """The name of the provider in Pydantic AI; `None` if the name of the model has none."""
+        if isinstance(self._model_or_name, str):
+            return self._model_or_name.rpartition(":")[0] or None
+        return self._model_or_name.system
+
     async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
         """Send the request and return the response; see `Model.respond`."""
         parameters = ModelRequestParameters(
@@ -440,6 +447,7 @@ class _ModelEventReader:
                 input_tokens=usage.input_tokens,
                 output_tokens=usage.output_tokens,
                 cached_input_tokens=usage.cache_read_tokens,
+                cache_write_tokens=usage.cache_write_tokens,
                 reasoning_tokens=int(usage.details.get("reasoning_tokens", 0)),
             ),
             finish_reason=_finish_reason(answer.finish_reason),

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 import threading
-import time
 import typing
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from contextlib import asynccontextmanager
 from typing import Any
 
-from agents_tools.concurrency.future import PendingFuture, running_loop
+from agents_tools.concurrency.limiter import Limiter, LimiterFull, RateLimit
 from agents_tools.errors import ToolDeniedError, ToolOverloadedError, UserValueError
 from agents_tools.policies._policy import marked, with_parentheses
 from agents_tools.tool.policy import Policy
@@ -69,7 +67,7 @@ def limit(
             f"limit(burst=...) is not valid: expected a positive integer together with "
             f"per_second=, got burst={burst!r} and per_second={per_second!r}."
         )
-    rate = None if per_second is None else _RateLimit(per_second, burst or 1)
+    rate = None if per_second is None else RateLimit(per_second, burst or 1)
     limiter = _CallLimiter(concurrent, rate, queue)
     budget = None if calls is None else _Budget(calls)
 
@@ -132,130 +130,33 @@ class _Budget:
 
 
 class _CallLimiter:
-    """Limits parallel calls and calls per second.
+    """Limits parallel calls and calls per second."""
 
-    Calls can come from several event loops. A call that ends passes its slot to the first waiting
-    call.
-    """
-
-    def __init__(self, concurrent: int | None, rate: _RateLimit | None, queue: int) -> None:
-        self._free = concurrent
-        self._rate = rate
-        self._queue = queue
-        self._waiting: deque[PendingFuture[None]] = deque()
-        self._waiting_for_start = 0
-        self._lock = threading.Lock()
+    def __init__(self, concurrent: int | None, rate: RateLimit | None, queue: int) -> None:
+        self._limiter = Limiter(concurrent, rate, queue)
         self._holders: set[Call] = set()
 
     @asynccontextmanager
     async def held(self, call: Call) -> AsyncGenerator[None]:
-        """Hold a slot; a call inside a call that holds one shares it."""
+        """Hold a slot; a call inside a call that holds one shares it.
+
+        Raises:
+            ToolOverloadedError: Too many calls wait.
+        """
         if not self._holders.isdisjoint(call.ancestors):
             yield
             return
-        await self._enter(call.tool_name)
+        try:
+            await self._limiter.acquire()
+        except LimiterFull as full:
+            raise ToolOverloadedError(
+                f"Tool {call.tool_name!r} is overloaded: {full.waiting} calls are already waiting. "
+                "The call was not started. Try again later."
+            ) from None
         holder = next(call.ancestors)
         self._holders.add(holder)
         try:
             yield
         finally:
             self._holders.discard(holder)
-            self._leave()
-
-    async def _enter(self, tool: str) -> None:
-        """Wait for a slot, and for the start time."""
-        with self._lock:
-            turn = self._take_slot_or_queue(tool)
-        if turn is not None:
-            try:
-                await turn
-            except BaseException:
-                with self._lock:
-                    has_slot = turn.done() and turn.error() is None
-                    if turn in self._waiting:
-                        self._waiting.remove(turn)
-                if has_slot:
-                    self._leave()
-                raise
-        if self._rate is not None:
-            try:
-                await self._wait_for_start(self._rate, tool)
-            except BaseException:
-                self._leave()
-                raise
-
-    def _take_slot_or_queue(self, tool: str) -> PendingFuture[None] | None:
-        """Return `None` if a slot was free, otherwise a future that is set when one is."""
-        if self._free is None:
-            return None
-        if self._free > 0 and not self._waiting:
-            self._free -= 1
-            return None
-        if len(self._waiting) >= self._queue:
-            raise _overloaded(tool, len(self._waiting))
-        turn: PendingFuture[None] = PendingFuture(loop=running_loop())
-        self._waiting.append(turn)
-        return turn
-
-    async def _wait_for_start(self, rate: _RateLimit, tool: str) -> None:
-        import asyncio
-
-        now = time.monotonic()
-        with self._lock:
-            start = rate.take(now, may_wait=self._waiting_for_start < self._queue)
-            if start is None:
-                raise _overloaded(tool, self._waiting_for_start)
-            self._waiting_for_start += 1
-        try:
-            if start > now:
-                await asyncio.sleep(start - now)
-        except BaseException:
-            with self._lock:
-                rate.give_back(start)
-            raise
-        finally:
-            with self._lock:
-                self._waiting_for_start -= 1
-
-    def _leave(self) -> None:
-        """Pass the slot to the first waiting call, or free it."""
-        if self._free is None:
-            return
-        with self._lock:
-            while self._waiting:
-                if self._waiting.popleft().resolve(None):
-                    return
-            self._free += 1
-
-
-class _RateLimit:
-    """The start times of calls for a rate limit with bursts."""
-
-    def __init__(self, per_second: float, burst: int) -> None:
-        self._gap = 1.0 / per_second
-        self._ahead = (burst - 1) * self._gap
-        self._next = 0.0
-        self._freed: list[float] = []  # a heap of start times that were returned unused
-
-    def take(self, now: float, *, may_wait: bool) -> float | None:
-        """Return the next start time; `None` if it is in the future and `may_wait` is false."""
-        while self._freed and self._freed[0] < now:
-            heapq.heappop(self._freed)
-        start = self._freed[0] if self._freed else max(now, self._next - self._ahead)
-        if start > now and not may_wait:
-            return None
-        if self._freed:
-            return heapq.heappop(self._freed)
-        self._next = max(now, self._next) + self._gap
-        return start
-
-    def give_back(self, start: float) -> None:
-        """Return an unused start time, so that another call can take it."""
-        heapq.heappush(self._freed, start)
-
-
-def _overloaded(tool: str, waiting: int) -> ToolOverloadedError:
-    return ToolOverloadedError(
-        f"Tool {tool!r} is overloaded: {waiting} calls are already waiting. "
-        "The call was not started. Try again later."
-    )
+            self._limiter.release()

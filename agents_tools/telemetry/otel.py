@@ -118,6 +118,9 @@ class Instrumentation(TraceHooks):
             description="Number of input and output tokens used.",
             explicit_bucket_boundaries_advisory=_TOKENS,
         )
+        self._costs = meter.create_counter(
+            _COST, unit="{USD}", description="Cost of model requests with a known price."
+        )
         self._first_chunks = meter.create_histogram(
             "gen_ai.client.operation.time_to_first_chunk",
             unit="s",
@@ -240,6 +243,12 @@ class Instrumentation(TraceHooks):
         if event.data.get("type") == "agents_tools.retry":
             node.span.add_event("agents_tools.retry", {"attempt": event.data.get("attempt", 0)})
             node.first = None
+            if "model" in event.data:  # another model answers from here on
+                name, provider = str(event.data["model"]), event.data.get("provider")
+                now = {"gen_ai.request.model": name, "gen_ai.provider.name": _system(provider)}
+                node.attributes.update(now)
+                node.span.set_attributes(now)
+                node.span.update_name(f"chat {name}")
         elif node.first is None:
             node.first = perf_counter()
             node.span.set_attribute(_FIRST_CHUNK, node.first - node.started)
@@ -294,6 +303,8 @@ class Instrumentation(TraceHooks):
         for kind, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
             if tokens:
                 self._tokens.record(tokens, {**attributes, "gen_ai.token.type": kind})
+        if usage.cost:
+            self._costs.add(usage.cost, attributes)
 
     # --- spans
 
@@ -376,11 +387,15 @@ class _EnteredSpan:
         return False
 
 
+_COST = "agents_tools.usage.cost"
+"""In US dollars; the conventions have no attribute for it."""
 _USED = {
     "gen_ai.usage.input_tokens": "input_tokens",
     "gen_ai.usage.output_tokens": "output_tokens",
     "gen_ai.usage.cache_read.input_tokens": "cached_input_tokens",
+    "gen_ai.usage.cache_creation.input_tokens": "cache_write_tokens",
     "gen_ai.usage.reasoning.output_tokens": "reasoning_tokens",
+    _COST: "cost",
 }
 _SETTINGS = {
     "gen_ai.request.temperature": "temperature",
@@ -397,8 +412,12 @@ def _model_of(scope: RunScope, agent: Any) -> tuple[str, str]:
         before, _, name = chosen.rpartition("/")
         return name or chosen, before.partition("/")[0] or "unknown"
     name = getattr(chosen, "model", None) or getattr(chosen, "name", None) or ""
-    provider = getattr(chosen, "provider", None) or type(chosen).__name__
-    return str(name), str(provider).partition("_")[0]
+    return str(name), _system(getattr(chosen, "provider", None) or type(chosen).__name__)
+
+
+def _system(provider: object) -> str:
+    """Return the name of the provider of a schema format, such as `openai_chat`."""
+    return str(provider or "unknown").partition("_")[0]
 
 
 def _shown(value: Any) -> str:

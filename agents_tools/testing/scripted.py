@@ -67,8 +67,10 @@ class ScriptedModel:
         steps: The answers in order, or a mapping from agent names to answers.
         usage: The usage that each answer reports.
         piece: The number of characters in each text delta.
+        name: The name of the model, which its answers report.
 
     Attributes:
+        name: The name of the model.
         requests: The requests in order, each with a copy of its input.
     """
 
@@ -78,6 +80,7 @@ class ScriptedModel:
         *,
         usage: Usage | None = None,
         piece: int = 12,
+        name: str = "scripted",
     ) -> None:
         if isinstance(steps, str):
             raise UserTypeError(
@@ -91,6 +94,7 @@ class ScriptedModel:
         )
         self._usage = usage or Usage(requests=1)
         self._piece = piece
+        self.name = name
         self._ids = itertools.count(1)
         self.requests: list[ModelRequest] = []
 
@@ -136,7 +140,7 @@ class ScriptedModel:
             items=items,
             usage=replace(self._usage),
             finish_reason="tool_calls" if calls else "stop",
-            model="scripted",
+            model=self.name,
         )
 
     def _item(self, part: Any) -> Item:

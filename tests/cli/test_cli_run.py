@@ -30,6 +30,7 @@ from agents_tools.events import (
 )
 from agents_tools.events.base import stamp
 from agents_tools.ui.console.rich_view import RichRun
+from agents_tools.ui.console.run_tree import costs
 from tests.cli.conftest import Run
 from tests.waiting import BOUND
 
@@ -101,6 +102,10 @@ def test_json_prints_all_of_a_run_on_one_line(run: Run) -> None:
         "function_call_output",
         "message",
     ]
+    breakdown = result["usage"].pop("breakdown")
+    assert [(one["agent"], one["model"], one["requests"]) for one in breakdown] == [
+        ("Digger", "scripted", 2)
+    ]
     assert result == snapshot(
         {
             "status": "ok",
@@ -110,7 +115,11 @@ def test_json_prints_all_of_a_run_on_one_line(run: Run) -> None:
                 "input_tokens": 2000,
                 "output_tokens": 100,
                 "cached_input_tokens": 0,
+                "cache_write_tokens": 0,
+                "cache_write_1h_tokens": 0,
                 "reasoning_tokens": 0,
+                "tool_calls": 1,
+                "cost": None,
             },
             "interruptions": [],
         }
@@ -149,6 +158,8 @@ def test_the_input_can_come_from_a_file_or_a_pipe(given: str, run: Run, tmp_path
         (["plain", " "], 2, "usage_error", "the input is empty."),
         (["plain", "@nowhere"], 2, "usage_error", "INPUT @nowhere cannot be read"),
         (["plain", "x", "--model", "nobody/x"], 2, "usage_error", "has no known provider"),
+        (["plain", "x", "--max-cost", "0"], 2, "usage_error", "0.0 is not in the range"),
+        (["plain", "x", "--max-cost", "1"], 2, "error", "the price of 'scripted' is not known"),
         (["plain", "x", "--max-turns", "0"], 2, "usage_error", "0 is not in the range"),
         (["plain", "x", "--resume", "y"], 2, "usage_error", "--resume continues a saved run"),
         (["plain", "--resume", "nowhere"], 2, "usage_error", "--resume nowhere cannot be read"),
@@ -210,7 +221,7 @@ def test_agents_are_listed_and_shown(run: Run) -> None:
     listed = run("list", AGENTS)
     assert (listed.code, listed.err) == (0, "")
     assert "Agents:" in listed.out
-    assert "Boss (tools: ask_digger; model: ScriptedModel)" in listed.out
+    assert "Boss (tools: ask_digger; model: scripted)" in listed.out
     records = {one["name"]: one for one in run("list", AGENTS, "--json").json}
     assert "parameters" in records["dig"]
     assert records["Hanger"] == snapshot(
@@ -565,6 +576,43 @@ def test_a_repeated_request_starts_with_empty_output() -> None:
             "   ! the model failed (attempt 1); trying again in … s",
         ]
     )
+
+
+def test_the_next_model_of_a_fallback_is_named() -> None:
+    """A person sees why the style of the answer changes."""
+    data = {"type": "agents_tools.retry", "attempt": 1, "delay": 0.0, "model": "gpt-5"}
+    assert drawn(with_origin(text_delta("I w")), with_origin(RawResponseStreamEvent(data))) == (
+        snapshot(
+            [
+                "* Boss  … s · 1 request · 5 tokens",
+                "   ! the model failed; gpt-5 is used instead",
+            ]
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("costs_of_models", "shown"),
+    [
+        ([0.00123], ["2 tokens", "$0.0012"]),
+        ([0.000001], ["2 tokens", "$0.0001"]),
+        ([1.5, 1_000], ["4 tokens", "$1,001.50"]),
+        ([0.5, None], ["4 tokens", "at least $0.5000"]),
+        ([None], ["2 tokens"]),
+        ([0.0], ["2 tokens"]),
+    ],
+)
+def test_the_cost_of_a_run_is_shown_if_it_is_known(
+    costs_of_models: list[float | None], shown: list[str]
+) -> None:
+    """A cost without one of its parts is marked as such."""
+    total = Usage()
+    for number, cost in enumerate(costs_of_models):
+        part = Usage(requests=1, input_tokens=2, cost=cost)
+        one = part.copy()
+        one.breakdown["Boss", f"model {number}"] = part
+        total.add(one)
+    assert costs(total, requests=False) == shown
 
 
 def test_progress_is_a_bar_below_its_call() -> None:

@@ -90,6 +90,7 @@ def model(server: ScriptedServer) -> AnthropicModel:
 READ = {
     "input_tokens": 10,
     "cache_creation_input_tokens": 5,
+    "cache_creation": {"ephemeral_5m_input_tokens": 3, "ephemeral_1h_input_tokens": 2},
     "cache_read_input_tokens": 20,
     "output_tokens": 1,
 }
@@ -582,7 +583,13 @@ async def test_an_answer_is_streamed_and_returned_as_a_whole(
     )
     assert recorded.response is not None
     assert recorded.response.usage == Usage(
-        requests=1, input_tokens=35, output_tokens=9, cached_input_tokens=20, reasoning_tokens=4
+        requests=1,
+        input_tokens=35,
+        output_tokens=9,
+        cached_input_tokens=20,
+        cache_write_tokens=5,
+        cache_write_1h_tokens=2,
+        reasoning_tokens=4,
     )
     assert recorded.response.finish_reason == "stop"
     assert recorded.response.response_id == "msg_1"

@@ -112,7 +112,7 @@ def calls(*pieces: dict[str, Any]) -> dict[str, Any]:
 
 USAGE = {
     "prompt_tokens": 20,
-    "prompt_tokens_details": {"cached_tokens": 8},
+    "prompt_tokens_details": {"cached_tokens": 8, "cache_write_tokens": 6},
     "completion_tokens": 9,
     "completion_tokens_details": {"reasoning_tokens": 4},
     "total_tokens": 29,
@@ -376,6 +376,7 @@ async def test_an_answer_is_streamed_and_returned_as_a_whole(
         input_tokens=20,
         output_tokens=9,
         cached_input_tokens=8,
+        cache_write_tokens=6,
         reasoning_tokens=4,
     )
     assert recorded.response.finish_reason == "stop"

@@ -156,7 +156,7 @@ def completed(*output: dict[str, Any], kind: str = "completed", **more: Any) -> 
         "output": list(output),
         "usage": {
             "input_tokens": 20,
-            "input_tokens_details": {"cached_tokens": 8},
+            "input_tokens_details": {"cached_tokens": 8, "cache_write_tokens": 6},
             "output_tokens": 9,
             "output_tokens_details": {"reasoning_tokens": 4},
             "total_tokens": 29,
@@ -538,6 +538,7 @@ Ah.\
         input_tokens=20,
         output_tokens=9,
         cached_input_tokens=8,
+        cache_write_tokens=6,
         reasoning_tokens=4,
     )
     assert recorded.response.finish_reason == "stop"

@@ -326,6 +326,11 @@ def _as_agent(run: Run, text: str) -> None:
     final = {"content": [{"type": "output_text", "text": "There are three cats."}]}
     run.item("message_output_created", final)
     run.end(text="There are three cats.")
+    parts = [
+        {"agent": "researcher", "model": "large", "requests": 1, "cost": 1.25},
+        {"agent": "expert", "model": "small", "requests": 1, "cost": None},
+    ]
+    run.result["usage"] = {"requests": 2, "input_tokens": 1234, "cost": None, "breakdown": parts}
 
 
 def _stumble(run: Run, text: str) -> None:

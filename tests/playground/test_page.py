@@ -344,6 +344,25 @@ def test_agent_run_is_a_conversation_with_its_calls_in_place(page: Page) -> None
     expect(facts).to_contain_text(re.compile(r"Takes0\.4 s"))
 
 
+def test_the_usage_of_an_agent_shows_its_cost(page: Page) -> None:
+    """The cost of each agent and model is shown, also if that of the run is not known."""
+    choose(page, "researcher")
+    page.get_by_label("Message").fill("How many cats?")
+    page.keyboard.press("Control+Enter")
+    page.get_by_role("tab", name="Usage").click()
+    facts = page.locator(".result .facts")
+    expect(facts.locator("dt")).to_have_text(
+        [
+            "requests",
+            "input tokens",
+            "cost",
+            "cost of researcher (large)",
+            "cost of expert (small)",
+        ]
+    )
+    expect(facts.locator("dd")).to_have_text(["2", "1,234", "unknown", "$1.25", "unknown"])
+
+
 @pytest.mark.requirement("F23")
 def test_a_lost_connection_is_shown_and_the_stream_resumes(page: Page, api: FakeApi) -> None:
     """Events resume by id, so that none is missing and none is shown twice."""

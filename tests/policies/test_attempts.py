@@ -18,9 +18,9 @@ from agents_tools import (
     UserError,
     function_tool,
 )
+from agents_tools.concurrency.limiter import RateLimit
 from agents_tools.errors import ToolLostError
 from agents_tools.policies import limit, retry, timeout
-from agents_tools.policies._limit import _RateLimit
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.tool import ToolOrigin
 
@@ -276,17 +276,17 @@ def test_invalid_retry_options_are_refused(options: dict[str, Any]) -> None:
 
 def test_calls_are_spaced_and_a_burst_starts_at_once() -> None:
     """After a pause a burst is allowed, but never more."""
-    pace = _RateLimit(per_second=10, burst=3)
+    pace = RateLimit(per_second=10, burst=3)
     starts = [pace.take(100.0, may_wait=True) for _ in range(5)]
     assert starts == pytest.approx([100.0, 100.0, 100.0, 100.1, 100.2])
     assert pace.take(101.0, may_wait=True) == 101.0
-    even = _RateLimit(per_second=10, burst=1)
+    even = RateLimit(per_second=10, burst=1)
     assert [even.take(5.0, may_wait=True) for _ in range(3)] == pytest.approx([5.0, 5.1, 5.2])
 
 
 def test_start_times_of_cancelled_calls_are_reused() -> None:
     """Cancelled calls neither delay later calls nor let them start together."""
-    pace = _RateLimit(per_second=1, burst=1)
+    pace = RateLimit(per_second=1, burst=1)
     starts = [pace.take(10.0, may_wait=True) for _ in range(5)]
     for start in starts[1:]:
         assert start is not None
@@ -303,7 +303,7 @@ def test_start_times_of_cancelled_calls_are_reused() -> None:
 )
 def test_the_rate_is_never_exceeded(burst: int, steps: list[tuple[str, int]]) -> None:
     """With any sequence of arrivals and cancellations."""
-    pace = _RateLimit(4, burst)
+    pace = RateLimit(4, burst)
     now = 100.0
     waiting: list[float] = []
     started: list[float] = []

@@ -237,6 +237,20 @@ with instrument():
     assert asyncio.run(call_tool(add, a=1, b=2)).value == 3
 """
 
+_PRICES = """
+from agents_tools import Agent, ModelResponse, RunConfig, Runner, Usage
+from agents_tools.content import MessageOutputItem
+
+class Model:
+    name, base_url = "gpt-5", "https://api.openai.com/v1"
+    async def respond(self, request, emit):
+        usage = Usage(requests=1, input_tokens=1_000_000)
+        return ModelResponse(items=[MessageOutputItem(text="Fine.")], usage=usage)
+
+result = Runner.run_sync(Agent("A", model=Model()), "Hi", run_config=RunConfig(max_cost=100))
+assert result.usage.cost > 0, result.usage
+"""
+
 _LANGGRAPH = """
 from agents_tools.export.langgraph import as_tool
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -275,6 +289,7 @@ DOORS: dict[str, str] = {
     "redis": _REDIS,
     "dbos": _DBOS,
     "postgres": _POSTGRES,
+    "prices": _PRICES,
     "repair": _REPAIR,
     "otel": _OTEL,
     "openai-agents": _framework("openai_agents", 'assert made.name == "add"'),

@@ -19,11 +19,11 @@ from agents_tools import (
     policies,
 )
 from agents_tools.agents.tool_calls import TurnCalls
+from agents_tools.concurrency.limiter import Limiter
 from agents_tools.events import listen
 from agents_tools.mcp import MCPToolManager
 from agents_tools.mcp.server.elicitation import Elicitations
 from agents_tools.persistence import SQLiteRunStore
-from agents_tools.policies import _limit
 from agents_tools.testing import ScriptedModel, check_events, tool_call
 from agents_tools.tool import ToolStream
 from agents_tools.tool.call import Call
@@ -94,15 +94,14 @@ def test_a_swallowed_cancellation_is_found(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_slot_that_is_not_released_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    gate: Any = _limit._CallLimiter
-    leave = gate._leave
+    leave = Limiter.release
 
     def leaving(self: Any) -> None:
         task = asyncio.current_task()
         if task is None or not task.cancelling():
             leave(self)
 
-    monkeypatch.setattr(gate, "_leave", leaving)
+    monkeypatch.setattr(Limiter, "release", leaving)
     case = Case("limit", "all", 0, 1)
     [fault] = [one for one in play(_BY_NAME["limit"], case).faults if "afterwards" in one]
     assert fault.startswith("afterwards, the same things do not work")

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agents_tools import EventStream, function_tool
+from agents_tools.concurrency import limiter
 from agents_tools.errors import ToolOverloadedError
 from agents_tools.mcp import MCPToolManager, mcp_server
-from agents_tools.policies import _breaker, _limit
+from agents_tools.policies import _breaker
 from agents_tools.tool import FunctionTool
 from tests.soak import _race_crowd, races
 from tests.soak._race_kinds import RACES
@@ -63,13 +64,13 @@ def test_starvation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_exceeded_concurrency_limit_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of concurrent calls is counted inside the tool."""
-    enter = _limit._CallLimiter._take_slot_or_queue
+    enter = limiter.Limiter._take_slot_or_queue
 
     def too_generous(self: Any, *args: Any) -> Any:
         self._free += 1
         return enter(self, *args)
 
-    monkeypatch.setattr(_limit._CallLimiter, "_take_slot_or_queue", too_generous)
+    monkeypatch.setattr(limiter.Limiter, "_take_slot_or_queue", too_generous)
 
     [finding] = _found("places of a limit")
 
@@ -155,18 +156,18 @@ def test_a_slot_is_not_lost_if_a_loop_closes_during_the_handover(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A loop can be closed after `is_closed` was checked: the next waiter gets the slot."""
-    gate = _limit._CallLimiter(1, None, 10)
+    gate = limiter.Limiter(1, None, 10)
     other = asyncio.new_event_loop()
 
     async def take() -> Any:
-        return gate._take_slot_or_queue("tool")
+        return gate._take_slot_or_queue()
 
     assert other.run_until_complete(take()) is None, "the slot was free"
     assert other.run_until_complete(take()) is not None, "the next call has to wait"
     other.close()
     with monkeypatch.context() as lying:
         lying.setattr(other, "is_closed", lambda: False)
-        gate._leave()
+        gate.release()
 
     assert asyncio.run(take()) is None, "the slot is free again"
 

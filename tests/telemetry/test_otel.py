@@ -26,11 +26,13 @@ from agents_tools import (
     register_secret,
     streaming_tool,
 )
+from agents_tools.agents import ModelPrice
 from agents_tools.agents.config import hooks_of_all_runs
 from agents_tools.content import Usage
 from agents_tools.errors import ModelError
 from agents_tools.events.listener import current_listeners
 from agents_tools.events.trace_hooks import continue_trace, trace_carrier
+from agents_tools.models.fallback import FallbackModel
 from agents_tools.policies import retry, timeout
 from agents_tools.telemetry import instrument
 from agents_tools.testing import ScriptedModel, tool_call
@@ -122,13 +124,13 @@ async def test_spans_of_runs_models_and_calls_are_nested() -> None:
     run = "invoke_agent outer"
     assert collected.tree() == [
         run,
-        f"{run} > chat",
-        f"{run} > chat",
+        f"{run} > chat scripted",
+        f"{run} > chat scripted",
         f"{run} > execute_tool add",
         f"{run} > execute_tool ask",
         f"{run} > execute_tool ask > invoke_agent inner",
-        f"{run} > execute_tool ask > invoke_agent inner > chat",
-        f"{run} > execute_tool ask > invoke_agent inner > chat",
+        f"{run} > execute_tool ask > invoke_agent inner > chat scripted",
+        f"{run} > execute_tool ask > invoke_agent inner > chat scripted",
         f"{run} > execute_tool ask > invoke_agent inner > execute_tool add",
         f"{run} > execute_tool fail",
     ]
@@ -219,7 +221,7 @@ async def test_a_run_that_fails_leaves_no_span_open() -> None:
     run = collected.named("invoke_agent a")
     assert run.status.status_code.name == "ERROR"
     assert (run.attributes or {})["error.type"] == "ModelError"
-    assert collected.tree() == ["invoke_agent a", "invoke_agent a > chat"]
+    assert collected.tree() == ["invoke_agent a", "invoke_agent a > chat scripted"]
 
 
 async def test_attempts_are_events_of_the_span() -> None:
@@ -279,7 +281,13 @@ async def test_concurrent_calls_have_separate_spans() -> None:
     expected = [
         f"invoke_agent a{number}{inside}"
         for number in range(20)
-        for inside in ("", " > chat", " > chat", " > execute_tool add", " > execute_tool fail")
+        for inside in (
+            "",
+            " > chat scripted",
+            " > chat scripted",
+            " > execute_tool add",
+            " > execute_tool fail",
+        )
     ]
     assert collected.tree() == sorted(expected)
 
@@ -320,23 +328,59 @@ async def test_calls_that_start_during_streaming_belong_to_the_run() -> None:
     assert "invoke_agent a > execute_tool look" in collected.tree()
 
 
-async def test_durations_and_tokens_are_recorded() -> None:
-    usage = Usage(requests=1, input_tokens=7, output_tokens=5, cached_input_tokens=2)
+async def test_durations_tokens_and_costs_are_recorded() -> None:
+    usage = Usage(
+        requests=1,
+        input_tokens=7,
+        output_tokens=5,
+        cached_input_tokens=2,
+        cache_write_tokens=3,
+    )
     agent = Agent("a", tools=[add], model=ScriptedModel(["hello"], usage=usage))
+    config = RunConfig(prices={"scripted": ModelPrice(input=100_000, output=200_000)})
     with collecting() as collected:
-        await Runner.run(agent, "go")
+        await Runner.run(agent, "go", run_config=config)
         await add.invoke(a=1, b=1)
         await fail.on_invoke_tool(None, "{}")
         tokens = {
             point.attributes["gen_ai.token.type"]: point.sum
             for point in collected.points("gen_ai.client.token.usage")
         }
+        (cost,) = collected.points("agents_tools.usage.cost")
     assert tokens == {"input": 7, "output": 5}
-    chat = collected.named("chat").attributes or {}
+    assert cost.value == pytest.approx(1.7)
+    chat = collected.named("chat scripted").attributes or {}
     assert chat["gen_ai.usage.input_tokens"] == 7
     assert chat["gen_ai.usage.cache_read.input_tokens"] == 2
+    assert chat["gen_ai.usage.cache_creation.input_tokens"] == 3
+    assert chat["agents_tools.usage.cost"] == cost.value
     assert chat["gen_ai.response.finish_reasons"] == ("stop",)
     assert "gen_ai.response.time_to_first_chunk" in chat
+    whole = collected.named("invoke_agent a").attributes or {}
+    assert whole["agents_tools.usage.cost"] == cost.value
+
+
+async def test_the_span_of_a_request_names_the_model_that_answered() -> None:
+    """Dashboards of costs and errors group by the model and the provider."""
+
+    class Other(ScriptedModel):
+        provider = "openai_chat"
+
+    first = ScriptedModel([ModelError("busy", status=529)], name="first")
+    second = Other(["hello"], name="second", usage=Usage(requests=1, input_tokens=7))
+    agent = Agent("a", model=FallbackModel(first, second))
+    with collecting() as collected:
+        await Runner.run(agent, "go")
+        (tokens,) = collected.points("gen_ai.client.token.usage")
+    chat = collected.named("chat second")
+    expected = {
+        "gen_ai.request.model": "second",
+        "gen_ai.response.model": "second",
+        "gen_ai.provider.name": "openai",
+    }
+    assert {name: (chat.attributes or {})[name] for name in expected} == expected
+    assert {name: tokens.attributes[name] for name in expected} == expected
+    assert [event.name for event in chat.events] == ["agents_tools.retry"]
 
 
 async def test_operations_have_a_duration_each() -> None:

@@ -701,11 +701,24 @@ def test_hosted_calls_are_shown_but_not_part_of_the_conversation() -> None:
 
 def test_the_usage_of_a_run_is_reported() -> None:
     """It uses the field names of the protocol."""
-    usage = {"requests": 1, "input_tokens": 10, "output_tokens": 5, "cached_input_tokens": 4}
+    usage = {
+        "requests": 1,
+        "input_tokens": 10,
+        "output_tokens": 5,
+        "cached_input_tokens": 4,
+        "cache_write_tokens": 3,
+        "cost": 0.01,
+    }
     event = RunFinishedEvent(output={"a": 1}, usage=usage)
     [_, last] = encoder().encode(event)
     assert last["usage"] == [
-        {"inputTokens": 10, "outputTokens": 5, "cachedInputTokens": 4, "totalTokens": 15}
+        {
+            "inputTokens": 10,
+            "outputTokens": 5,
+            "cachedInputTokens": 4,
+            "cacheWriteInputTokens": 3,
+            "totalTokens": 15,
+        }
     ]
     assert last["result"] == {"a": 1}
     assert "usage" not in encoder("0.x").encode(event)[-1]

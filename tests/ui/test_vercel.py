@@ -93,7 +93,8 @@ def output(call_id: str, content: Any, *path: str, status: str = "ok") -> Event:
 
 
 BEGIN = at(RunStartedEvent(run_id="run_1", agent="helper"))
-END = at(RunFinishedEvent(status="ok", usage={"requests": 1, "input_tokens": 2}))
+USAGE = {"requests": 1, "input_tokens": 2, "cost": 0.5, "breakdown": []}
+END = at(RunFinishedEvent(status="ok", usage=USAGE))
 CALLED = called("c")
 RUNNING = at(ToolStreamStartEvent({}), "c")
 OVER = at(ToolStreamEndEvent("ok", 0.5), "c")
@@ -189,7 +190,7 @@ def test_frames_of_a_whole_message() -> None:
         'data: {"type":"finish-step"}\n\n',
         (
             'data: {"type":"finish","finishReason":"stop","messageMetadata":{"runId":"run_1",'
-            '"agent":"helper","usage":{"requests":1,"inputTokens":2,"totalTokens":2},'
+            '"agent":"helper","usage":{"requests":1,"inputTokens":2,"cost":0.5,"totalTokens":2},'
             '"status":"ok"}}\n\n'
         ),
         "data: [DONE]\n\n",

@@ -45,6 +45,7 @@ _TOKENS = {
     "input_tokens": "inputTokens",
     "output_tokens": "outputTokens",
     "cached_input_tokens": "cachedInputTokens",
+    "cache_write_tokens": "cacheWriteInputTokens",
     "reasoning_tokens": "reasoningTokens",
 }
 

@@ -434,7 +434,17 @@ def costs(usage: Usage, *, requests: bool) -> list[str]:
         parts.append(f"{usage.requests:,} request{'' if usage.requests == 1 else 's'}")
     if usage.total_tokens:
         parts.append(f"{usage.total_tokens:,} tokens")
+    spent = sum(used.cost or 0.0 for used in usage.breakdown.values())
+    if usage.cost:
+        parts.append(dollars(usage.cost))
+    elif spent:  # the price of another model is not known
+        parts.append(f"at least {dollars(spent)}")
     return parts
+
+
+def dollars(amount: float) -> str:
+    """Return an amount of US dollars as text, with four digits below one dollar."""
+    return f"${amount:,.2f}" if amount >= 1 else f"${max(amount, 0.0001):.4f}"
 
 
 def is_retry(event: RawResponseStreamEvent) -> bool:
@@ -444,7 +454,9 @@ def is_retry(event: RawResponseStreamEvent) -> bool:
 
 def retried(data: Mapping[str, Any]) -> str:
     """Return the retry of a model as text."""
-    delay = data.get("delay")
+    delay, model = data.get("delay"), data.get("model")
+    if model is not None:
+        return f"the model failed; {release_text(str(model))} is used instead"
     when = f" in {seconds(delay)}" if isinstance(delay, (int, float)) else ""
     return f"the model failed (attempt {data.get('attempt', 1)}); trying again{when}"
 

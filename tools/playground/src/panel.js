@@ -98,12 +98,21 @@ function AsTheModelSeesIt({ result: { model, error }, name }) {
     ${some && html`<${Output} blocks=${model ?? []} name=${name} />`}`;
 }
 
-const Usage = ({ result }) => html`<dl class="facts">
-  ${Object.entries(result.usage).map(([key, count]) => [
-    html`<dt>${key.replaceAll("_", " ")}</dt>`,
-    html`<dd>${count?.toLocaleString() ?? "unknown"}</dd>`,
-  ])}
-</dl>`;
+const dollars = (cost) =>
+  cost?.toLocaleString("en", { style: "currency", currency: "USD", maximumFractionDigits: 4 }) ?? "unknown";
+
+/** The counts of the run, its cost, and the cost of each agent and model. */
+function Usage({ result }) {
+  const { breakdown = [], cost, ...counts } = result.usage;
+  const rows = [
+    ...Object.entries(counts).map(([key, count]) => [key.replaceAll("_", " "), count?.toLocaleString() ?? "unknown"]),
+    ["cost", dollars(cost)],
+    ...(breakdown.length > 1 ? breakdown : []).map((part) => [`cost of ${part.agent} (${part.model})`, dollars(part.cost)]),
+  ];
+  return html`<dl class="facts">
+    ${rows.map(([key, value]) => [html`<dt>${key}</dt>`, html`<dd>${value}</dd>`])}
+  </dl>`;
+}
 
 /** The dialog about calls that wait for approval, while one is asked for. */
 export function Asking() {
