@@ -82,14 +82,69 @@ class FuncSchema:
         ]
         self._reserved = _bound_names(func, order)
 
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The names of the parameters that receive an `ArgumentStream`."""
+        return tuple(item.param.name for item in self._parameters if item.param.is_stream)
+
+    @property
+    def can_stream(self) -> bool:
+        """Whether the streams can deliver a text before it is validated.
+
+        Validation then does not change it, and a text that has begun excludes other values.
+        """
+        leaves = [item.leaf.core for item in self._parameters if item.param.is_stream]
+        texts = [leaf["schema"] if leaf["type"] == "nullable" else leaf for leaf in leaves]
+        return bool(leaves) and (
+            all(text.keys() <= _CHECKS_OF_TEXT and text["type"] == "str" for text in texts)
+            and (len(leaves) == 1 or texts == leaves)
+            and self._extras is None
+        )
+
+    def keys(self, *, streams: bool) -> dict[str, str]:
+        """Return the parameters by the keys that the model can use: of streams, or of the others.
+
+        Args:
+            streams: Whether to return the parameters that receive an `ArgumentStream`.
+        """
+        return {
+            key: item.param.name
+            for item in self._parameters
+            if item.param.is_stream is streams
+            for key in (item.key, *item.other_keys)
+        }
+
+    @property
+    def required(self) -> frozenset[str]:
+        """The names of the parameters that have no default."""
+        return frozenset(
+            item.param.name for item in self._parameters if _field(item).required
+        )
+
     @functools.cached_property
     def reader(self) -> ArgumentReader:
         """The reader of the arguments; it returns them by parameter name."""
-        fields = [
-            _field(item)
-            for item in self._parameters
-            if item.param.kind is not Parameter.VAR_KEYWORD
-        ]
+        return self._create_reader(
+            [
+                _field(item)
+                for item in self._parameters
+                if item.param.kind is not Parameter.VAR_KEYWORD
+            ]
+        )
+
+    @functools.cached_property
+    def known_reader(self) -> ArgumentReader:
+        """The reader of the arguments without those of the streams."""
+        return self._create_reader(
+            [
+                replace(_field(item), default=LEFT_OUT, default_factory=None)
+                if item.param.is_stream
+                else _field(item)
+                for item in self._parameters
+            ]
+        )
+
+    def _create_reader(self, fields: list[Field]) -> ArgumentReader:
         try:
             return ArgumentReader.of_fields(
                 self.name,
@@ -267,6 +322,9 @@ def copy_json(value: Any) -> Any:
         return [copy_json(item) for item in typing.cast("list[Any]", value)]
     return value
 
+
+_CHECKS_OF_TEXT = {"type", "min_length", "max_length", "pattern", "strict", "regex_engine"}
+"""What the schema of a text can have if validation does not change the text."""
 
 _BUILD_LOCK = threading.RLock()
 _FIELD = "argument_"
@@ -497,6 +555,9 @@ def _bound_names(func: Callable[..., Any], params: list[Param]) -> list[str]:
 
 
 def _object_schema(name: str, parameters: list[_DescribedParameter]) -> dict[str, Any]:
+    # Models write arguments in the order of the schema, and a tool with a stream starts when it has
+    # the other arguments.
+    parameters = sorted(parameters, key=lambda item: item.param.is_stream)
     leaves = [item.leaf for item in parameters]
     defs: dict[str, Any] = {}
     collision = False

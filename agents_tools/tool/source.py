@@ -14,7 +14,13 @@ if TYPE_CHECKING:
     from agents_tools.tool.call import Call
     from agents_tools.tool.records import ToolOrigin
 
-__all__ = ["DescribedSource", "OutputDescription", "ToolDescription", "ToolSource"]
+__all__ = [
+    "DescribedSource",
+    "OutputDescription",
+    "StreamedParameters",
+    "ToolDescription",
+    "ToolSource",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,21 @@ class OutputDescription:
 
     json_schema: dict[str, Any] | None = None
     serializer: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedParameters:
+    """The parameters of a tool that it can read while the model writes them.
+
+    Attributes:
+        texts: The parameters that are streamed, by the keys that the model can use.
+        others: The other parameters, by the keys that the model can use.
+        awaited: The other parameters without whose arguments the body does not start.
+    """
+
+    texts: Mapping[str, str]
+    others: Mapping[str, str]
+    awaited: frozenset[str]
 
 
 class ToolSource(ABC):
@@ -100,6 +121,22 @@ class ToolSource(ABC):
         Raises:
             ModelBehaviorError: The arguments are invalid.
         """
+
+    @property
+    def streamed_parameters(self) -> StreamedParameters | None:
+        """The parameters that the tool can read while the model writes them; `None` for none."""
+        return None
+
+    def parse_known(self, args_json: str) -> Arguments:
+        """Validate arguments without those of the `streamed_parameters`.
+
+        Args:
+            args_json: The other arguments as JSON text.
+
+        Raises:
+            ModelBehaviorError: The arguments are invalid.
+        """
+        return self.parse(args_json)
 
     @abstractmethod
     def run(self, call: Call) -> Coroutine[Any, Any, Any]:
