@@ -111,7 +111,6 @@ class ModelCaller:
             # Responses and outputs of tools, which follow, contain no lone surrogates.
             self._is_checked = True
             history[:] = encodable_items(history)
-        joiner = PairJoiner(scope.emit) if scope.sinks else None
         for hook in self._hooks:
             await hook.on_llm_start(scope.context, agent, instructions, history)
         attempt = 0
@@ -125,8 +124,9 @@ class ModelCaller:
                 agent=agent.name,
                 on_call=self._early_starter(toolbox) if config.start_calls_early else None,
             )
+            emit = PairJoiner(self._calls.argument_watcher(toolbox))
             try:
-                response = await model.respond(request, joiner or scope.emit)
+                response = await model.respond(request, emit)
                 break
             except ToolRefusedError as error:
                 await self._calls.cancel_early()
@@ -148,8 +148,7 @@ class ModelCaller:
                 f"{type(model).__name__}.respond returned a wrong value: expected a "
                 f"ModelResponse, got {type_with_article(response)}."
             )
-        if joiner is not None:
-            joiner.finish()
+        emit.finish()
         items = encodable_items(response.items)
         return response if items is response.items else replace(response, items=items)
 

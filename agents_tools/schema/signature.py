@@ -325,13 +325,13 @@ def _streamed_type(annotation: Any) -> tuple[Any, bool]:
 
     It is found at the top level, in `Annotated`, and in a union with `None`.
     """
-    if getattr(annotation, "is_argument_stream", False) is True:
-        return next(iter(typing.get_args(annotation)), str), True
     origin, arms = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
         inner, is_stream = _streamed_type(arms[0])
         metadata: tuple[Any, ...] = annotation.__metadata__
         return (typing.Annotated[(inner, *metadata)] if is_stream else annotation), is_stream
+    if getattr(annotation, "is_argument_stream", False) is True:
+        return next(iter(arms), str), True
     if origin in {typing.Union, types.UnionType} and types.NoneType in arms:
         found = [_streamed_type(arm) for arm in arms if arm is not types.NoneType]
         if len(found) == 1 and found[0][1]:

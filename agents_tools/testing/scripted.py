@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 from collections.abc import Mapping, Sequence
@@ -123,7 +124,7 @@ class ScriptedModel:
             raise step
         response = self._response(step)
         for item in response.items:
-            self._say(item, request, emit)
+            await self._say(item, request, emit)
         return response
 
     def _response(self, step: Any) -> ModelResponse:
@@ -151,7 +152,7 @@ class ScriptedModel:
             f"ModelResponse, an exception or a function, got {type(part).__name__}."
         )
 
-    def _say(self, item: Item, request: ModelRequest, emit: Emit) -> None:
+    async def _say(self, item: Item, request: ModelRequest, emit: Emit) -> None:
         """Stream an item as a model does."""
         if isinstance(item, MessageOutputItem):
             emit(message_started(item.id))
@@ -166,6 +167,7 @@ class ScriptedModel:
             emit(call_started(item.call_id, item.name))
             for piece in self._pieces(item.arguments):
                 emit(call_delta(item.call_id, piece))
+                await asyncio.sleep(0)  # a tool with an ArgumentStream reads the piece
             if request.on_call is not None and item.kind == "function":
                 request.on_call(item)
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from agents_tools.text.json_limits import JsonFault
+from agents_tools.text.json_limits import JsonFault, check_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,12 +53,11 @@ class JsonObjectReader:
     Args:
         is_streamed: Whether the string of a member is returned in parts, by its key. A value of
             this member that is not a string is returned as a whole.
-        max_size: The largest size of the text, in characters.
     """
 
-    def __init__(self, is_streamed: Callable[[str], bool], *, max_size: int) -> None:
+    def __init__(self, is_streamed: Callable[[str], bool]) -> None:
         self._is_streamed = is_streamed
-        self._room = max_size
+        self._size = 0
         self._state: Callable[[str, int], int] = self._before_object
         self._held = ""  # an escape sequence that is not complete yet
         self._raw: list[str] = []  # the text of the current key or value
@@ -74,11 +73,10 @@ class JsonObjectReader:
 
         Raises:
             ValueError: The text is not a JSON object.
-            JsonFault: It is too large, or repeats a key.
+            JsonFault: It exceeds the limit of the size, or repeats a key.
         """
-        self._room -= len(piece)
-        if self._room < 0:
-            raise JsonFault("too_large", "the text is too large")
+        self._size += len(piece)
+        check_size(self._size)
         text, self._held = self._held + piece, ""
         self._parts = parts = []
         at = 0

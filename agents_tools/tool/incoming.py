@@ -46,6 +46,14 @@ class IncomingArguments:
         self._texts = {name: _IncomingText() for name in names}
         self._end = Event()
 
+    def join(self, call: Call) -> None:
+        """Give the texts to a call that begins, unless they have ended."""
+        if not self.is_over:
+            self.call, call.incoming = call, self
+        elif self.error is not None:
+            call.failure = self.error
+            call.reject_arguments(self.error)
+
     def stream(self, name: str) -> ArgumentStream[Any]:
         """Return a new stream of the text of a parameter."""
         return ArgumentStream.of_source(self._texts[name])
@@ -56,6 +64,10 @@ class IncomingArguments:
             text = self._texts[name]
             text.pieces.append(piece)
             text.changed()
+
+    def text(self, name: str) -> str:
+        """Return the text of a parameter, as far as it has arrived."""
+        return "".join(self._texts[name].pieces)
 
     def complete(self, arguments: Arguments, values: Mapping[str, Any]) -> None:
         """End the texts, because all arguments are valid.
@@ -69,7 +81,7 @@ class IncomingArguments:
         for name, text in self._texts.items():
             text.add_rest(values[name])
         if self.call is not None:
-            self.call.parsed = arguments
+            self.call.parsed, self.call.sent = arguments, arguments.text
         self._set_over()
 
     def fail(self, error: Exception) -> None:
