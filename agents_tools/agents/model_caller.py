@@ -124,9 +124,12 @@ class ModelCaller:
                 agent=agent.name,
                 on_call=self._early_starter(toolbox) if config.start_calls_early else None,
             )
-            emit = PairJoiner(self._calls.argument_watcher(toolbox))
+            if toolbox.has_streams is None:
+                toolbox.find_streams()
+            emit = self._calls.start_watching(toolbox) if toolbox.has_streams else scope.emit
+            joiner = PairJoiner(emit) if scope.sinks or toolbox.has_streams else None
             try:
-                response = await model.respond(request, emit)
+                response = await model.respond(request, joiner or emit)
                 break
             except ToolRefusedError as error:
                 await self._calls.cancel_early()
@@ -148,7 +151,8 @@ class ModelCaller:
                 f"{type(model).__name__}.respond returned a wrong value: expected a "
                 f"ModelResponse, got {type_with_article(response)}."
             )
-        emit.finish()
+        if joiner is not None:
+            joiner.finish()
         items = encodable_items(response.items)
         return response if items is response.items else replace(response, items=items)
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from agents_tools.agents.toolbox import RunnableAgent, Toolbox
     from agents_tools.content.items import Item
     from agents_tools.content.outputs import ToolOutput
+    from agents_tools.events.base import Emit
     from agents_tools.events.kinds import CallStatus
     from agents_tools.tool.call import RunScope
     from agents_tools.tool.records import CallOutcome
@@ -222,7 +223,9 @@ class TurnCalls:
             return None
         if item.call_id:
             self._response_calls.setdefault(item.call_id, item)
-        call = self._take_early(item) or PendingToolCall(self._with_unique_id(item), toolbox)
+        call = self._take_early(item) if self.early else None
+        if call is None:
+            call = PendingToolCall(self._with_unique_id(item), toolbox)
         call.is_recorded = True
         # Early calls can start in another order than the response has.
         self._calls.pop(call.item.call_id)
@@ -242,10 +245,10 @@ class TurnCalls:
             call.item = call.target = complete
         return self.early.pop(item.call_id, None)
 
-    def argument_watcher(self, toolbox: Toolbox) -> CallWatcher:
-        """Return a function for the events of a response, which starts calls as they are written.
+    def start_watching(self, toolbox: Toolbox) -> Emit:
+        """Return a function that emits the events of the next response of the model.
 
-        These are calls of tools with an `ArgumentStream`.
+        It starts the calls of tools with an `ArgumentStream` while the model writes them.
         """
         is_blocked = False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from agents_tools.errors import UserValueError
+from agents_tools.errors import UserError, UserValueError
 from agents_tools.tool.context import ToolContext, call_of
 from agents_tools.toolset.search_tools import CallTool, ProxyTool, SearchTool, revealed
 from agents_tools.toolset.sources import place_of, two_of_one_name
@@ -102,6 +102,8 @@ class Toolbox:
         by_name: The offered tools that run here.
         proxies: The offered tools that search for other tools or call them.
         conditional: The tools with an `is_enabled` function, including hidden ones.
+        has_streams: Whether an offered tool reads its arguments while the model writes them; `None`
+            until `find_streams`.
 
     Raises:
         UserError: Two tools have one name, and at least one of them is always enabled.
@@ -113,6 +115,7 @@ class Toolbox:
         "_excluded",
         "by_name",
         "conditional",
+        "has_streams",
         "offered",
         "proxies",
     )
@@ -128,6 +131,7 @@ class Toolbox:
         self._excluded = excluded
         self._derived: dict[tuple[object, ...], Toolbox] = {}
         self._alternatives = False
+        self.has_streams: bool | None = None
         for tool in tools:
             other = known.setdefault(tool.name, tool)
             if other is not tool:
@@ -147,6 +151,10 @@ class Toolbox:
             self.conditional += catalog.conditional
         if owner:
             _check_hidden_names(self.proxies, known, owner)
+
+    def find_streams(self) -> None:
+        """Set `has_streams`, which builds the schemas that the model gets next."""
+        self.has_streams = any(map(_has_streams, self.by_name.values()))
 
     @property
     def hidden(self) -> Iterator[FunctionTool[..., Any]]:
@@ -241,6 +249,13 @@ class Toolbox:
 
 
 _MAX_OLDER = 63
+
+
+def _has_streams(tool: FunctionTool[..., Any]) -> bool:
+    try:
+        return tool.streamed_parameters is not None
+    except UserError:  # an invalid declaration is reported where its schema is sent
+        return False
 
 
 def _is_conditional(tool: Any) -> bool:

@@ -165,9 +165,12 @@ class ScriptedModel:
                 emit(reasoning_delta(piece, item.id))
         elif isinstance(item, ToolCallItem):
             emit(call_started(item.call_id, item.name))
+            tools: Any = request.tools
+            is_read = any(getattr(tool, "streamed_parameters", None) for tool in tools)
             for piece in self._pieces(item.arguments):
                 emit(call_delta(item.call_id, piece))
-                await asyncio.sleep(0)  # a tool with an ArgumentStream reads the piece
+                if is_read:
+                    await asyncio.sleep(0)  # a tool with an `ArgumentStream` reads the piece
             if request.on_call is not None and item.kind == "function":
                 request.on_call(item)
 
