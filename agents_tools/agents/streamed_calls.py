@@ -172,7 +172,9 @@ class CallWatcher:
             other calls.
     """
 
-    def __init__(self, emit: Emit, open_call: Callable[[ToolCallItem], StreamedCall | None]) -> None:
+    def __init__(
+        self, emit: Emit, open_call: Callable[[ToolCallItem], StreamedCall | None]
+    ) -> None:
         self._emit = emit
         self._open_call = open_call
         self._calls: dict[str, StreamedCall] = {}

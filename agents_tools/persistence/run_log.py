@@ -394,6 +394,7 @@ class RunReplay:
                     self.incomplete[call_id] = data["item"]
             case "call_result" if data.get("is_dropped"):
                 self.incomplete.pop(call_id, None)
+                self.begun.pop(call_id, None)  # another call of the response can have its id
             case "call_result":
                 self.results[call_id] = data
             case "approval_requested":

@@ -117,9 +117,7 @@ class FuncSchema:
     @property
     def required(self) -> frozenset[str]:
         """The names of the parameters that have no default."""
-        return frozenset(
-            item.param.name for item in self._parameters if _field(item).required
-        )
+        return frozenset(item.param.name for item in self._parameters if _field(item).required)
 
     @functools.cached_property
     def reader(self) -> ArgumentReader:

@@ -115,8 +115,7 @@ def read_parameters(
                     "of the function, or annotate the parameter with a type that exists there.",
                 ) from error
         params.extend(
-            _without_stream(param, func, place)
-            for param in _expand(parameter, annotation, place)
+            _without_stream(param, func, place) for param in _expand(parameter, annotation, place)
         )
     return params
 

@@ -193,9 +193,7 @@ class JsonObjectReader:
             raise ValueError("expected a comma or a closing brace")
         self._state = self._before_key if found == "," else self._after_object
 
-    def _expect(
-        self, character: str, state: Callable[[str, int], int], text: str, at: int
-    ) -> int:
+    def _expect(self, character: str, state: Callable[[str, int], int], text: str, at: int) -> int:
         at = _skip_space(text, at)
         if at == len(text):
             return at

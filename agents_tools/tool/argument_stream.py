@@ -20,20 +20,23 @@ __all__ = ["ArgumentStream", "TextSource"]
 
 
 class TextSource(Protocol):
-    """The text of an argument, as far as it has arrived.
-
-    Attributes:
-        pieces: The pieces so far; a list that only grows.
-        is_complete: Whether no more pieces follow, because all arguments are valid.
-        error: Why no more pieces follow; `None` while they can.
-    """
+    """The text of an argument, as far as it has arrived."""
 
     @property
-    def pieces(self) -> Sequence[str]: ...
+    def pieces(self) -> Sequence[str]:
+        """The pieces so far; a list that only grows."""
+        ...
+
     @property
-    def is_complete(self) -> bool: ...
+    def is_complete(self) -> bool:
+        """Whether no more pieces follow, because all arguments are valid."""
+        ...
+
     @property
-    def error(self) -> Exception | None: ...
+    def error(self) -> Exception | None:
+        """Why no more pieces follow; `None` while they can."""
+        ...
+
     async def wait(self) -> None:
         """Wait for the next change."""
         ...
@@ -80,7 +83,7 @@ class ArgumentStream(Generic[TextT]):
     def of_source(cls, source: TextSource) -> ArgumentStream[Any]:
         """Return a stream of a text that is still being written."""
         stream = cls.__new__(cls)
-        stream._source = source
+        stream._source = source  # noqa: SLF001 - its own class
         return stream
 
     def __aiter__(self) -> AsyncIterator[str]:
@@ -108,7 +111,9 @@ class ArgumentStream(Generic[TextT]):
     def __repr__(self) -> str:
         """Return how much of the text has arrived, without the text."""
         size = sum(map(len, self._source.pieces))
-        return f"<ArgumentStream: {size:,} characters{'' if self._source.is_complete else ' so far'}>"
+        return (
+            f"<ArgumentStream: {size:,} characters{'' if self._source.is_complete else ' so far'}>"
+        )
 
 
 class _WholeText:
