@@ -8,7 +8,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -225,8 +225,9 @@ def _sync(text: ArgumentStream[str]) -> None: ...
 )
 def test_a_stream_that_cannot_work_is_refused(function: Any, message: str) -> None:
     """The error names the parameter and the remedy."""
+    tool: Any = function_tool(function)
     with pytest.raises(UserError, match="parameter 'text'") as raised:
-        function_tool(function).build()
+        tool.build()
     assert message in str(raised.value)
 
 
@@ -249,7 +250,7 @@ async def test_the_whole_text_is_one_piece_where_nothing_streams() -> None:
 
 async def test_an_optional_stream_can_be_left_out() -> None:
     @streaming_tool
-    async def save(text: ArgumentStream[str] | None = None) -> Any:
+    async def save(text: ArgumentStream[str] | None = None) -> AsyncIterator[Any]:
         """Save a text."""
         yield NotifyStreamEvent("working")
         yield "none" if text is None else await text
@@ -405,8 +406,8 @@ async def test_an_error_of_the_body_ends_the_call_at_once() -> None:
         return ""
 
     class Watch(RunHooks[Any]):
-        async def on_tool_end(self, *args: Any) -> None:
-            del args
+        async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
+            del context, agent, tool, result
             ended.set()
 
     agent = Agent("W", tools=[save], model=PacedModel(['{"text": "so', ended, 'me"}'], "done"))

@@ -182,9 +182,10 @@ class CallWatcher:
     def __call__(self, event: Event) -> None:
         """Pass an event on."""
         self._emit(event)
-        if not isinstance(event, RawResponseStreamEvent) or not isinstance(event.data, dict):
+        raw: Any = event.data if isinstance(event, RawResponseStreamEvent) else None
+        if not isinstance(raw, dict):
             return
-        data = cast("dict[str, Any]", event.data)
+        data = cast("dict[str, Any]", raw)
         match data.get("type"):
             case "response.function_call_arguments.delta":
                 call = self._calls.get(str(data.get("call_id")))

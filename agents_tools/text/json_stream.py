@@ -78,7 +78,8 @@ class JsonObjectReader:
         self._size += len(piece)
         check_size(self._size)
         text, self._held = self._held + piece, ""
-        self._parts = parts = []
+        parts: list[JsonPart] = []
+        self._parts = parts
         at = 0
         while at < len(text):
             at = self._state(text, at)

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from agents_tools.events.channel import Channel
     from agents_tools.events.envelope import Origin
     from agents_tools.events.kinds import CallStatus, Level
-    from agents_tools.tool.incoming import IncomingArguments
     from agents_tools.tool.question import Question
     from agents_tools.tool.records import CallOutcome, Decision
 
@@ -88,7 +87,7 @@ class Call:
         argument_error: The error that says that the arguments are invalid.
         decision: The decision of a person about the call.
         resumed: The state of an interrupted run inside the call.
-        incoming: The arguments that the model still writes; `None` if all are complete.
+        incoming: The `IncomingArguments` that the model still writes; `None` if all are complete.
         notes: Facts from policies for the metadata of the outcome.
         filters: Change the events of the call before they are delivered, innermost first.
         asker: Handles questions of the tool.
@@ -121,7 +120,7 @@ class Call:
     receiver_cancellations: int = 0
     decision: Decision | None = None
     resumed: Any = None
-    incoming: IncomingArguments | None = None
+    incoming: Any = None
     notes: dict[str, Any] | None = None
     filters: tuple[EventFilter, ...] = ()
     asker: Callable[[Question], Any] | None = None
