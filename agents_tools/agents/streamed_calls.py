@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from agents_tools.events.base import Emit, Event
     from agents_tools.schema.arguments import Arguments
-    from agents_tools.tool.source import StreamedParameters
+    from agents_tools.schema.function import StreamedParameters
     from agents_tools.tool.tool import FunctionTool
 
     Decode = Callable[[ToolCallItem], str]

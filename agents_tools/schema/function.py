@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 import typing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from inspect import Parameter, cleandoc
 from typing import Any
 
@@ -39,7 +39,22 @@ if typing.TYPE_CHECKING:
 
     from agents_tools.schema.docstring import Docstring, DocstringStyle
 
-__all__ = ["FuncSchema", "function_schema", "schema_of_type"]
+__all__ = ["FuncSchema", "StreamedParameters", "function_schema", "schema_of_type"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamedParameters:
+    """The parameters of a tool that it can read while the model writes them.
+
+    Attributes:
+        texts: The parameters that are streamed, by the keys that the model can use.
+        others: The other parameters, by the keys that the model can use.
+        awaited: The other parameters without whose arguments the body does not start.
+    """
+
+    texts: Mapping[str, str]
+    others: Mapping[str, str]
+    awaited: frozenset[str]
 
 
 class FuncSchema:
@@ -87,37 +102,31 @@ class FuncSchema:
         """The names of the parameters that receive an `ArgumentStream`."""
         return tuple(item.param.name for item in self._parameters if item.param.is_stream)
 
-    @property
-    def can_stream(self) -> bool:
-        """Whether the streams can deliver a text before it is validated.
-
-        Validation then does not change it, and a text that has begun excludes other values.
-        """
-        leaves = [item.leaf.core for item in self._parameters if item.param.is_stream]
-        texts = [leaf["schema"] if leaf["type"] == "nullable" else leaf for leaf in leaves]
-        return bool(leaves) and (
-            all(text.keys() <= _CHECKS_OF_TEXT and text["type"] == "str" for text in texts)
-            and (len(leaves) == 1 or texts == leaves)
-            and self._extras is None
-        )
-
-    def keys(self, *, streams: bool) -> dict[str, str]:
-        """Return the parameters by the keys that the model can use: of streams, or of the others.
+    def streamed_parameters(self, *, start_early: bool) -> StreamedParameters | None:
+        """Return the parameters whose texts can be read before they are validated.
 
         Args:
-            streams: Whether to return the parameters that receive an `ArgumentStream`.
-        """
-        return {
-            key: item.param.name
-            for item in self._parameters
-            if item.param.is_stream is streams
-            for key in (item.key, *item.other_keys)
-        }
+            start_early: Whether the arguments of optional parameters are not awaited.
 
-    @property
-    def required(self) -> frozenset[str]:
-        """The names of the parameters that have no default."""
-        return frozenset(item.param.name for item in self._parameters if _field(item).required)
+        Returns:
+            The parameters; `None` if validation can change a text, or if a text that has begun does
+            not exclude another value.
+        """
+        streams = [item for item in self._parameters if item.param.is_stream]
+        leaves = [item.leaf.core for item in streams]
+        texts = [leaf["schema"] if leaf["type"] == "nullable" else leaf for leaf in leaves]
+        is_unchanged = all(text.keys() <= _CHECKS_OF_TEXT for text in texts)
+        has_others = self._extras is not None or (len(texts) > 1 and texts != leaves)
+        if not streams or not is_unchanged or has_others:
+            return None
+        others = [item for item in self._parameters if not item.param.is_stream]
+        return StreamedParameters(
+            texts=_names_by_key(streams),
+            others=_names_by_key(others),
+            awaited=frozenset(
+                item.param.name for item in others if not start_early or _field(item).required
+            ),
+        )
 
     @functools.cached_property
     def reader(self) -> ArgumentReader:
@@ -511,6 +520,10 @@ def _annotated(annotation: Any, default: Any) -> Any:
     info.default = PydanticUndefined
     info.default_factory = None
     return typing.Annotated[annotation, info]
+
+
+def _names_by_key(parameters: list[_DescribedParameter]) -> dict[str, str]:
+    return {key: item.param.name for item in parameters for key in (item.key, *item.other_keys)}
 
 
 def _check_keys(parameters: list[_DescribedParameter], place: SourceLocation) -> None:

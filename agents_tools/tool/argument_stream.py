@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 else:
     TextT = TypeVar("TextT")
 
-__all__ = ["ArgumentStream", "TextSource"]
+__all__ = ["ArgumentStream", "TextSource", "stream_of"]
 
 
 class TextSource(Protocol):
@@ -79,13 +79,6 @@ class ArgumentStream(Generic[TextT]):
             )
         self._source: TextSource = _WholeText(text)
 
-    @classmethod
-    def of_source(cls, source: TextSource) -> ArgumentStream[Any]:
-        """Return a stream of a text that is still being written."""
-        stream = cls.__new__(cls)
-        stream._source = source  # noqa: SLF001 - its own class
-        return stream
-
     def __aiter__(self) -> AsyncIterator[str]:
         """Return an iterator over the pieces, from the beginning.
 
@@ -114,6 +107,13 @@ class ArgumentStream(Generic[TextT]):
         return (
             f"<ArgumentStream: {size:,} characters{'' if self._source.is_complete else ' so far'}>"
         )
+
+
+def stream_of(source: TextSource) -> ArgumentStream[Any]:
+    """Return a stream of a text that is still being written."""
+    stream: ArgumentStream[Any] = ArgumentStream("")
+    stream._source = source  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - its own module
+    return stream
 
 
 class _WholeText:

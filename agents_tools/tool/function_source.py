@@ -12,19 +12,14 @@ from typing import Any
 from agents_tools.errors import ToolStreamError
 from agents_tools.schema.callables import EMPTY, class_names, implementation
 from agents_tools.text.secrets import guard_logs
-from agents_tools.tool.source import (
-    OutputDescription,
-    StreamedParameters,
-    ToolDescription,
-    ToolSource,
-)
+from agents_tools.tool.source import OutputDescription, ToolDescription, ToolSource
 
 if typing.TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
     from agents_tools.schema.arguments import Arguments
     from agents_tools.schema.docstring import DocstringStyle
-    from agents_tools.schema.function import FuncSchema
+    from agents_tools.schema.function import FuncSchema, StreamedParameters
     from agents_tools.tool.call import Call
     from agents_tools.tool.records import ToolOrigin
 
@@ -173,13 +168,7 @@ class FunctionSource(ToolSource):
     @property
     def streamed_parameters(self) -> StreamedParameters | None:
         """The parameters that the function can read while the model writes them."""
-        schema = self.schema
-        if not schema.can_stream:
-            return None
-        others = schema.keys(streams=False)
-        awaited = schema.required if self._start_early else frozenset(others.values())
-        texts = schema.keys(streams=True)
-        return StreamedParameters(texts, others, awaited - frozenset(texts.values()))
+        return self.schema.streamed_parameters(start_early=self._start_early)
 
     def parse_known(self, args_json: str) -> Arguments:
         """Validate the arguments that are not streamed.

@@ -6,12 +6,13 @@ from asyncio import Event
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.errors import ModelBehaviorError
-from agents_tools.tool.argument_stream import ArgumentStream
+from agents_tools.tool.argument_stream import stream_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Mapping
 
     from agents_tools.schema.arguments import Arguments
+    from agents_tools.tool.argument_stream import ArgumentStream
     from agents_tools.tool.call import Call
 
 __all__ = ["IncomingArguments"]
@@ -47,7 +48,7 @@ class IncomingArguments:
         self._end = Event()
 
     def join(self, call: Call) -> None:
-        """Give the texts to a call that begins, unless they have ended."""
+        """Let a call that begins read the texts, unless they have ended."""
         if not self.is_over:
             self.call, call.incoming = call, self
         elif self.error is not None:
@@ -56,7 +57,7 @@ class IncomingArguments:
 
     def stream(self, name: str) -> ArgumentStream[Any]:
         """Return a new stream of the text of a parameter."""
-        return ArgumentStream.of_source(self._texts[name])
+        return stream_of(self._texts[name])
 
     def push(self, name: str, piece: str) -> None:
         """Add a piece to the text of a parameter."""

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from typing import Self
 
     from agents_tools.schema.arguments import Arguments
+    from agents_tools.schema.function import StreamedParameters
     from agents_tools.tool.call import Call
     from agents_tools.tool.records import ToolOrigin
 
 __all__ = [
     "DescribedSource",
     "OutputDescription",
-    "StreamedParameters",
     "ToolDescription",
     "ToolSource",
 ]
@@ -47,21 +47,6 @@ class OutputDescription:
 
     json_schema: dict[str, Any] | None = None
     serializer: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class StreamedParameters:
-    """The parameters of a tool that it can read while the model writes them.
-
-    Attributes:
-        texts: The parameters that are streamed, by the keys that the model can use.
-        others: The other parameters, by the keys that the model can use.
-        awaited: The other parameters without whose arguments the body does not start.
-    """
-
-    texts: Mapping[str, str]
-    others: Mapping[str, str]
-    awaited: frozenset[str]
 
 
 class ToolSource(ABC):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import ParamSpec, TypeVar
 
+    from agents_tools.schema.function import StreamedParameters
     from agents_tools.tool.call import Call
     from agents_tools.tool.policy import Policy
     from agents_tools.tool.records import (
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
         IsEnabled,
         ToolAnnotations,
     )
-    from agents_tools.tool.source import StreamedParameters, ToolSource
+    from agents_tools.tool.source import ToolSource
 
     P = ParamSpec("P", default=...)
     R_co = TypeVar("R_co", default=Any, covariant=True)
