@@ -42,18 +42,28 @@ from agents_tools.agents import (
     call_delta,
     call_started,
 )
+from agents_tools.cli import main
 from agents_tools.content import MessageOutputItem
 from agents_tools.errors import ArgumentStreamError, ModelBehaviorError, ModelError
 from agents_tools.events import RawResponseStreamEvent, RunItemStreamEvent
+from agents_tools.export import to_langchain
 from agents_tools.models.anthropic import AnthropicModel
 from agents_tools.models.openai_chat import OpenAIChatModel
 from agents_tools.models.openai_responses import OpenAIResponsesModel
 from agents_tools.models.pydantic_ai import PydanticAIModel
-from agents_tools.testing import ScriptedModel, check_ag_ui, check_vercel, tool_call
+from agents_tools.testing import (
+    ScriptedModel,
+    call_tool,
+    check_ag_ui,
+    check_vercel,
+    tool_call,
+)
 from agents_tools.text.json_stream import JsonObjectReader, Member, TextPiece
 from agents_tools.tool import FunctionTool
 from agents_tools.ui import ag_ui, console, sse, vercel
 from agents_tools.ui.console.run_tree import RunTree
+from tests.isolated_tools import read_pieces
+from tests.mcp.test_both_sides import joined
 from tests.models import (
     test_anthropic as claude,
     test_openai_chat as chat,
@@ -246,6 +256,31 @@ async def test_the_whole_text_is_one_piece_where_nothing_streams() -> None:
     )
     with pytest.raises(ModelBehaviorError, match="text: missing"):
         await reader.tool.invoke(path="a")
+
+
+async def test_the_whole_text_reaches_a_tool_behind_a_server_or_an_export() -> None:
+    """A client of MCP and another framework see a tool with a text."""
+    async with asyncio.timeout(WITHIN * 3), joined("memory", tools=[read_pieces]) as tools:
+        outcome = await call_tool(tools["read_pieces"], {"text": "over MCP"})
+    assert outcome.status == "ok"
+    assert "over MCP" in str(outcome.output)
+    exported = to_langchain(read_pieces)
+    assert await exported.ainvoke({"text": "of a chain"}) == '["of a chain"]'
+
+
+def test_the_command_line_passes_the_whole_text(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["call", "tests.isolated_tools", "read_pieces", "text=of a shell"]) == 0
+    assert "of a shell" in capsys.readouterr().out
+
+
+async def test_a_tool_in_another_process_gets_the_whole_text() -> None:
+    policy = policies.isolate(workers=1)
+    parts: list[Part] = ['{"text": "some', ' text"}']
+    try:
+        outputs, _ = await play(policy(read_pieces.with_(name="save")), PacedModel(parts, "done"))
+    finally:
+        await policy.aclose()
+    assert outputs == ['["some text"]']
 
 
 async def test_an_optional_stream_can_be_left_out() -> None:
