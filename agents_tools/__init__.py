@@ -139,6 +139,7 @@ if TYPE_CHECKING:
     )
     from agents_tools.schema.strict import ensure_strict_json_schema as ensure_strict_json_schema
     from agents_tools.text.secrets import register_secret as register_secret
+    from agents_tools.tool.argument_stream import ArgumentStream as ArgumentStream
     from agents_tools.tool.context import ToolContext as ToolContext
     from agents_tools.tool.decorators import (
         function_tool as function_tool,
@@ -187,6 +188,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "agents.agent": ("Agent", "Tool"),
         "classes.base_tool": ("BaseTool", "BaseToolParams"),
         "builtin.presets": ("create_default_registry", "get_default_tools"),
+        "tool.argument_stream": ("ArgumentStream",),
         "tool.context": ("ToolContext",),
         "tool.reporting": ("artifact", "notify", "progress", "track"),
         "tool.run_context": ("RunContextWrapper",),

@@ -12,6 +12,7 @@
     ├── ToolOverloadedError      no capacity to start the call now
     ├── ToolLostError            the call can have taken effect; its outcome is unknown
     ├── ToolStreamError          a streaming tool broke the rules of its stream
+    ├── ArgumentStreamError      raised inside a tool: the rest of a streamed argument will not come
     ├── ModelError               a model provider could not be reached, or rejected the request
     │   ├── ContextWindowExceeded    the conversation is too long for the model
     │   └── ToolRefusedError         the provider rejects one of the tools
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AgentsToolsError",
     "ArgumentProblem",
+    "ArgumentStreamError",
     "BudgetExceeded",
     "ContextWindowExceeded",
     "EventConflictError",
@@ -172,6 +174,15 @@ class ToolLostError(AgentsToolsError):
 
 class ToolStreamError(AgentsToolsError):
     """A streaming tool broke the rules of its stream, for example by ending without a result."""
+
+
+class ArgumentStreamError(AgentsToolsError):
+    """The rest of an `ArgumentStream` will not come: undo what the call has done so far.
+
+    It is raised inside the tool, where it reads the stream: the arguments turned out invalid, or
+    the response of the model ended early. The caller of the tool gets the error behind it, which
+    is the `__cause__`.
+    """
 
 
 class ModelError(AgentsToolsError):

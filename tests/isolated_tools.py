@@ -16,6 +16,7 @@ from typing import Any
 
 from agents_tools import (
     Action,
+    ArgumentStream,
     Observation,
     ToolContext,
     ToolDefinition,
@@ -31,6 +32,11 @@ from agents_tools.events import NotifyStreamEvent
 @function_tool
 def add(a: int, b: int) -> int:
     return a + b
+
+
+@function_tool
+async def read_pieces(text: ArgumentStream[str]) -> list[str]:
+    return [piece async for piece in text]
 
 
 @function_tool

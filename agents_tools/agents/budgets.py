@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from agents_tools.agents.model import Model, ModelResponse
 
-__all__ = ["ModelPrice", "check_budgets", "check_prices", "count_calls", "with_cost"]
+__all__ = ["ModelPrice", "calls_left", "check_budgets", "check_prices", "count_calls", "with_cost"]
 
 _log = logging.getLogger("agents_tools")
 _MILLION = 1_000_000
@@ -183,6 +183,17 @@ def count_calls(run: BudgetedRun, number: int) -> None:
         if limit is not None and limited.usage.tool_calls > limit:
             raise _too_many_calls(limited, limit)
         limited = limited.outer
+
+
+def calls_left(run: BudgetedRun) -> float:
+    """Return how many calls the budgets of a run, and of the runs around it, have left."""
+    left = math.inf
+    limited: BudgetedRun | None = run
+    while limited is not None:
+        if limited.config.max_tool_calls is not None:
+            left = min(left, limited.config.max_tool_calls - limited.usage.tool_calls)
+        limited = limited.outer
+    return left
 
 
 def _too_many_calls(run: BudgetedRun, limit: int) -> BudgetExceeded:

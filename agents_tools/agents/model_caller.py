@@ -144,7 +144,6 @@ class ModelCaller:
             shown = await self._prepared(
                 config.prepare_input, model, instructions, toolbox, history
             )
-        joiner = PairJoiner(scope.emit) if scope.sinks else None
         for hook in self._hooks:
             await hook.on_llm_start(scope.context, agent, instructions, shown)
         self._toolbox = toolbox
@@ -156,10 +155,7 @@ class ModelCaller:
             agent=agent.name,
             send=self._send,
         )
-        response = await self._send(model, request, joiner or scope.emit)
-        if joiner is not None:
-            joiner.finish()
-        return response
+        return await self._send(model, request, scope.emit)
 
     def _models(self, model: Model, toolbox: Toolbox) -> Iterator[Model]:
         """Yield the model, and with the first request those of the agents that are tools."""
@@ -183,9 +179,10 @@ class ModelCaller:
                 request = replace(request, on_call=self._early_starter(toolbox, model))
             self._sent += 1
             number = self._sent
+            receiver = self._receiver(model, toolbox, emit)
             try:
                 offered = () if toolbox is None else toolbox.offered
-                response = await model.respond(replace(request, tools=offered), emit)
+                response = await model.respond(replace(request, tools=offered), receiver)
                 break
             except ToolRefusedError as error:
                 await self._calls.cancel_early()
@@ -210,12 +207,23 @@ class ModelCaller:
                 f"{type(model).__name__}.respond returned a wrong value: expected a "
                 f"ModelResponse, got {type_with_article(response)}."
             )
+        if isinstance(receiver, PairJoiner):
+            receiver.finish()
         items = encodable_items(response.items)
         wire = getattr(model, "provider", None)
         if wire != self._calls.provider:
             items = with_wire(items, wire)
         usage = with_cost(response, self._scope.run, model)
         return replace(response, items=items, usage=usage)
+
+    def _receiver(self, model: Model, toolbox: Toolbox | None, emit: Emit) -> Emit:
+        """Return what receives the deltas of one response."""
+        is_delegating = hasattr(model, "models")  # those have receivers of their own
+        if toolbox is not None and not is_delegating and toolbox.has_streams():
+            emit = self._calls.start_watching(toolbox, emit, getattr(model, "provider", None))
+        elif not self._scope.sinks:
+            return emit
+        return PairJoiner(emit)
 
     # --- the hook `prepare_input`
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Iterator, Sequence
 
+    from agents_tools.agents.streamed_calls import StreamedCall
     from agents_tools.agents.toolbox import Toolbox
     from agents_tools.content.items import ToolCallItem, ToolCallOutputItem
     from agents_tools.tool.records import ToolAnnotations
@@ -35,6 +36,7 @@ class PendingToolCall:
             recorded when the complete response of the model arrives.
         edited_arguments: The arguments of a person who changed those of the model.
         task: The task of a call that was started early.
+        streamed: What such a call reads while the model writes it; `None` if it is complete.
     """
 
     __slots__ = (
@@ -42,6 +44,7 @@ class PendingToolCall:
         "is_recorded",
         "item",
         "output_item",
+        "streamed",
         "target",
         "task",
         "tool",
@@ -59,6 +62,7 @@ class PendingToolCall:
         self.is_recorded = True
         self.edited_arguments: str | None = None
         self.task: asyncio.Future[None] | None = None
+        self.streamed: StreamedCall | None = None
 
 
 def group_calls(calls: Sequence[PendingToolCall]) -> Iterator[list[PendingToolCall]]:

@@ -328,13 +328,20 @@ class RunRecorder:
     async def response(
         self, turn: int, request: Callable[[], Awaitable[ModelResponse]]
     ) -> ModelResponse:
-        """Return the recorded response of a turn; otherwise request it from the model."""
+        """Return the recorded response of a turn; otherwise request it from the model.
+
+        If a response was lost whose calls had begun, it is a response with these calls: they are
+        answered as lost, so that the model does not repeat them unknowingly.
+        """
         record = self._replay.responses.get(turn)
         self.is_replayed = record is not None
         for summary in self._replay.summaries.pop(turn, ()):
             self._summaries.append(summary)
             for usage in self._run.usages:
                 usage.add(Usage.from_dict(summary.usage or {}))
+        if record is None and self._replay.incomplete:
+            calls, self._replay.incomplete = self._replay.incomplete, {}
+            return ModelResponse(items=input_items([*calls.values()]))
         if record is None:
             await self.log.flush()  # what the model reads now survives the end of the process
             return await request()
@@ -397,6 +404,7 @@ class RunRecorder:
         perform: Callable[[], Awaitable[CallOutcome]],
         *,
         is_read_only: bool,
+        is_incomplete: bool,
     ) -> CallOutcome:
         """Run a call between its records.
 
@@ -406,8 +414,13 @@ class RunRecorder:
             path: The ids of the calls around it, and its own.
             perform: Runs the call.
             is_read_only: Whether the beginning need not be stored before the body runs.
+            is_incomplete: Whether the model still writes the call. If its response is lost, a run
+                that is resumed reports the call as lost.
         """
-        self.log.record("call_begun", {"call_id": call.call_id}, self._path)
+        begun: dict[str, Any] = {"call_id": call.call_id}
+        if is_incomplete:
+            begun["item"] = call.to_dict()
+        self.log.record("call_begun", begun, self._path)
         if not is_read_only:
             await self.log.flush()
         inner = _InnerRuns(f"{self._place}{call.call_id}/")
@@ -421,6 +434,10 @@ class RunRecorder:
         if result:
             self.log.record("call_result", {"call_id": call.call_id, **result}, self._path)
         return outcome
+
+    def dropped(self, call_id: str) -> None:
+        """Record that a call of a lost response has ended, so that it is not reported as lost."""
+        self.log.record("call_result", {"call_id": call_id, "is_dropped": True}, self._path)
 
     def leave_open(self, call_id: str) -> None:
         """Record that the next output of a call is not final: the run ends early.

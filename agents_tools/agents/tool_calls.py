@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.agents.approvals import CallApprovals, arguments_of
-from agents_tools.agents.budgets import count_calls
+from agents_tools.agents.budgets import calls_left, count_calls
 from agents_tools.agents.pending_tool_call import (
     PendingToolCall,
     can_start_early,
@@ -19,6 +19,7 @@ from agents_tools.agents.pending_tool_call import (
     is_repeatable,
     runs_alone,
 )
+from agents_tools.agents.streamed_calls import CallWatcher, StreamedCall
 from agents_tools.concurrency.supervisor import GRACE, supervise
 from agents_tools.content.items import ToolCallItem, ToolCallOutputItem
 from agents_tools.content.outputs import ToolOutputText
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from agents_tools.agents.toolbox import RunnableAgent, Toolbox
     from agents_tools.content.items import Item
     from agents_tools.content.outputs import ToolOutput
+    from agents_tools.events.base import Emit
     from agents_tools.events.kinds import CallStatus
     from agents_tools.tool.call import RunScope
     from agents_tools.tool.records import CallOutcome
@@ -220,16 +222,73 @@ class TurnCalls:
             return None
         if item.call_id:
             self._response_calls.setdefault(item.call_id, item)
-        call = self.early.pop(item.call_id, None)
+        call = self._take_early(item) if self.early else None
         if call is None:
             call = PendingToolCall(self._with_unique_id(item), toolbox)
         call.is_recorded = True
         # Early calls can start in another order than the response has.
-        self._calls[call.item.call_id] = self._calls.pop(call.item.call_id)
+        self._calls.pop(call.item.call_id)
+        self._calls[call.item.call_id] = call.item
         self._emit_item("tool_called", call.item, is_replayed)
         if call.output_item is not None:
             self._emit_item("tool_output", call.output_item)
         return call
+
+    def _take_early(self, item: ToolCallItem) -> PendingToolCall | None:
+        """Return the early call that an item of the complete response is, if it is one."""
+        call = self.early.get(item.call_id)
+        if call is not None and call.streamed is not None:
+            if call.streamed.incoming.is_over or call.item.name != item.name:
+                return None  # the model has repeated its response
+            complete = replace(item, call_id=call.item.call_id, agent=self._agent.name)
+            call.item = call.target = complete
+        return self.early.pop(item.call_id, None)
+
+    def start_watching(self, toolbox: Toolbox, emit: Emit, wire: str | None) -> Emit:
+        """Return a function that emits the events of the next response of a model.
+
+        It starts the calls of tools with an `ArgumentStream` while the model writes them.
+
+        Args:
+            toolbox: The tools that are offered.
+            emit: Receives the events.
+            wire: The schema format of the model.
+        """
+        is_blocked = False
+
+        def open_call(item: ToolCallItem) -> StreamedCall | None:
+            nonlocal is_blocked
+            tool = toolbox.by_name.get(item.name)
+            is_blocked = is_blocked or runs_alone(tool)  # later calls wait for an exclusive one
+            if is_blocked or tool is None or not self._can_stream(item, tool):
+                return None
+            if wire != self.provider:
+                item = cast("ToolCallItem", with_wire([item], wire)[0])
+            return StreamedCall(item, tool, lambda one: self._decode_arguments(one, tool), start)
+
+        def start(streamed: StreamedCall) -> None:
+            self._start_early(streamed.item, toolbox, streamed)
+
+        return CallWatcher(emit, open_call)
+
+    def _can_stream(self, item: ToolCallItem, tool: FunctionTool[..., Any]) -> bool:
+        return (
+            tool.streamed_parameters is not None
+            and self.perform is execute
+            and item.call_id not in self._calls
+            and item.call_id not in self._reserved
+            and len(self.early) < calls_left(self._scope.run)
+        )
+
+    def _start_early(
+        self, item: ToolCallItem, toolbox: Toolbox, streamed: StreamedCall | None = None
+    ) -> None:
+        call = PendingToolCall(self._with_unique_id(item), toolbox)
+        call.streamed = streamed
+        self.early[item.call_id] = call
+        self._has_started_early = True
+        call.is_recorded = False
+        call.task = asyncio.ensure_future(self._run_in_slot(call))
 
     def early_starter(self, toolbox: Toolbox) -> Callable[[ToolCallItem], None]:
         """Return a function that starts read-only calls while the model still streams."""
@@ -241,11 +300,7 @@ class TurnCalls:
             is_blocked = is_blocked or runs_alone(tool)  # later calls wait for an exclusive one
             if is_blocked or item.call_id in self._calls or not can_start_early(item, tool):
                 return
-            call = PendingToolCall(self._with_unique_id(item), toolbox)
-            self.early[item.call_id] = call
-            self._has_started_early = True
-            call.is_recorded = False
-            call.task = asyncio.ensure_future(self._run_in_slot(call))
+            self._start_early(item, toolbox)
 
         return start
 
@@ -256,11 +311,24 @@ class TurnCalls:
             ids = [call.item.call_id for call in calls]
             self._reserved.update(ids)
             try:
+                await self._abandon_streams([call for call in calls if call.streamed])
                 await _cancel_tasks([call.task for call in calls if call.task], self._agent.name)
             finally:
                 for call_id in ids:
                     for records in (self._calls, self._outputs, self.nested):
                         records.pop(call_id, None)
+
+    async def _abandon_streams(self, calls: Sequence[PendingToolCall]) -> None:
+        """End the streams of early calls, and wait for their cleanup up to the grace period."""
+        tasks = {call.task for call in calls if call.task}
+        for call in calls:
+            cast("StreamedCall", call.streamed).abandon()
+        is_cancelled = cast("asyncio.Task[Any]", asyncio.current_task()).cancelling() > 0
+        if tasks and not is_cancelled:  # otherwise the tasks are cancelled at once
+            await asyncio.wait(tasks, timeout=GRACE)
+        for call in calls:
+            if self._recorder is not None and call.task is not None and call.task.done():
+                self._recorder.dropped(call.item.call_id)
 
     def _with_unique_id(self, item: ToolCallItem) -> ToolCallItem:
         """Return a call with an id of its own; some models send no id, or send one twice.
@@ -305,6 +373,9 @@ class TurnCalls:
             if self.early:
                 await self.cancel_early()
             self._count_calls(calls)
+            for call in calls:
+                if call.streamed is not None:
+                    call.streamed.complete(call.item, truncation)
             to_run = list(self._calls_to_run(calls, toolbox, truncation))
             for group in [to_run] if len(to_run) == 1 else group_calls(to_run):
                 await self._run_group(group)
@@ -503,6 +574,9 @@ class TurnCalls:
         if call.target is call.item:  # otherwise the provider never saw the schema of the tool
             arguments = self._decode_arguments(call.item, tool)
         record = Call.begun(fresh, tool.name, arguments)
+        incoming = None if call.streamed is None else call.streamed.incoming
+        if incoming is not None:
+            incoming.join(record)
         limited = tool if self._config.tool_timeout is None else self._with_limit(tool)
         await prepare(record, limited, arguments)
         return record
@@ -546,7 +620,12 @@ class TurnCalls:
             return self._for_model(call, tool, await self.perform(record))
 
         return await self._recorder.call(
-            call.item, tool, record.path, perform, is_read_only=is_read_only(tool)
+            call.item,
+            tool,
+            record.path,
+            perform,
+            is_read_only=is_read_only(tool),
+            is_incomplete=record.incoming is not None and not is_repeatable(tool),
         )
 
     def _for_model(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from agents_tools.errors import UserValueError
+from agents_tools.errors import UserError, UserValueError
 from agents_tools.tool.context import ToolContext, call_of
 from agents_tools.toolset.search_tools import CallTool, ProxyTool, SearchTool, revealed
 from agents_tools.toolset.sources import place_of, two_of_one_name
@@ -111,6 +111,7 @@ class Toolbox:
         "_alternatives",
         "_derived",
         "_excluded",
+        "_has_streams",
         "by_name",
         "conditional",
         "offered",
@@ -128,6 +129,7 @@ class Toolbox:
         self._excluded = excluded
         self._derived: dict[tuple[object, ...], Toolbox] = {}
         self._alternatives = False
+        self._has_streams: bool | None = None
         for tool in tools:
             other = known.setdefault(tool.name, tool)
             if other is not tool:
@@ -147,6 +149,15 @@ class Toolbox:
             self.conditional += catalog.conditional
         if owner:
             _check_hidden_names(self.proxies, known, owner)
+
+    def has_streams(self) -> bool:
+        """Return whether an offered tool reads its arguments while the model writes them.
+
+        This builds the schemas, which the model gets next.
+        """
+        if self._has_streams is None:
+            self._has_streams = any(map(_has_streams, self.by_name.values()))
+        return self._has_streams
 
     @property
     def hidden(self) -> Iterator[FunctionTool[..., Any]]:
@@ -241,6 +252,13 @@ class Toolbox:
 
 
 _MAX_OLDER = 63
+
+
+def _has_streams(tool: FunctionTool[..., Any]) -> bool:
+    try:
+        return tool.streamed_parameters is not None
+    except UserError:  # an invalid declaration is reported where its schema is sent
+        return False
 
 
 def _is_conditional(tool: Any) -> bool:

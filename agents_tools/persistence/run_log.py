@@ -335,6 +335,8 @@ class RunReplay:
         outputs: The output items, by call id.
         results: The data of the `call_result` records, by call id.
         begun: How often a call was begun, by call id.
+        incomplete: The items of the calls that were begun while the model wrote them, and whose
+            response is not recorded, by call id.
         sent: The messages that were sent before a turn, by turn.
         summaries: The summaries that were made for a turn, by turn.
         requested: The items of the requests for approval, by call id.
@@ -347,6 +349,7 @@ class RunReplay:
     outputs: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, "Mapping[str, Any]"])
     results: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, "Mapping[str, Any]"])
     begun: defaultdict[str, int] = field(default_factory=lambda: defaultdict[str, int](int))
+    incomplete: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, "Mapping[str, Any]"])
     sent: defaultdict[int, list[Item]] = field(
         default_factory=lambda: defaultdict[int, "list[Item]"](list)
     )
@@ -397,8 +400,14 @@ class RunReplay:
             case "model_response":
                 self.responses[int(data["turn"])] = {**data, "items": self._items}
                 self._items = []
+                self.incomplete.clear()
             case "call_begun":
                 self.begun[call_id] += 1
+                if "item" in data:
+                    self.incomplete[call_id] = data["item"]
+            case "call_result" if data.get("is_dropped"):
+                self.incomplete.pop(call_id, None)
+                self.begun.pop(call_id, None)  # another call of the response can have its id
             case "call_result":
                 self.results[call_id] = data
             case "approval_requested":

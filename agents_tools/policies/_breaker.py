@@ -75,6 +75,8 @@ def circuit_breaker(
 
 
 class _CircuitBreaker(Policy):
+    needs_arguments = False
+
     def __init__(self, failures: int, breaker: _Breaker) -> None:
         self.name = f"circuit_breaker({failures})"
         self._breaker = breaker

@@ -76,6 +76,8 @@ def limit(
 
 
 class _Limit(Policy):
+    needs_arguments = False
+
     def __init__(self, name: str, limiter: _CallLimiter, budget: _Budget | None) -> None:
         self.name = name
         self._limiter = limiter

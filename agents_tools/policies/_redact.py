@@ -66,6 +66,8 @@ def redact(
 
 
 class _Redaction(Policy):
+    needs_arguments = False
+
     name = "redact(...)"
 
     def __init__(self, rules: _RedactionRules) -> None:

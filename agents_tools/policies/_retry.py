@@ -84,6 +84,8 @@ def retry(
 
 
 class _Retry(Policy):
+    needs_arguments = False
+
     def __init__(self, rules: _RetryRules, budgets: CallScopes[_RetryBudget] | None) -> None:
         self.name = f"retry({rules.attempts})"
         self._rules = rules

@@ -79,6 +79,8 @@ def _check(option: str, value: Any) -> None:
 
 
 class _Timeout(Policy):
+    needs_arguments = False
+
     def __init__(self, seconds: float | None, idle: float | None, error: str | None) -> None:
         options = [] if seconds is None else [f"{seconds:g}"]
         options += [] if idle is None else [f"idle={idle:g}"]

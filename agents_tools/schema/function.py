@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 import typing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from inspect import Parameter, cleandoc
 from typing import Any
 
@@ -39,7 +39,22 @@ if typing.TYPE_CHECKING:
 
     from agents_tools.schema.docstring import Docstring, DocstringStyle
 
-__all__ = ["FuncSchema", "function_schema", "schema_of_type"]
+__all__ = ["FuncSchema", "StreamedParameters", "function_schema", "schema_of_type"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamedParameters:
+    """The parameters of a tool that it can read while the model writes them.
+
+    Attributes:
+        texts: The parameters that are streamed, by the keys that the model can use.
+        others: The other parameters, by the keys that the model can use.
+        awaited: The other parameters without whose arguments the body does not start.
+    """
+
+    texts: Mapping[str, str]
+    others: Mapping[str, str]
+    awaited: frozenset[str]
 
 
 class FuncSchema:
@@ -82,14 +97,61 @@ class FuncSchema:
         ]
         self._reserved = _bound_names(func, order)
 
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The names of the parameters that receive an `ArgumentStream`."""
+        return tuple(item.param.name for item in self._parameters if item.param.is_stream)
+
+    def streamed_parameters(self, *, start_early: bool) -> StreamedParameters | None:
+        """Return the parameters whose texts can be read before they are validated.
+
+        Args:
+            start_early: Whether the arguments of optional parameters are not awaited.
+
+        Returns:
+            The parameters; `None` if validation can change a text, or if a text that has begun does
+            not exclude another value.
+        """
+        streams = [item for item in self._parameters if item.param.is_stream]
+        leaves = [item.leaf.core for item in streams]
+        texts = [leaf["schema"] if leaf["type"] == "nullable" else leaf for leaf in leaves]
+        is_unchanged = all(text.keys() <= _CHECKS_OF_TEXT for text in texts)
+        has_others = self._extras is not None or (len(texts) > 1 and texts != leaves)
+        if not streams or not is_unchanged or has_others:
+            return None
+        others = [item for item in self._parameters if not item.param.is_stream]
+        return StreamedParameters(
+            texts=_names_by_key(streams),
+            others=_names_by_key(others),
+            awaited=frozenset(
+                item.param.name for item in others if not start_early or _field(item).required
+            ),
+        )
+
     @functools.cached_property
     def reader(self) -> ArgumentReader:
         """The reader of the arguments; it returns them by parameter name."""
-        fields = [
-            _field(item)
-            for item in self._parameters
-            if item.param.kind is not Parameter.VAR_KEYWORD
-        ]
+        return self._create_reader(
+            [
+                _field(item)
+                for item in self._parameters
+                if item.param.kind is not Parameter.VAR_KEYWORD
+            ]
+        )
+
+    @functools.cached_property
+    def known_reader(self) -> ArgumentReader:
+        """The reader of the arguments without those of the streams."""
+        return self._create_reader(
+            [
+                replace(_field(item), default=LEFT_OUT, default_factory=None)
+                if item.param.is_stream
+                else _field(item)
+                for item in self._parameters
+            ]
+        )
+
+    def _create_reader(self, fields: list[Field]) -> ArgumentReader:
         try:
             return ArgumentReader.of_fields(
                 self.name,
@@ -267,6 +329,9 @@ def copy_json(value: Any) -> Any:
         return [copy_json(item) for item in typing.cast("list[Any]", value)]
     return value
 
+
+_CHECKS_OF_TEXT = {"type", "min_length", "max_length", "pattern", "strict", "regex_engine"}
+"""What the schema of a text can have if validation does not change the text."""
 
 _BUILD_LOCK = threading.RLock()
 _FIELD = "argument_"
@@ -457,6 +522,10 @@ def _annotated(annotation: Any, default: Any) -> Any:
     return typing.Annotated[annotation, info]
 
 
+def _names_by_key(parameters: list[_DescribedParameter]) -> dict[str, str]:
+    return {key: item.param.name for item in parameters for key in (item.key, *item.other_keys)}
+
+
 def _check_keys(parameters: list[_DescribedParameter], place: SourceLocation) -> None:
     seen: dict[str, str] = {}
     for item in parameters:
@@ -497,6 +566,9 @@ def _bound_names(func: Callable[..., Any], params: list[Param]) -> list[str]:
 
 
 def _object_schema(name: str, parameters: list[_DescribedParameter]) -> dict[str, Any]:
+    # Models write arguments in the order of the schema, and a tool with a stream starts when it has
+    # the other arguments.
+    parameters = sorted(parameters, key=lambda item: item.param.is_stream)
     leaves = [item.leaf for item in parameters]
     defs: dict[str, Any] = {}
     collision = False

@@ -7,7 +7,7 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import Parameter
 from typing import Any
 
@@ -37,12 +37,16 @@ Names = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Param:
-    """A parameter of a callable with its resolved annotation."""
+    """A parameter of a callable with its resolved annotation.
+
+    `is_stream` means that it receives an `ArgumentStream` of the annotation.
+    """
 
     name: str
     kind: Any
     annotation: Any
     default: Any
+    is_stream: bool = False
 
     @property
     def required(self) -> bool:
@@ -110,7 +114,9 @@ def read_parameters(
                     "Import the name at run time (not only under TYPE_CHECKING) in the module "
                     "of the function, or annotate the parameter with a type that exists there.",
                 ) from error
-        params.extend(_expand(parameter, annotation, place))
+        params.extend(
+            _without_stream(param, func, place) for param in _expand(parameter, annotation, place)
+        )
     return params
 
 
@@ -276,6 +282,60 @@ def _expand(parameter: Parameter, annotation: Any, place: SourceLocation) -> Ite
         annotation=annotation,
         default=EMPTY if parameter.default is Parameter.empty else parameter.default,
     )
+
+
+def _without_stream(param: Param, func: Callable[..., Any], place: SourceLocation) -> Param:
+    """Return a parameter that is annotated with `ArgumentStream[str]` as one of a string.
+
+    Raises:
+        UserError: The function or the parameter cannot receive a stream.
+    """
+    annotation, is_stream = _streamed_type(param.annotation)
+    if not is_stream:
+        return param
+    subject = f"parameter {param.name!r} is an ArgumentStream"
+    target = implementation(func)
+    if not inspect.iscoroutinefunction(target) and not inspect.isasyncgenfunction(target):
+        raise place.refuse(
+            f"{subject}, which only an async function can read.",
+            "Write `async def`, or annotate the parameter with `str`.",
+        )
+    if param.kind in {Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD}:
+        raise place.refuse(f"{subject}: expected a single argument.", "Remove the asterisks.")
+    if param.default is not EMPTY and isinstance(param.default, str):
+        raise place.refuse(
+            f"{subject}: expected no default or None, got a string.",
+            "Annotate it with `ArgumentStream[str] | None`, and set the default in the function.",
+        )
+    arms = [arm for arm in typing.get_args(annotation) if arm is not types.NoneType]
+    text = arms[0] if typing.get_origin(annotation) is not None else annotation
+    while typing.get_origin(text) is not None and typing.get_args(text):
+        text = typing.get_args(text)[0]
+    if text is not str:
+        raise place.refuse(
+            f"{subject} of {describe_annotation(text)}: expected text.",
+            "Use `ArgumentStream[str]`; only text can be read while the model writes it.",
+        )
+    return replace(param, annotation=annotation, is_stream=True)
+
+
+def _streamed_type(annotation: Any) -> tuple[Any, bool]:
+    """Return an annotation with `ArgumentStream[T]` replaced by `T`, and whether it had one.
+
+    It is found at the top level, in `Annotated`, and in a union with `None`.
+    """
+    origin, arms = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        inner, is_stream = _streamed_type(arms[0])
+        metadata: tuple[Any, ...] = annotation.__metadata__
+        return (typing.Annotated[(inner, *metadata)] if is_stream else annotation), is_stream
+    if getattr(annotation, "is_argument_stream", False) is True:
+        return next(iter(arms), str), True
+    if origin in {typing.Union, types.UnionType} and types.NoneType in arms:
+        found = [_streamed_type(arm) for arm in arms if arm is not types.NoneType]
+        if len(found) == 1 and found[0][1]:
+            return typing.Optional[found[0][0]], True  # noqa: UP045 - made at run time
+    return annotation, False
 
 
 def _is_unpack(annotation: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 from collections.abc import Mapping, Sequence
@@ -127,7 +128,7 @@ class ScriptedModel:
             raise step
         response = self._response(step)
         for item in response.items:
-            self._say(item, request, emit)
+            await self._say(item, request, emit)
         return response
 
     def _response(self, step: Any) -> ModelResponse:
@@ -155,7 +156,7 @@ class ScriptedModel:
             f"ModelResponse, an exception or a function, got {type(part).__name__}."
         )
 
-    def _say(self, item: Item, request: ModelRequest, emit: Emit) -> None:
+    async def _say(self, item: Item, request: ModelRequest, emit: Emit) -> None:
         """Stream an item as a model does."""
         if isinstance(item, MessageOutputItem):
             emit(message_started(item.id))
@@ -168,8 +169,12 @@ class ScriptedModel:
                 emit(reasoning_delta(piece, item.id))
         elif isinstance(item, ToolCallItem):
             emit(call_started(item.call_id, item.name))
+            tools: Any = request.tools
+            is_read = any(getattr(tool, "streamed_parameters", None) for tool in tools)
             for piece in self._pieces(item.arguments):
                 emit(call_delta(item.call_id, piece))
+                if is_read:
+                    await asyncio.sleep(0)  # a tool with an `ArgumentStream` reads the piece
             if request.on_call is not None and item.kind == "function":
                 request.on_call(item)
 

@@ -15,6 +15,7 @@ __all__ = [
     "JsonLimits",
     "check_bounds",
     "check_keys",
+    "check_size",
     "configure_json_limits",
     "harmless",
     "json_functions",
@@ -105,15 +106,21 @@ def check_bounds(text: str, limits: JsonLimits | None = None) -> None:
     """
     limits = limits or _limits
     size = len(text)
-    if size > limits.size:
-        message = f"the text has {size:,} characters; at most {limits.size:,} are accepted"
-        raise JsonFault("too_large", message)
+    check_size(size, limits)
     if text.count("[") + text.count("{") > limits.depth:
         _check_depth(text, limits.depth)
     if size > limits.digits:
         _check_digits(text, limits.digits)
     if size > limits.nodes:
         _check_nodes(text, limits.nodes)
+
+
+def check_size(size: int, limits: JsonLimits | None = None) -> None:
+    """Raise `JsonFault` if a text with this number of characters is too large."""
+    limits = limits or _limits
+    if size > limits.size:
+        message = f"the text has {size:,} characters; at most {limits.size:,} are accepted"
+        raise JsonFault("too_large", message)
 
 
 def check_keys(text: str, known: int = 0) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from agents_tools._package import lazy_exports
 
 if TYPE_CHECKING:
+    from agents_tools.tool.argument_stream import ArgumentStream as ArgumentStream
     from agents_tools.tool.context import (
         ToolContext as ToolContext,
         current_context as current_context,
@@ -50,6 +51,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "stream": ("ToolStream",),
         "failure": ("default_tool_error_function", "set_default_tool_error_function"),
         "flatten": ("function_tools",),
+        "argument_stream": ("ArgumentStream",),
         "context": ("ToolContext", "current_context"),
         "run_context": ("RunContextWrapper",),
         "question": ("Question",),

@@ -87,6 +87,7 @@ class Call:
         argument_error: The error that says that the arguments are invalid.
         decision: The decision of a person about the call.
         resumed: The state of an interrupted run inside the call.
+        incoming: The `IncomingArguments` that the model still writes; `None` if all are complete.
         notes: Facts from policies for the metadata of the outcome.
         filters: Change the events of the call before they are delivered, innermost first.
         asker: Handles questions of the tool.
@@ -119,6 +120,7 @@ class Call:
     receiver_cancellations: int = 0
     decision: Decision | None = None
     resumed: Any = None
+    incoming: Any = None
     notes: dict[str, Any] | None = None
     filters: tuple[EventFilter, ...] = ()
     asker: Callable[[Question], Any] | None = None

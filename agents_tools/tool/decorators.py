@@ -58,6 +58,7 @@ def function_tool(
     annotations: ToolAnnotations | None = None,
     output_schema: bool = True,
     run_in_thread: bool = True,
+    start_early: bool = False,
     metadata: Mapping[str, Any] | None = None,
 ) -> Any:
     """Create a tool from a function.
@@ -93,6 +94,10 @@ def function_tool(
         run_in_thread: Whether a sync function runs in a worker thread, so that it does not block
             the event loop. Set `False` for functions that take microseconds, and for libraries
             that must be used from a single thread.
+        start_early: Whether a tool with an `ArgumentStream` starts when the text begins and all
+            required arguments are valid, although arguments of optional parameters can follow. One
+            that does ends the call with an error. By default the tool starts when all other
+            arguments are valid.
         metadata: Any other data; namespaces named after providers are merged at export.
 
     Raises:
@@ -109,6 +114,7 @@ def function_tool(
         "annotations": annotations,
         "output_schema": output_schema,
         "run_in_thread": run_in_thread,
+        "start_early": start_early,
         "metadata": metadata,
     }
     return _decorate(func, options, stream=False)
@@ -187,6 +193,7 @@ def _declare(
     metadata: Mapping[str, Any] | None = None,
     output_schema: bool = False,
     run_in_thread: bool = True,
+    start_early: bool = False,
     enable_bracketing: bool = True,
 ) -> FunctionTool[..., Any]:
     func, binding = _unwrap(func)
@@ -200,6 +207,7 @@ def _declare(
         strict_mode=strict_mode,
         output_schema=output_schema,
         run_in_thread=run_in_thread,
+        start_early=start_early,
         enable_bracketing=enable_bracketing,
     )
     source = FunctionSource(
@@ -213,6 +221,7 @@ def _declare(
         strict_mode=strict_mode,
         output_schema=output_schema,
         run_in_thread=run_in_thread,
+        start_early=start_early,
     )
     return FunctionTool[..., Any].of_source(
         source,

@@ -19,7 +19,7 @@ if typing.TYPE_CHECKING:
 
     from agents_tools.schema.arguments import Arguments
     from agents_tools.schema.docstring import DocstringStyle
-    from agents_tools.schema.function import FuncSchema
+    from agents_tools.schema.function import FuncSchema, StreamedParameters
     from agents_tools.tool.call import Call
     from agents_tools.tool.records import ToolOrigin
 
@@ -42,6 +42,8 @@ class FunctionSource(ToolSource):
         strict_mode: Whether to request strict mode from providers that have one.
         output_schema: Whether the return annotation is published as the schema of the results.
         run_in_thread: Whether a sync function runs in a worker thread.
+        start_early: Whether a function with an `ArgumentStream` starts before the arguments of its
+            optional parameters are known.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class FunctionSource(ToolSource):
         strict_mode: bool,
         output_schema: bool,
         run_in_thread: bool,
+        start_early: bool,
     ) -> None:
         self.name = name
         self._func = func
@@ -68,6 +71,7 @@ class FunctionSource(ToolSource):
         self._strict_mode = strict_mode
         self._output_schema = output_schema
         self._run_in_thread = run_in_thread
+        self._start_early = start_early
 
     # Built at first use. Two threads can build the same part; the results are equal.
     _skip_first = False
@@ -161,6 +165,19 @@ class FunctionSource(ToolSource):
             parse = self._parse = self.schema.reader.parse
         return parse(args_json)
 
+    @property
+    def streamed_parameters(self) -> StreamedParameters | None:
+        """The parameters that the function can read while the model writes them."""
+        return self.schema.streamed_parameters(start_early=self._start_early)
+
+    def parse_known(self, args_json: str) -> Arguments:
+        """Validate the arguments that are not streamed.
+
+        Raises:
+            ModelBehaviorError: The arguments are invalid.
+        """
+        return self.schema.known_reader.parse(args_json)
+
     def run(self, call: Call) -> Coroutine[Any, Any, Any]:
         """Run a call with the arguments of its parameters, and the context if it accepts one."""
         body = self._body
@@ -199,7 +216,8 @@ class FunctionSource(ToolSource):
             if isasyncgenfunction(implementation(func)):
                 return _async_stream_body(func, schema)
             return _sync_stream_body(func, schema)
-        if schema.plain and not schema.takes_context and iscoroutinefunction(func):
+        is_plain = schema.plain and not schema.takes_context and not schema.streams
+        if is_plain and iscoroutinefunction(func):
             return lambda call: func(**call.parsed.values())
         if self._is_async:
             return _async_body(func, schema)
@@ -238,13 +256,30 @@ def _has_content_blocks(annotation: Any) -> bool:
 
 def _binder(schema: FuncSchema) -> Callable[[Call], tuple[tuple[Any, ...], dict[str, Any]]]:
     """Return the function that returns the arguments of a call, by position and by name."""
+    values_of = _values_with_streams(schema.streams) if schema.streams else _values
     if schema.takes_context:
-        return lambda call: schema.to_call(_values(call), call.context)
-    return lambda call: schema.to_call(_values(call))
+        return lambda call: schema.to_call(values_of(call), call.context)
+    return lambda call: schema.to_call(values_of(call))
 
 
 def _values(call: Call) -> dict[str, Any]:
     return call.parsed.values()
+
+
+def _values_with_streams(names: tuple[str, ...]) -> Callable[[Call], dict[str, Any]]:
+    """Return the function that returns the values of a call, with an `ArgumentStream` for texts."""
+    from agents_tools.tool.argument_stream import ArgumentStream
+
+    def values_of(call: Call) -> dict[str, Any]:
+        values = _values(call)
+        for name in names:
+            if call.incoming is not None:
+                values[name] = call.incoming.stream(name)
+            elif isinstance(text := values.get(name), str):
+                values[name] = ArgumentStream(text)
+        return values
+
+    return values_of
 
 
 def _async_body(func: Callable[..., Awaitable[Any]], schema: FuncSchema) -> Body:

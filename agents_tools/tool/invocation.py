@@ -116,7 +116,8 @@ def _read(call: Call, tool: Any, args_json: str, applied: Sequence[Policy]) -> N
     """Validate the arguments of a call; an error becomes the failure of the call."""
     call.tool = tool
     try:
-        call.parsed = tool.source.parse(args_json)
+        source = tool.source
+        call.parsed = (source.parse if call.incoming is None else source.parse_known)(args_json)
     except Exception as error:  # noqa: BLE001 - reported as a failure of the call
         _fail(call, error, applied)
 
@@ -272,7 +273,8 @@ async def _perform(call: Call, *, convert: bool) -> CallOutcome:
         try:
             if call.failure is not None:
                 raise call.failure  # noqa: TRY301 - reported like a failure of the function
-            value = await tool.runner(call)
+            body = tool.runner(call)
+            value = await (body if call.incoming is None else call.incoming.run(body))
             outcome = convert_value(call, value) if convert else CallOutcome("ok", value, "")
         except BaseException as error:  # noqa: BLE001 - every failure becomes an outcome
             outcome = await _failure(call, error)

@@ -22,6 +22,7 @@ class _SharedOptions(TypedDict, total=False):
     use_docstring_info: bool
     failure_error_function: FailureErrorFunction | None
     strict_mode: bool
+    start_early: bool
     is_enabled: IsEnabled
     annotations: ToolAnnotations | None
     metadata: Mapping[str, Any] | None
@@ -76,6 +77,7 @@ _EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "metadata": (lambda value: value is None or isinstance(value, Mapping), "a dictionary"),
     "output_schema": _BOOLEAN,
     "run_in_thread": _BOOLEAN,
+    "start_early": _BOOLEAN,
     "strict_json_schema": _BOOLEAN,
     "strict_mode": _BOOLEAN,
     "use_docstring_info": _BOOLEAN,

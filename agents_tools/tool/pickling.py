@@ -51,7 +51,17 @@ def _address_of(tool: Any) -> tuple[str, str] | None:
 
 
 _OF_EACH_COPY = frozenset(
-    {"__wrapped__", "_bound_to", "_call", "_origin", "_schema", "_source", "runner", "stack"}
+    {
+        "__wrapped__",
+        "_bound_to",
+        "_call",
+        "_origin",
+        "_schema",
+        "_source",
+        "runner",
+        "stack",
+        "streamed_parameters",
+    }
 )
 
 

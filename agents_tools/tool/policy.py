@@ -60,6 +60,9 @@ class Policy:
     asks_person: ClassVar[bool] = False
     """Whether `before` asks a person. Such policies come after the `before` of all others, so that
     a person sees the arguments that the call runs with."""
+    needs_arguments: ClassVar[bool] = True
+    """Whether `around` needs the complete arguments. Only if none of its policies does, a tool with
+    an `ArgumentStream` starts while the model writes the arguments."""
     is_policy: Final = True
 
     def __call__(self, tool: ToolT) -> ToolT:
@@ -201,6 +204,9 @@ class PolicyStack:
         self.event_filters = _overriding("filter_event", outer_first)
         self.arounds = _overriding("around", policies)
         self.prepares = bool(self.repairs or self.maps)
+        self.needs_arguments = (
+            self.prepares or self.has_checks or any(one.needs_arguments for one in self.arounds)
+        )
 
     def wrap(self, run: Run) -> Run:
         """Return the function that runs a call with the `around` of all policies."""

@@ -11,10 +11,16 @@ if TYPE_CHECKING:
     from typing import Self
 
     from agents_tools.schema.arguments import Arguments
+    from agents_tools.schema.function import StreamedParameters
     from agents_tools.tool.call import Call
     from agents_tools.tool.records import ToolOrigin
 
-__all__ = ["DescribedSource", "OutputDescription", "ToolDescription", "ToolSource"]
+__all__ = [
+    "DescribedSource",
+    "OutputDescription",
+    "ToolDescription",
+    "ToolSource",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,22 @@ class ToolSource(ABC):
         Raises:
             ModelBehaviorError: The arguments are invalid.
         """
+
+    @property
+    def streamed_parameters(self) -> StreamedParameters | None:
+        """The parameters that the tool can read while the model writes them; `None` for none."""
+        return None
+
+    def parse_known(self, args_json: str) -> Arguments:
+        """Validate arguments without those of the `streamed_parameters`.
+
+        Args:
+            args_json: The other arguments as JSON text.
+
+        Raises:
+            ModelBehaviorError: The arguments are invalid.
+        """
+        return self.parse(args_json)
 
     @abstractmethod
     def run(self, call: Call) -> Coroutine[Any, Any, Any]:

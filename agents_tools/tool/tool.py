@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import ParamSpec, TypeVar
 
+    from agents_tools.schema.function import StreamedParameters
     from agents_tools.tool.call import Call
     from agents_tools.tool.policy import Policy
     from agents_tools.tool.records import (
@@ -335,6 +336,11 @@ class FunctionTool(Generic[P, R_co]):
         return PolicyStack(self._policies)
 
     @cached_property
+    def streamed_parameters(self) -> StreamedParameters | None:
+        """The parameters that the tool reads while the model writes them; `None` for none."""
+        return None if self.stack.needs_arguments else self._source.streamed_parameters
+
+    @cached_property
     def runner(self) -> Callable[[Call], Coroutine[Any, Any, Any]]:
         """The function that runs a call with the policies around it, and returns the value."""
         if self._binding in {"self", "class"}:
@@ -492,7 +498,7 @@ class FunctionTool(Generic[P, R_co]):
     def _drop_computed(self) -> None:
         """Drop what was computed from other attributes, which differ in a copy."""
         self._call = self._schema = None
-        for name in ("stack", "runner"):
+        for name in ("stack", "streamed_parameters", "runner"):
             self.__dict__.pop(name, None)
 
     def to_json(self, value: object) -> str:

@@ -92,7 +92,7 @@ class Node:
         is_answered: Whether the caller has the result.
         is_reported: Whether a line about the end was written.
         duration: The duration in seconds; `None` until the call has ended.
-        by_model: Whether a model made the call, not a tool.
+        by_model: Whether a model made the call, not a tool, and its arguments are complete.
         run_usage: The total usage of its run; `None` before the end.
     """
 
@@ -299,7 +299,7 @@ class RunTree:
                 self._add_written_call(node, piece.get("item"))
             case "response.function_call_arguments.delta":
                 call = self.by_path.get((*node.path, str(piece.get("call_id"))))
-                if call is not None and call.status == "written":
+                if call is not None and call.is_open and not call.by_model:
                     call.arguments += str(piece.get("delta", ""))
             case "agents_tools.retry":
                 node.text = node.reasoning = ""

@@ -314,8 +314,11 @@ class VercelEncoder:
         if len(event.path) > 1:
             call.input = release_json(dict(event.input_args))
             return [*self._step_for_parts(), *self._calls.touch(call, self._now, at_once=True)]
-        self._answer_ended = True
-        if self._parts.get(event.path) is not None:
+        part = self._parts.get(event.path)
+        # A call with an `ArgumentStream` starts while the model writes it: its answer continues.
+        if part is None or part.state != "writing":
+            self._answer_ended = True
+        if part is not None:
             return self._calls.touch(call, self._now, at_once=True) if call.is_shown else []
         value = release_json(dict(event.input_args))
         return [*self._step_for_parts(), *self._parts.set_input(event.path, call.name, value)]

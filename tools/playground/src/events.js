@@ -129,7 +129,9 @@ const HANDLERS = {
   raw_response_event: (tree, node, event) => STREAMED[event.data?.type]?.(tree, node, event.data),
   run_item_stream_event: (tree, node, event, at) => ITEMS[event.name]?.(tree, node, event.item, at),
   tool_stream_start_event(tree, node, event, at) {
-    Object.assign(node, { status: "running", start: at, end: null, args: event.input_args });
+    // A call can start while the model writes its arguments; the draft is shown until they are complete.
+    const args = node.draft && node.args === undefined ? undefined : event.input_args;
+    Object.assign(node, { status: "running", start: at, end: null, args });
   },
   tool_stream_end_event(tree, node, event, at) {
     Object.assign(node, { status: event.status, end: at, duration: event.duration });
