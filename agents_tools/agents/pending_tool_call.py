@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     import asyncio
@@ -11,10 +11,19 @@ if TYPE_CHECKING:
 
     from agents_tools.agents.toolbox import Toolbox
     from agents_tools.content.items import ToolCallItem, ToolCallOutputItem
+    from agents_tools.policies._background import AtEnd
     from agents_tools.tool.records import ToolAnnotations
     from agents_tools.tool.tool import FunctionTool
 
-__all__ = ["PendingToolCall", "can_start_early", "group_calls", "is_repeatable", "runs_alone"]
+__all__ = [
+    "PendingToolCall",
+    "background_of",
+    "can_start_early",
+    "group_calls",
+    "is_read_only",
+    "is_repeatable",
+    "runs_alone",
+]
 
 
 class PendingToolCall:
@@ -60,6 +69,11 @@ class PendingToolCall:
         self.edited_arguments: str | None = None
         self.task: asyncio.Future[None] | None = None
 
+    @property
+    def is_acknowledged(self) -> bool:
+        """Whether the output only says that the call continues in the background."""
+        return self.output_item is not None and self.output_item.in_background
+
 
 def group_calls(calls: Sequence[PendingToolCall]) -> Iterator[list[PendingToolCall]]:
     """Yield groups of calls that run in parallel; an exclusive tool has a group of its own."""
@@ -80,6 +94,16 @@ def runs_alone(tool: FunctionTool[..., Any] | None) -> bool:
     """Return whether no other call runs at the same time as this tool."""
     options: Any = None if tool is None else tool.metadata.get("agents_tools")
     return bool(options and options.get("exclusive"))
+
+
+def background_of(tool: FunctionTool[..., Any] | None) -> AtEnd | None:
+    """Return what happens to the calls of a tool at the end of a run; `None` without `background`.
+
+    Args:
+        tool: The tool.
+    """
+    options: Any = None if tool is None else tool.metadata.get("agents_tools")
+    return cast("AtEnd | None", options.get("background")) if options else None
 
 
 def is_repeatable(tool: FunctionTool[..., Any] | None) -> bool:
@@ -112,4 +136,5 @@ def can_start_early(item: ToolCallItem, tool: FunctionTool[..., Any] | None) -> 
         and tool.annotations.read_only
         and not tool.can_need_approval
         and not runs_alone(tool)
+        and background_of(tool) is None
     )

@@ -15,7 +15,12 @@ from agents_tools.agents.config import KEPT
 from agents_tools.agents.model import ModelResponse
 from agents_tools.agents.state import PendingCall, RunState, pin_of
 from agents_tools.concurrency.supervisor import finish
-from agents_tools.content.items import ToolCallOutputItem, input_items, item_from_dict
+from agents_tools.content.items import (
+    ToolCallOutputItem,
+    input_items,
+    input_messages,
+    item_from_dict,
+)
 from agents_tools.content.json_value import to_json
 from agents_tools.content.usage import Usage
 from agents_tools.errors import (
@@ -43,7 +48,7 @@ if TYPE_CHECKING:
 
     from agents_tools.agents.config import RunConfig
     from agents_tools.agents.toolbox import RunnableAgent, Toolbox
-    from agents_tools.content.items import Item, ToolCallItem
+    from agents_tools.content.items import Item, MessageInputItem, ToolCallItem
     from agents_tools.events.base import Event
     from agents_tools.persistence.storage import RunMessage
     from agents_tools.tool.call import Call, RunScope
@@ -132,6 +137,7 @@ class RunRecorder:
         self._is_new = True
         self._received = 0  # the number of the last message that was handled
         self._inner: dict[tuple[str, ...], _InnerRuns] = {}
+        self._ended: dict[str, dict[str, Any]] = {}  # the results of calls in the background
 
     @property
     def run_id(self) -> str:
@@ -224,12 +230,17 @@ class RunRecorder:
             decision = self._replay.decisions.get(call_id)
             if decision is not None and decision["approved"] and decision["always"]:
                 approvals.always_approved[str(request["tool"])] = str(request["definition"])
-            item = self._replay.requested.get(call_id)
-            if item is None or call_id in self._replay.outputs:
-                continue
-            approvals.pending[call_id] = PendingCall(
+            if call_id not in self._replay.outputs:
+                self.restore_approval(call_id)
+
+    def restore_approval(self, call_id: str) -> None:
+        """Restore the request for approval of a call that will run, if there was one."""
+        item = self._replay.requested.get(call_id)
+        decision = self._replay.decisions.get(call_id)
+        if item is not None:
+            self._run.calls.approvals.pending[call_id] = PendingCall(
                 item=item,
-                pin=str(request["pin"]),
+                pin=str(self._replay.requests[call_id]["pin"]),
                 decision=None if decision is None else _decision(decision),
             )
 
@@ -384,6 +395,7 @@ class RunRecorder:
         perform: Callable[[], Awaitable[CallOutcome]],
         *,
         is_read_only: bool,
+        in_background: bool = False,
     ) -> CallOutcome:
         """Run a call between its records.
 
@@ -393,6 +405,7 @@ class RunRecorder:
             path: The ids of the calls around it, and its own.
             perform: Runs the call.
             is_read_only: Whether the beginning need not be stored before the body runs.
+            in_background: Whether `background_ended` records the result.
         """
         self.log.record("call_begun", {"call_id": call.call_id}, self._path)
         if not is_read_only:
@@ -405,9 +418,36 @@ class RunRecorder:
         finally:
             self._inner.pop(path, None)
         result = _result_data(tool, outcome, inner.usage)
-        if result:
+        if in_background:
+            self._ended[call.call_id] = result
+        elif result:
             self.log.record("call_result", {"call_id": call.call_id, **result}, self._path)
         return outcome
+
+    def background_ended(self, call_id: str, message: MessageInputItem) -> None:
+        """Record the result of a call in the background before it is sent to the model.
+
+        Args:
+            call_id: The call.
+            message: The message with the result.
+        """
+        result = self._ended.pop(call_id, {})
+        record: dict[str, Any] = {"call_id": call_id, "message": message.to_dict()}
+        record |= {name: result[name] for name in ("usage", "raises") if name in result}
+        with self.ending_call(call_id):
+            self.log.record("call_result", record, self._path)
+
+    def result_message(self, call_id: str) -> MessageInputItem | None:
+        """Return the recorded result of a call in the background; `None` if it has not ended."""
+        message = self._replay.results.get(call_id, {}).get("message")
+        if message is None:
+            return None
+        with _readable(self.run_id, self.log.store.place):
+            return input_messages([message])[0]
+
+    def has_sent_result(self, call_id: str) -> bool:
+        """Return whether an earlier process has sent the result of a call in the background."""
+        return call_id in self._replay.answered
 
     def leave_open(self, call_id: str) -> None:
         """Record that the next output of a call is not final: the run ends early.

@@ -7,11 +7,19 @@ import difflib
 import uuid
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.agents.approvals import CallApprovals, arguments_of
+from agents_tools.agents.background import (
+    BackgroundCall,
+    BackgroundCalls,
+    acknowledgement,
+    result_of,
+)
 from agents_tools.agents.pending_tool_call import (
     PendingToolCall,
+    background_of,
     can_start_early,
     group_calls,
     is_read_only,
@@ -19,7 +27,7 @@ from agents_tools.agents.pending_tool_call import (
     runs_alone,
 )
 from agents_tools.concurrency.supervisor import GRACE, supervise
-from agents_tools.content.items import ToolCallItem, ToolCallOutputItem
+from agents_tools.content.items import MessageInputItem, ToolCallItem, ToolCallOutputItem
 from agents_tools.content.outputs import ToolOutputText
 from agents_tools.errors import BudgetExceeded, Interruption, ModelBehaviorError, UserError
 from agents_tools.policies._timeout import has_deadline, timeout
@@ -37,6 +45,7 @@ if TYPE_CHECKING:
     from agents_tools.content.items import Item
     from agents_tools.content.outputs import ToolOutput
     from agents_tools.events.kinds import CallStatus
+    from agents_tools.policies._background import AtEnd
     from agents_tools.tool.call import RunScope
     from agents_tools.tool.records import CallOutcome
     from agents_tools.tool.tool import FunctionTool
@@ -50,6 +59,10 @@ _CANCELLED = "The call was cancelled before it had a result."
 _CANCELLED_ALONE = (
     "The user cancelled this call before it had a result. If it had started, it may have taken "
     "effect in part."
+)
+_CANNOT_WAIT = (
+    "The call needs the approval of a person and was stopped: a call in the background cannot wait "
+    "for one."
 )
 _USED_UP = "Not run: the run has used up its tool calls."
 _LOST = (
@@ -77,6 +90,7 @@ class TurnCalls:
 
     Attributes:
         approvals: The approvals of the run.
+        background: The calls that continue in the background.
         perform: Executes a call after its checks. A controller that sends calls elsewhere replaces
             it, and passes calls with a failure to `execute`.
         provider: The provider whose schema format the tools were converted to; `None` if unknown.
@@ -103,6 +117,7 @@ class TurnCalls:
         self._emit_item = emit_item
         self._recorder = recorder
         self.approvals = CallApprovals(agent.name, config, scope, emit_item, recorder)
+        self.background = BackgroundCalls()
         self.perform: Perform = execute
         self.provider: str | None = None
         self.has_run_tools = False
@@ -110,6 +125,7 @@ class TurnCalls:
         self.started: dict[str, None] = {}
         self.nested: dict[str, RunState] = {}
         self._lost = set[str]()
+        self._unanswered: dict[str, None] = {}  # loaded calls in the background without a result
         self._counted = set[str]()
         self._reserved = set[str]()
         self._calls: dict[str, ToolCallItem] = {}
@@ -143,10 +159,25 @@ class TurnCalls:
         for item in history:
             if isinstance(item, ToolCallItem):
                 self._outputs.pop(item.call_id, None)
+                self._unanswered.pop(item.call_id, None)
                 self._calls.pop(item.call_id, None)  # the order is that of the last calls
                 self._calls[item.call_id] = item
             elif isinstance(item, ToolCallOutputItem):
                 self._outputs[item.call_id] = item
+                if item.in_background:
+                    self._unanswered[item.call_id] = None
+            elif isinstance(item, MessageInputItem) and item.call_id is not None:
+                self._unanswered.pop(item.call_id, None)
+
+    def report_lost_results(self) -> None:
+        """Tell the model which calls of the loaded history will never send a result.
+
+        They ran in the background of another run, which has ended without their results.
+        """
+        for call_id in self._unanswered:
+            if self._recorder is None or not self._recorder.has_sent_result(call_id):
+                self._send_result(replace(self._outputs[call_id], output=_LOST, status="lost"))
+        self._unanswered.clear()
 
     def unfinished_calls(self, toolbox: Toolbox) -> list[PendingToolCall]:
         """Return the calls of the loaded history that have no output."""
@@ -163,6 +194,8 @@ class TurnCalls:
     def cancel(self, call_id: str) -> bool:
         """Cancel a call, so that it ends as `cancelled`; return whether it was running."""
         task = self._running.get(call_id)
+        if task is None and (in_background := self.background.get(call_id)) is not None:
+            task = in_background.task
         if task is None or task.done():
             return False
         self._to_cancel.add(call_id)
@@ -263,6 +296,33 @@ class TurnCalls:
                     for records in (self._calls, self._outputs, self.nested):
                         records.pop(call_id, None)
 
+    async def close(self, *, is_complete: bool) -> None:
+        """Cancel the calls that still run: early ones, and those in the background.
+
+        Args:
+            is_complete: Whether the run has ended or stopped by itself. Otherwise, the calls in the
+                background are repeated or lost if it is resumed, as after the end of its process.
+
+        Raises:
+            asyncio.CancelledError: The caller was cancelled while it waited for their cleanup.
+        """
+        try:
+            await self.cancel_early()
+        finally:
+            if running := self.background.running:
+                await self._cancel_in_background(running, is_open=not is_complete)
+
+    async def _cancel_in_background(self, running: list[BackgroundCall], *, is_open: bool) -> None:
+        for one in running:
+            one.record.cancel()
+        try:
+            await _cancel_tasks([one.task for one in running], self._agent.name)
+        finally:
+            for one in self.background.running:
+                if self._recorder is not None and is_open:
+                    self._recorder.leave_open(one.call.item.call_id)
+                self._finish(one.call, "cancelled", _CANCELLED, is_open=is_open)
+
     def _with_unique_id(self, item: ToolCallItem) -> ToolCallItem:
         """Return a call with an id of its own; some models send no id, or send one twice.
 
@@ -303,6 +363,7 @@ class TurnCalls:
         """
         self.has_run_tools = True
         try:
+            self.background.raise_error()
             if self.early:
                 await self.cancel_early()
             self._count_calls(calls)
@@ -398,9 +459,25 @@ class TurnCalls:
             return False
         for usage in self._scope.run.usages:
             usage.add(record.usage)
-        self._finish_with(call, record.outcome, record.output.server, is_replayed=True)
+        in_background = record.output.in_background
+        server = record.output.server
+        self._finish_with(
+            call, record.outcome, server, is_replayed=True, in_background=in_background
+        )
         if record.outcome.error is not None:
             raise record.outcome.error
+        return not call.is_acknowledged or self._finish_in_background(recorder, call)
+
+    def _finish_in_background(self, recorder: RunRecorder, call: PendingToolCall) -> bool:
+        """Send the recorded result of an acknowledged call; return `False` if it has to run."""
+        call_id = call.item.call_id
+        if recorder.has_sent_result(call_id):
+            return True
+        message = recorder.result_message(call_id)
+        if message is None:
+            recorder.restore_approval(call_id)
+            return False
+        self._scope.run.add_result(message)
         return True
 
     def _unknown_tool_message(self, name: str, names: list[str]) -> str:
@@ -466,6 +543,8 @@ class TurnCalls:
         if is_resumed and await self._finish_if_lost(call, record):
             return
         if record.tool.stack.has_checks and not await self.approvals.check(call, tool, record):
+            if call.is_acknowledged:  # its tool has changed after it was approved
+                self._finish(call, "lost", _LOST)
             return
         if record.decision is not None and record.failure is None:
             # If the process ends during the call, the log shows that it was approved and possibly
@@ -474,6 +553,10 @@ class TurnCalls:
             self._emit_item("tool_approval_granted", item_of_approval)
         for hook in self._hooks:
             await hook.on_tool_start(record.context, self._agent, tool)
+        at_end = None if record.failure is not None else background_of(record.tool)
+        if at_end is not None or call.is_acknowledged:
+            self._start_in_background(call, tool, record, at_end or "wait")
+            return
         # From here on, the call can take effect. The approval is consumed, so that it can never
         # let the call run a second time.
         self.started[item.call_id] = None
@@ -488,11 +571,54 @@ class TurnCalls:
             return
         finally:
             self.started.pop(item.call_id, None)
+        await self._end(call, tool, record, outcome)
+
+    async def _end(
+        self,
+        call: PendingToolCall,
+        tool: FunctionTool[..., Any],
+        record: Call,
+        outcome: CallOutcome,
+    ) -> None:
         output_item = self._finish_with(call, outcome, tool.origin.server)
         for hook in self._hooks:
             await hook.on_tool_end(record.context, self._agent, tool, output_item)
         if outcome.error is not None and tool.failure_error_function is None:
             raise outcome.error
+
+    def _start_in_background(
+        self, call: PendingToolCall, tool: FunctionTool[..., Any], record: Call, at_end: AtEnd
+    ) -> None:
+        """Acknowledge a call, unless an earlier process has done so, and let it continue."""
+        self.approvals.pending.pop(call.item.call_id, None)
+        if not call.is_acknowledged:
+            self._finish(call, "ok", acknowledgement(call.item), in_background=True)
+        task = asyncio.ensure_future(self._run_in_background(call, tool, record))
+        # A callback, because a task that is cancelled before its first step runs no code at all.
+        task.add_done_callback(partial(self._end_if_cancelled, call))
+        self.background.add(BackgroundCall(call, record, at_end, task))
+
+    def _end_if_cancelled(self, call: PendingToolCall, task: asyncio.Task[None]) -> None:
+        """Send the result of a call in the background that was cancelled alone."""
+        call_id = call.item.call_id
+        if call_id in self._to_cancel and task.cancelled():
+            self._finish(call, "cancelled", _CANCELLED_ALONE)
+        self._to_cancel.discard(call_id)
+
+    async def _run_in_background(
+        self, call: PendingToolCall, tool: FunctionTool[..., Any], record: Call
+    ) -> None:
+        """Run a call whose output was an acknowledgement, and send its result as a message.
+
+        Raises:
+            Exception: An error that ends the run.
+        """
+        try:
+            outcome = await self._call_tool(call, tool, record)
+        except Interruption:
+            self._finish(call, "denied", _CANNOT_WAIT)
+        else:
+            await self._end(call, tool, record, outcome)
 
     async def _prepare(self, call: PendingToolCall, tool: FunctionTool[..., Any]) -> Call:
         """Return the record of a call, with validated arguments or a failure."""
@@ -550,7 +676,12 @@ class TurnCalls:
             return self._for_model(call, tool, await self.perform(record))
 
         return await self._recorder.call(
-            call.item, tool, record.path, perform, is_read_only=is_read_only(tool)
+            call.item,
+            tool,
+            record.path,
+            perform,
+            is_read_only=is_read_only(tool),
+            in_background=call.is_acknowledged,
         )
 
     def _for_model(
@@ -587,6 +718,7 @@ class TurnCalls:
         server: str | None,
         *,
         is_replayed: bool = False,
+        in_background: bool = False,
     ) -> ToolCallOutputItem:
         """Set the output of a call from its outcome."""
         # The log has no Python value of some results; then the text is used.
@@ -597,6 +729,7 @@ class TurnCalls:
             outcome.status,
             outcome.output,
             is_replayed=is_replayed,
+            in_background=in_background,
             server=server,
             value=outcome.value,
             metadata=outcome.metadata,
@@ -610,10 +743,14 @@ class TurnCalls:
         output: ToolOutput,
         *,
         is_replayed: bool = False,
+        is_open: bool = False,
         **details: Any,
     ) -> ToolCallOutputItem:
-        """Set the output of a call and emit it; an output that is already set stays."""
-        if call.output_item is not None:
+        """Set the output of a call and emit it; an output that is already set stays.
+
+        If that is an acknowledgement, the output is sent to the model as a message instead.
+        """
+        if call.output_item is not None and not call.is_acknowledged:
             return call.output_item
         item = call.item
         self.approvals.pending.pop(item.call_id, None)
@@ -627,7 +764,10 @@ class TurnCalls:
             agent=self._agent.name,
             **details,
         )
-        if not details:
+        if call.is_acknowledged:
+            self._send_result(output_item, is_open=is_open)
+            return output_item
+        if "value" not in details:
             call.value = output
         call.output_item = self._outputs[item.call_id] = output_item
         if call.is_recorded:
@@ -636,11 +776,29 @@ class TurnCalls:
                 self._emit_item("tool_output", output_item, is_replayed)
         return output_item
 
+    def _send_result(self, output: ToolCallOutputItem, *, is_open: bool = False) -> None:
+        """Send the result of a call in the background to the model, once.
+
+        Args:
+            output: The result.
+            is_open: Whether the call is repeated if the run is resumed.
+        """
+        call_id, recorder = output.call_id, self._recorder
+        call = self.background.get(call_id)
+        if call is not None:
+            if call.status != "running":
+                return
+            call.end(output.status)
+        message = result_of(output)
+        if recorder is not None and not is_open:
+            recorder.background_ended(call_id, message)
+        self._scope.run.add_result(message)
+
     def _copy_output(self, call: PendingToolCall) -> None:
         """Set the output of a repeated call to that of the first one."""
         first = self._outputs.get(self._originals.get(call.item.call_id, ""))
         if call.output_item is None and first is not None:
-            call.output_item = replace(first, call_id=call.item.call_id)
+            call.output_item = replace(first, call_id=call.item.call_id, in_background=False)
             call.value = first.output if first.value is None else first.value
             self._outputs[call.item.call_id] = call.output_item
             self._emit_item("tool_output", call.output_item)

@@ -13,7 +13,12 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from agents_tools.content.items import ToolApprovalItem, input_items, item_from_dict
+from agents_tools.content.items import (
+    MessageInputItem,
+    ToolApprovalItem,
+    item_from_dict,
+    item_of_message,
+)
 from agents_tools.errors import EventStoreError, UserError
 from agents_tools.events.envelope import INVALID_ID, EventSource, Origin
 from agents_tools.events.kinds import (
@@ -331,6 +336,7 @@ class RunReplay:
         results: The data of the `call_result` records, by call id.
         begun: How often a call was begun, by call id.
         sent: The messages that were sent before a turn, by turn.
+        answered: The calls in the background whose results were sent.
         requested: The items of the requests for approval, by call id.
         requests: The data of the `approval_requested` records, by call id.
         decisions: The data of the `approval_decided` records, by call id.
@@ -344,6 +350,7 @@ class RunReplay:
     sent: defaultdict[int, list[Item]] = field(
         default_factory=lambda: defaultdict[int, "list[Item]"](list)
     )
+    answered: set[str] = field(default_factory=set[str])
     requested: dict[str, ToolApprovalItem] = field(default_factory=dict[str, ToolApprovalItem])
     requests: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, "Mapping[str, Any]"])
     decisions: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, "Mapping[str, Any]"])
@@ -369,9 +376,14 @@ class RunReplay:
 
     def read_input(self, item: Item) -> None:
         """Read a message: a part of the input, or one that was sent later."""
+        call_id = item.call_id if isinstance(item, MessageInputItem) else None
         if self._inputs > 0:
             self._inputs -= 1
+        elif call_id is not None and self.results.get(call_id, {}).get("is_open"):
+            del self.results[call_id]
         else:
+            if call_id is not None:
+                self.answered.add(call_id)
             self.sent[len(self.responses) + 1].append(item)
 
     def read_record(self, name: RecordName, data: Mapping[str, Any]) -> None:
@@ -438,7 +450,7 @@ class Replay:
         if isinstance(event, RunItemStreamEvent):
             run.read_item(cast("RunItemStreamEvent[Any]", event))
         elif isinstance(event, MessageEvent):
-            run.read_input(input_items([{"role": event.role, "content": event.content}])[0])
+            run.read_input(item_of_message(event))
         elif isinstance(event, RunFinishedEvent) and not event.path:
             self.status = event.status
 

@@ -17,8 +17,8 @@ from agents_tools.content.items import (
     ToolApprovalItem,
     ToolCallItem,
     ToolCallOutputItem,
-    input_items,
     item_from_dict,
+    item_of_message,
 )
 from agents_tools.content.outputs import ToolOutputImage, ToolOutputText, to_output
 from agents_tools.errors import UserError
@@ -177,7 +177,7 @@ def _items(
     match known := cast("AnyEvent", event):
         case MessageEvent():
             role = "user" if known.role == "user" else "system"
-            yield from input_items([{"role": role, "content": known.content}])
+            yield item_of_message(known.replace(role=role))
         case RunItemStreamEvent():
             item = item_from_dict(known.item)
             if not isinstance(item, ToolApprovalItem):

@@ -1,0 +1,285 @@
+"""Calls of a run that continue in the background, and the tools with which a model manages them."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from agents_tools.concurrency.future import PendingFuture
+from agents_tools.content.items import MessageInputItem
+from agents_tools.content.outputs import ToolOutputText
+from agents_tools.errors import ToolError
+from agents_tools.events.kinds import NotifyStreamEvent, ToolProgressEvent
+from agents_tools.tool.context import ToolContext, call_of
+from agents_tools.tool.decorators import function_tool
+from agents_tools.tool.records import ToolAnnotations
+from agents_tools.toolset.toolset import Toolset
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from agents_tools.agents.pending_tool_call import PendingToolCall
+    from agents_tools.content.items import ToolCallItem, ToolCallOutputItem
+    from agents_tools.content.outputs import ContentBlock
+    from agents_tools.events.base import Event
+    from agents_tools.policies._background import AtEnd
+    from agents_tools.tool.call import Call
+
+__all__ = ["BackgroundCall", "BackgroundCalls", "acknowledgement", "background_tools", "result_of"]
+
+_MAX_LINE = 200
+"""The largest number of characters of a line of progress."""
+
+
+def acknowledgement(call: ToolCallItem) -> str:
+    """Return the output for the model of a call that continues in the background."""
+    return (
+        f"Call {call.call_id!r} of tool {call.name!r} runs in the background. Its result follows "
+        "in a later message. Continue with other work, and do not repeat the call."
+    )
+
+
+def result_of(output: ToolCallOutputItem) -> MessageInputItem:
+    """Return the message with the result of a call in the background.
+
+    The protocols of the providers allow one output for each call, which was the acknowledgement.
+    So the result is a message of the role `user`, in a tag that says where it comes from.
+    """
+    head = (
+        f'<background_result call_id="{_attribute(output.call_id)}" '
+        f'tool="{_attribute(output.name)}" status="{output.status}">'
+    )
+    content: str | list[ContentBlock]
+    if isinstance(output.output, str):
+        content = f"{head}\n{_inside(output.output)}\n{_END}"
+    else:
+        blocks = [
+            ToolOutputText(_inside(block.text)) if isinstance(block, ToolOutputText) else block
+            for block in output.output
+        ]
+        content = [ToolOutputText(head), *blocks, ToolOutputText(_END)]
+    return MessageInputItem(content=content, call_id=output.call_id)
+
+
+_END = "</background_result>"
+
+
+def _attribute(text: str) -> str:
+    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+
+
+def _inside(text: str) -> str:
+    """Return the text of a result that cannot end its tag, or begin another one."""
+    for tag in ("<background_result", "</background_result"):
+        text = text.replace(tag, tag.replace("<", "&lt;"))
+    return text
+
+
+class BackgroundCall:
+    """One call in the background, as the tools of the model show it.
+
+    Args:
+        call: The call of the model.
+        record: The record of the call, whose events are noted.
+        at_end: What happens to the call at the end of the run.
+        task: The task in which it runs.
+
+    Attributes:
+        call: The call of the model.
+        record: The record of the call.
+        at_end: What happens to the call at the end of the run.
+        task: The task in which it runs.
+        status: `running`, or the status with which the call has ended.
+    """
+
+    __slots__ = (
+        "_ended",
+        "_line",
+        "_progress",
+        "_started",
+        "at_end",
+        "call",
+        "record",
+        "status",
+        "task",
+    )
+
+    def __init__(
+        self, call: PendingToolCall, record: Call, at_end: AtEnd, task: asyncio.Task[None]
+    ) -> None:
+        self.call = call
+        self.record = record
+        self.at_end = at_end
+        self.task = task
+        self.status = "running"
+        self._started = time.monotonic()
+        self._ended: float | None = None
+        self._progress: ToolProgressEvent | None = None
+        self._line = ""
+        record.sinks = (*record.sinks, self._note)
+
+    def end(self, status: str) -> None:
+        """Note that the call has ended."""
+        self.status = status
+        self._ended = time.monotonic()
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, ToolProgressEvent):
+            self._progress = event
+        elif isinstance(event, NotifyStreamEvent):
+            self._line = (self._line + event.data if event.is_delta else event.data)[-_MAX_LINE:]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the state of the call as JSON: its status, seconds, and latest progress."""
+        seconds = (self._ended or time.monotonic()) - self._started
+        shown: dict[str, Any] = {
+            "call_id": self.call.item.call_id,
+            "tool": self.record.tool_name,
+            "status": self.status,
+            "seconds": round(seconds, 1),
+        }
+        if (progress := self._progress) is not None:
+            shown["progress"] = progress.current
+            if progress.total is not None:
+                shown["total"] = progress.total
+            if progress.message is not None:
+                shown["message"] = progress.message[-_MAX_LINE:]
+        if self._line:
+            shown["latest"] = self._line
+        return shown
+
+
+class BackgroundCalls:
+    """The calls of one run that have run in the background in this process.
+
+    All methods except `wake` belong to the event loop of the run.
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[str, BackgroundCall] = {}
+        self._waiter: PendingFuture[None] | None = None
+        self._error: BaseException | None = None
+
+    @property
+    def running(self) -> list[BackgroundCall]:
+        """The calls that have not ended."""
+        return [call for call in self._calls.values() if call.status == "running"]
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """Return the state of all calls as JSON, in the order in which they began."""
+        return [call.to_dict() for call in self._calls.values()]
+
+    def get(self, call_id: str) -> BackgroundCall | None:
+        """Return the call with an id, if there is one."""
+        return self._calls.get(call_id)
+
+    def add(self, call: BackgroundCall) -> None:
+        """Add a call.
+
+        An exception of its task, such as that of a tool without a failure function, ends the run.
+        """
+        self._calls[call.call.item.call_id] = call
+        call.task.add_done_callback(self._note_end)
+
+    def _note_end(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._error = self._error or error
+        self.wake()
+
+    def raise_error(self) -> None:
+        """Raise the first exception with which a call ends the run, if there is one."""
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    async def wait(self, is_enough: Callable[[], bool]) -> None:
+        """Wait until all calls have ended that the run waits for.
+
+        Args:
+            is_enough: Whether the run can continue before that; checked after each `wake`.
+
+        Raises:
+            Exception: An exception with which a call ends the run.
+        """
+        while self._calls:
+            # The future exists before the check, so that no wake-up of another thread is missed.
+            waiter = self._waiter = PendingFuture()
+            self.raise_error()
+            if not any(call.at_end == "wait" for call in self.running) or is_enough():
+                return
+            await waiter
+
+    def wake(self) -> None:
+        """Let `wait` check again whether the run can continue. Any thread can call this."""
+        if self._waiter is not None:
+            self._waiter.resolve(None)
+
+
+# --- tools for the model
+
+
+def background_tools() -> Toolset:
+    """Return tools with which a model lists, inspects and cancels its calls in the background.
+
+    `list_background_calls` returns the calls of the run, `check_background_call` the status and the
+    latest progress of one, and `cancel_background_call` cancels one. They act on the calls of the
+    agent that calls them, and of its current run only. Add them to an agent whose tools have the
+    policy `background`: `Agent(..., tools=[report, background_tools()])`.
+    """
+    return Toolset(list_background_calls, check_background_call, cancel_background_call)
+
+
+@function_tool(annotations=ToolAnnotations(readOnlyHint=True, openWorldHint=False))
+async def list_background_calls(context: ToolContext[Any]) -> list[dict[str, Any]]:
+    """List your calls in the background with their status and latest progress."""
+    return _calls_of(context).to_list()
+
+
+@function_tool(annotations=ToolAnnotations(readOnlyHint=True, openWorldHint=False))
+async def check_background_call(context: ToolContext[Any], call_id: str) -> dict[str, Any]:
+    """Return the status and the latest progress of one of your calls in the background.
+
+    Its result is not part of this: it follows in a message.
+
+    Args:
+        context: The context of the call.
+        call_id: The id of the call in the background.
+    """
+    return _call_of(context, call_id).to_dict()
+
+
+@function_tool(annotations=ToolAnnotations(idempotentHint=True, openWorldHint=False))
+async def cancel_background_call(context: ToolContext[Any], call_id: str) -> str:
+    """Cancel one of your calls in the background. A message confirms its end.
+
+    Args:
+        context: The context of the call.
+        call_id: The id of the call in the background.
+    """
+    call = _call_of(context, call_id)
+    if call.status != "running":
+        return f"Call {call_id!r} has already ended with the status {call.status!r}."
+    _run_of(context).calls.cancel(call_id)
+    return f"Call {call_id!r} is being cancelled."
+
+
+def _call_of(context: ToolContext[Any], call_id: str) -> BackgroundCall:
+    calls = _calls_of(context)
+    call = calls.get(call_id)
+    if call is None:
+        known = ", ".join(str(one["call_id"]) for one in calls.to_list()) or "none"
+        raise ToolError(f"There is no call {call_id!r:.100} in the background. Calls: {known}.")
+    return call
+
+
+def _calls_of(context: ToolContext[Any]) -> BackgroundCalls:
+    calls: BackgroundCalls = _run_of(context).calls.background
+    return calls
+
+
+def _run_of(context: ToolContext[Any]) -> Any:
+    scope = call_of(context).scope
+    if scope is None or scope.run is None:
+        raise ToolError("There are no calls in the background, because no agent runs.")
+    return scope.run
