@@ -94,7 +94,13 @@ def test_each_result_is_delivered_once_wherever_the_process_is_killed(
     fatal_ones = (
         range(1, len(moments) + 1)
         if IS_FULL
-        else sorted({*chosen(moments, every=4), *range(10, len(moments), 25)})
+        else sorted(
+            {
+                *chosen(moments, every=4),
+                *range(10, len(moments), 25),  # while most calls run
+                *range(len(moments) - 16, len(moments), 2),  # while results are delivered
+            }
+        )
     )
     lost = set[str]()
     for fatal in fatal_ones:
