@@ -6,8 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.concurrency.future import PendingFuture
-from agents_tools.content.items import MessageInputItem
-from agents_tools.content.outputs import ToolOutputText
+from agents_tools.content.items import result_message
 from agents_tools.errors import ToolError
 from agents_tools.events.kinds import NotifyStreamEvent, ToolProgressEvent
 from agents_tools.tool.context import ToolContext, call_of
@@ -20,13 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agents_tools.agents.pending_tool_call import PendingToolCall
-    from agents_tools.content.items import ToolCallItem, ToolCallOutputItem
-    from agents_tools.content.outputs import ContentBlock
+    from agents_tools.content.items import MessageInputItem, ToolCallItem, ToolCallOutputItem
     from agents_tools.events.base import Event
     from agents_tools.policies._background import AtEnd
     from agents_tools.tool.call import Call
 
-__all__ = ["BackgroundCall", "BackgroundCalls", "acknowledgement", "background_tools", "result_of"]
+__all__ = ["BackgroundCall", "BackgroundCalls", "acknowledgement", "background_tools"]
 
 _MAX_LINE = 200
 """The largest number of characters of a line of progress."""
@@ -38,42 +36,6 @@ def acknowledgement(call: ToolCallItem) -> str:
         f"Call {call.call_id!r} of tool {call.name!r} runs in the background. Its result follows "
         "in a later message. Continue with other work, and do not repeat the call."
     )
-
-
-def result_of(output: ToolCallOutputItem) -> MessageInputItem:
-    """Return the message with the result of a call in the background.
-
-    The protocols of the providers allow one output for each call, which was the acknowledgement.
-    So the result is a message of the role `user`, in a tag that says where it comes from.
-    """
-    head = (
-        f'<background_result call_id="{_attribute(output.call_id)}" '
-        f'tool="{_attribute(output.name)}" status="{output.status}">'
-    )
-    content: str | list[ContentBlock]
-    if isinstance(output.output, str):
-        content = f"{head}\n{_inside(output.output)}\n{_END}"
-    else:
-        blocks = [
-            ToolOutputText(_inside(block.text)) if isinstance(block, ToolOutputText) else block
-            for block in output.output
-        ]
-        content = [ToolOutputText(head), *blocks, ToolOutputText(_END)]
-    return MessageInputItem(content=content, call_id=output.call_id)
-
-
-_END = "</background_result>"
-
-
-def _attribute(text: str) -> str:
-    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
-
-
-def _inside(text: str) -> str:
-    """Return the text of a result that cannot end its tag, or begin another one."""
-    for tag in ("<background_result", "</background_result"):
-        text = text.replace(tag, tag.replace("<", "&lt;"))
-    return text
 
 
 class BackgroundCall:
@@ -160,6 +122,7 @@ class BackgroundCalls:
         self._calls: dict[str, BackgroundCall] = {}
         self._waiter: PendingFuture[None] | None = None
         self._error: BaseException | None = None
+        self._results: dict[str, ToolCallOutputItem] = {}
 
     @property
     def running(self) -> list[BackgroundCall]:
@@ -186,6 +149,19 @@ class BackgroundCalls:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._error = self._error or error
         self.wake()
+
+    def add_result(self, output: ToolCallOutputItem) -> MessageInputItem:
+        """Add the result of a call, and return the message that sends it to the model."""
+        self._results[output.call_id] = output
+        return result_message(output)
+
+    def take_result(self, message: MessageInputItem) -> tuple[str, Any]:
+        """Return the name and the item of the event for a message with the result of a call.
+
+        Messages of an earlier conversation are part of the input.
+        """
+        output = self._results.pop(message.call_id or "", None)
+        return ("input", message) if output is None else ("background_result", output)
 
     def raise_error(self) -> None:
         """Raise the first exception with which a call ends the run, if there is one."""

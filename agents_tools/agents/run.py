@@ -313,9 +313,9 @@ class Run:
         self._sent.put(messages)
         self.calls.background.wake()
 
-    def add_result(self, message: MessageInputItem) -> None:
-        """Add the result of a call in the background, also at the end of the run."""
-        self._sent.messages.append(message)
+    def add_result(self, output: ToolCallOutputItem) -> None:
+        """Send the result of a call in the background to the model, also at the end of the run."""
+        self._sent.messages.append(self.calls.background.add_result(output))
 
     def cancel(self, reason: str | None = None) -> None:
         """Cancel the run, also before `execute` has begun.
@@ -865,12 +865,13 @@ class Run:
 
     def _emit_message(self, message: MessageInputItem) -> None:
         """Emit a message to the model: from the user, if the run is the outermost one."""
+        if message.call_id is not None:
+            self._emit_item(*self.calls.background.take_result(message))
+            return
         by_user = message.role == "user"
-        content, call_id = message.to_dict()["content"], message.call_id
-        event = MessageEvent(content, role="user" if by_user else "system", call_id=call_id)
+        event = MessageEvent(message.to_dict()["content"], role="user" if by_user else "system")
         if by_user and not self.scope.path:
-            source = EventSource.USER if call_id is None else EventSource.ENVIRONMENT
-            origin = Origin(source=source)
+            origin = Origin(source=EventSource.USER)
             event = event.replace(origin=origin, timestamp=time.time())
         self._emit(event)
 

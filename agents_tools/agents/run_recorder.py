@@ -15,12 +15,7 @@ from agents_tools.agents.config import KEPT
 from agents_tools.agents.model import ModelResponse
 from agents_tools.agents.state import PendingCall, RunState, pin_of
 from agents_tools.concurrency.supervisor import finish
-from agents_tools.content.items import (
-    ToolCallOutputItem,
-    input_items,
-    input_messages,
-    item_from_dict,
-)
+from agents_tools.content.items import ToolCallOutputItem, input_items, item_from_dict
 from agents_tools.content.json_value import to_json
 from agents_tools.content.usage import Usage
 from agents_tools.errors import (
@@ -48,7 +43,7 @@ if TYPE_CHECKING:
 
     from agents_tools.agents.config import RunConfig
     from agents_tools.agents.toolbox import RunnableAgent, Toolbox
-    from agents_tools.content.items import Item, MessageInputItem, ToolCallItem
+    from agents_tools.content.items import Item, ToolCallItem
     from agents_tools.events.base import Event
     from agents_tools.persistence.storage import RunMessage
     from agents_tools.tool.call import Call, RunScope
@@ -424,26 +419,23 @@ class RunRecorder:
             self.log.record("call_result", {"call_id": call.call_id, **result}, self._path)
         return outcome
 
-    def background_ended(self, call_id: str, message: MessageInputItem) -> None:
-        """Record the result of a call in the background before it is sent to the model.
-
-        Args:
-            call_id: The call.
-            message: The message with the result.
-        """
+    def background_ended(self, output: ToolCallOutputItem) -> None:
+        """Record the result of a call in the background before it is sent to the model."""
+        call_id = output.call_id
         result = self._ended.pop(call_id, {})
-        record: dict[str, Any] = {"call_id": call_id, "message": message.to_dict()}
+        data = {**output.to_dict(), "public_message": output.public_message}
+        record: dict[str, Any] = {"call_id": call_id, "output": data}
         record |= {name: result[name] for name in ("usage", "raises") if name in result}
         with self.ending_call(call_id):
             self.log.record("call_result", record, self._path)
 
-    def result_message(self, call_id: str) -> MessageInputItem | None:
+    def background_output(self, call_id: str) -> ToolCallOutputItem | None:
         """Return the recorded result of a call in the background; `None` if it has not ended."""
-        message = self._replay.results.get(call_id, {}).get("message")
-        if message is None:
+        output = self._replay.results.get(call_id, {}).get("output")
+        if output is None:
             return None
         with _readable(self.run_id, self.log.store.place):
-            return input_messages([message])[0]
+            return cast("ToolCallOutputItem", item_from_dict(output))
 
     def has_sent_result(self, call_id: str) -> bool:
         """Return whether an earlier process has sent the result of a call in the background."""

@@ -16,7 +16,7 @@ from agents_tools.content.items import (
     ToolCallOutputItem,
     input_items,
     item_from_dict,
-    item_of_message,
+    item_of_event,
 )
 from agents_tools.content.usage import Usage
 from agents_tools.errors import UserError, UserKeyError, UserTypeError, UserValueError
@@ -349,10 +349,10 @@ def _items_of(events: Sequence[Event]) -> Iterator[Item]:
         if event.path:
             continue
         if isinstance(event, MessageEvent):
-            yield item_of_message(event)
+            yield from input_items([{"role": event.role, "content": event.content}])
         elif isinstance(event, RunItemStreamEvent):
-            item = item_from_dict(event.item)
-            if not isinstance(item, ToolApprovalItem):
+            item = item_of_event(cast("RunItemStreamEvent[Any]", event))
+            if item is not None:
                 yield item
 
 

@@ -15,7 +15,6 @@ from agents_tools.agents.background import (
     BackgroundCall,
     BackgroundCalls,
     acknowledgement,
-    result_of,
 )
 from agents_tools.agents.pending_tool_call import (
     PendingToolCall,
@@ -473,11 +472,11 @@ class TurnCalls:
         call_id = call.item.call_id
         if recorder.has_sent_result(call_id):
             return True
-        message = recorder.result_message(call_id)
-        if message is None:
+        output = recorder.background_output(call_id)
+        if output is None:
             recorder.restore_approval(call_id)
             return False
-        self._scope.run.add_result(message)
+        self._scope.run.add_result(output)
         return True
 
     def _unknown_tool_message(self, name: str, names: list[str]) -> str:
@@ -789,10 +788,9 @@ class TurnCalls:
             if call.status != "running":
                 return
             call.end(output.status)
-        message = result_of(output)
         if recorder is not None and not is_open:
-            recorder.background_ended(call_id, message)
-        self._scope.run.add_result(message)
+            recorder.background_ended(output)
+        self._scope.run.add_result(output)
 
     def _copy_output(self, call: PendingToolCall) -> None:
         """Set the output of a repeated call to that of the first one."""

@@ -8,6 +8,7 @@ Items are immutable. Their JSON form follows the input items of the Responses AP
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from operator import attrgetter, is_
@@ -27,7 +28,7 @@ from agents_tools.text.characters import replace_surrogates
 from agents_tools.text.nouns import type_with_article
 
 if TYPE_CHECKING:
-    from agents_tools.events.kinds import CallStatus, MessageEvent
+    from agents_tools.events.kinds import CallStatus, RunItemStreamEvent
 
 __all__ = [
     "CallKind",
@@ -45,7 +46,8 @@ __all__ = [
     "input_items",
     "input_messages",
     "item_from_dict",
-    "item_of_message",
+    "item_of_event",
+    "result_message",
 ]
 
 Role: TypeAlias = Literal["user", "system", "developer"]
@@ -351,17 +353,53 @@ def input_messages(value: object, at: str = "input") -> list[MessageInputItem]:
     return messages
 
 
-def item_of_message(event: MessageEvent) -> Item:
-    """Return the item of a message in a conversation.
+def item_of_event(event: RunItemStreamEvent[Any]) -> Item | None:
+    """Return the item that an event adds to a conversation; `None` if it adds none.
 
     Args:
-        event: The event of the message.
+        event: The event of an item.
 
     Raises:
-        UserError: The content of the event is not valid.
+        UserError: The item of the event is not valid.
     """
-    message = {"role": event.role, "content": event.content}
-    return input_items([message | _without_none(call_id=event.call_id)])[0]
+    item = item_from_dict(event.item)
+    if isinstance(item, ToolApprovalItem):
+        return None
+    if event.name == "background_result" and isinstance(item, ToolCallOutputItem):
+        return result_message(item)
+    return item
+
+
+def result_message(output: ToolCallOutputItem) -> MessageInputItem:
+    """Return the message to the model with the result of a call in the background.
+
+    The protocols of the providers allow one output for each call, which was the acknowledgement.
+    So the result is a message of the role `user`, in a tag that names the call and its status. Text
+    of the tool cannot end the tag or begin another one.
+    """
+    head = (
+        f'<background_result call_id="{_attribute(output.call_id)}" '
+        f'tool="{_attribute(output.name)}" status="{output.status}">'
+    )
+    end = "</background_result>"
+    content: str | list[ContentBlock]
+    if isinstance(output.output, str):
+        content = f"{head}\n{_inside_tag(output.output)}\n{end}"
+    else:
+        blocks = [
+            ToolOutputText(_inside_tag(block.text)) if isinstance(block, ToolOutputText) else block
+            for block in output.output
+        ]
+        content = [ToolOutputText(head), *blocks, ToolOutputText(end)]
+    return MessageInputItem(content=content, call_id=output.call_id)
+
+
+def _attribute(text: str) -> str:
+    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+
+
+def _inside_tag(text: str) -> str:
+    return re.sub(r"<(?=/?\s*background_result)", "&lt;", text, flags=re.IGNORECASE)
 
 
 def item_from_dict(data: Mapping[str, Any]) -> RunItem:

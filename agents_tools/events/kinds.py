@@ -293,7 +293,6 @@ class MessageEvent(Event):
     Args:
         content: A text, or a list of content blocks as JSON.
         role: The author of the message.
-        call_id: The call in the background whose result the message is.
     """
 
     type = "message_event"
@@ -301,7 +300,6 @@ class MessageEvent(Event):
 
     content: Any
     role: Role = "user"
-    call_id: str | None = None
 
 
 @event_class

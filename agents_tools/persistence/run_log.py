@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from agents_tools.content.items import (
-    MessageInputItem,
     ToolApprovalItem,
+    input_items,
     item_from_dict,
-    item_of_message,
+    item_of_event,
 )
 from agents_tools.errors import EventStoreError, UserError
 from agents_tools.events.envelope import INVALID_ID, EventSource, Origin
@@ -364,11 +364,14 @@ class RunReplay:
         call_id = str(item.get("call_id"))
         if event.name in _ANSWER_ITEMS:
             self._items.append(item)
-        elif event.name == "tool_output":
+        elif event.name in {"tool_output", "background_result"}:
             if self.results.get(call_id, {}).get("is_open"):
                 del self.results[call_id]
-            else:
+            elif event.name == "tool_output":
                 self.outputs.setdefault(call_id, item)
+            else:
+                self.answered.add(call_id)
+                self.read_input(cast("Item", item_of_event(event)))
         elif event.name == "tool_approval_requested":
             self.requested[call_id] = cast("ToolApprovalItem", item_from_dict(item))
         elif event.name == "input":
@@ -376,14 +379,9 @@ class RunReplay:
 
     def read_input(self, item: Item) -> None:
         """Read a message: a part of the input, or one that was sent later."""
-        call_id = item.call_id if isinstance(item, MessageInputItem) else None
         if self._inputs > 0:
             self._inputs -= 1
-        elif call_id is not None and self.results.get(call_id, {}).get("is_open"):
-            del self.results[call_id]
         else:
-            if call_id is not None:
-                self.answered.add(call_id)
             self.sent[len(self.responses) + 1].append(item)
 
     def read_record(self, name: RecordName, data: Mapping[str, Any]) -> None:
@@ -450,7 +448,7 @@ class Replay:
         if isinstance(event, RunItemStreamEvent):
             run.read_item(cast("RunItemStreamEvent[Any]", event))
         elif isinstance(event, MessageEvent):
-            run.read_input(item_of_message(event))
+            run.read_input(input_items([{"role": event.role, "content": event.content}])[0])
         elif isinstance(event, RunFinishedEvent) and not event.path:
             self.status = event.status
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from agents_tools.events import MessageEvent
+from agents_tools.events import RunItemStreamEvent
 from agents_tools.persistence.run_store import RunStore
 from tests.durable.background import CALLS
 from tests.durable.kills import Victims, chosen, effects_of, lines_of, was_open
@@ -60,11 +59,10 @@ def check(folder: Path, ended: dict[str, Any], store: RunStore) -> set[str]:
         assert set(line.get("results", {}).values()) <= {1}, line  # of a request to the model
     statuses: dict[str, str] = {}
     for event in store.log(run_of(str(folder))).read().result():
-        if isinstance(event, MessageEvent) and event.call_id is not None and not event.path:
-            assert event.call_id not in statuses
-            found = re.search(r'^<background_result .* status="(\w+)">', event.content)
-            assert found is not None
-            statuses[event.call_id] = found[1]
+        if isinstance(event, RunItemStreamEvent) and event.name == "background_result":
+            item: Any = event.item
+            assert item["call_id"] not in statuses
+            statuses[item["call_id"]] = item["status"]
     assert set(statuses) == set(CALLS)
     effects, lives = effects_of(folder), lines_of(folder, "killed")
     for call_id, tool in CALLS.items():

@@ -14,11 +14,10 @@ from agents_tools.classes.event_types import (
 from agents_tools.content.items import (
     Item,
     MessageInputItem,
-    ToolApprovalItem,
     ToolCallItem,
     ToolCallOutputItem,
-    item_from_dict,
-    item_of_message,
+    input_items,
+    item_of_event,
 )
 from agents_tools.content.outputs import ToolOutputImage, ToolOutputText, to_output
 from agents_tools.errors import UserError
@@ -177,10 +176,10 @@ def _items(
     match known := cast("AnyEvent", event):
         case MessageEvent():
             role = "user" if known.role == "user" else "system"
-            yield item_of_message(known.replace(role=role))
+            yield from input_items([{"role": role, "content": known.content}])
         case RunItemStreamEvent():
-            item = item_from_dict(known.item)
-            if not isinstance(item, ToolApprovalItem):
+            item = item_of_event(cast("RunItemStreamEvent[Any]", event))
+            if item is not None:
                 yield item
         case ActionEvent():
             yield from _of_action(cast("ActionEvent[Any]", event))
