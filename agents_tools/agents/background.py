@@ -6,7 +6,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.concurrency.future import PendingFuture
-from agents_tools.content.items import result_message
 from agents_tools.errors import ToolError
 from agents_tools.events.kinds import NotifyStreamEvent, ToolProgressEvent
 from agents_tools.tool.context import ToolContext, call_of
@@ -19,10 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agents_tools.agents.pending_tool_call import PendingToolCall
-    from agents_tools.content.items import MessageInputItem, ToolCallItem, ToolCallOutputItem
+    from agents_tools.content.items import ToolCallItem
     from agents_tools.events.base import Event
-    from agents_tools.policies._background import AtEnd
     from agents_tools.tool.call import Call
+    from agents_tools.tool.policy import AtEnd
 
 __all__ = ["BackgroundCall", "BackgroundCalls", "acknowledgement", "background_tools"]
 
@@ -122,7 +121,6 @@ class BackgroundCalls:
         self._calls: dict[str, BackgroundCall] = {}
         self._waiter: PendingFuture[None] | None = None
         self._error: BaseException | None = None
-        self._results: dict[str, ToolCallOutputItem] = {}
 
     @property
     def running(self) -> list[BackgroundCall]:
@@ -149,19 +147,6 @@ class BackgroundCalls:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._error = self._error or error
         self.wake()
-
-    def add_result(self, output: ToolCallOutputItem) -> MessageInputItem:
-        """Add the result of a call, and return the message that sends it to the model."""
-        self._results[output.call_id] = output
-        return result_message(output)
-
-    def take_result(self, message: MessageInputItem) -> tuple[str, Any]:
-        """Return the name and the item of the event for a message with the result of a call.
-
-        Messages of an earlier conversation are part of the input.
-        """
-        output = self._results.pop(message.call_id or "", None)
-        return ("input", message) if output is None else ("background_result", output)
 
     def raise_error(self) -> None:
         """Raise the first exception with which a call ends the run, if there is one."""
@@ -250,8 +235,8 @@ def _call_of(context: ToolContext[Any], call_id: str) -> BackgroundCall:
 
 
 def _calls_of(context: ToolContext[Any]) -> BackgroundCalls:
-    calls: BackgroundCalls = _run_of(context).calls.background
-    return calls
+    calls: BackgroundCalls | None = _run_of(context).calls.background
+    return BackgroundCalls() if calls is None else calls
 
 
 def _run_of(context: ToolContext[Any]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import asyncio
@@ -11,13 +11,11 @@ if TYPE_CHECKING:
 
     from agents_tools.agents.toolbox import Toolbox
     from agents_tools.content.items import ToolCallItem, ToolCallOutputItem
-    from agents_tools.policies._background import AtEnd
     from agents_tools.tool.records import ToolAnnotations
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = [
     "PendingToolCall",
-    "background_of",
     "can_start_early",
     "group_calls",
     "is_read_only",
@@ -40,6 +38,7 @@ class PendingToolCall:
             through another one, such as `call_tool`.
         output_item: The output for the model; `None` until the call ends.
         value: What the tool returned, or the text for the model if the call failed.
+        is_acknowledged: Whether the output only says that the call continues in the background.
         is_recorded: Whether the call is part of the conversation. A call that was started early is
             recorded when the complete response of the model arrives.
         edited_arguments: The arguments of a person who changed those of the model.
@@ -48,6 +47,7 @@ class PendingToolCall:
 
     __slots__ = (
         "edited_arguments",
+        "is_acknowledged",
         "is_recorded",
         "item",
         "output_item",
@@ -65,14 +65,10 @@ class PendingToolCall:
             self.target = replace(item, name=self.tool.name, arguments=arguments)
         self.output_item: ToolCallOutputItem | None = None
         self.value: Any = None
+        self.is_acknowledged = False
         self.is_recorded = True
         self.edited_arguments: str | None = None
         self.task: asyncio.Future[None] | None = None
-
-    @property
-    def is_acknowledged(self) -> bool:
-        """Whether the output only says that the call continues in the background."""
-        return self.output_item is not None and self.output_item.in_background
 
 
 def group_calls(calls: Sequence[PendingToolCall]) -> Iterator[list[PendingToolCall]]:
@@ -94,16 +90,6 @@ def runs_alone(tool: FunctionTool[..., Any] | None) -> bool:
     """Return whether no other call runs at the same time as this tool."""
     options: Any = None if tool is None else tool.metadata.get("agents_tools")
     return bool(options and options.get("exclusive"))
-
-
-def background_of(tool: FunctionTool[..., Any] | None) -> AtEnd | None:
-    """Return what happens to the calls of a tool at the end of a run; `None` without `background`.
-
-    Args:
-        tool: The tool.
-    """
-    options: Any = None if tool is None else tool.metadata.get("agents_tools")
-    return cast("AtEnd | None", options.get("background")) if options else None
 
 
 def is_repeatable(tool: FunctionTool[..., Any] | None) -> bool:
@@ -136,5 +122,5 @@ def can_start_early(item: ToolCallItem, tool: FunctionTool[..., Any] | None) -> 
         and tool.annotations.read_only
         and not tool.can_need_approval
         and not runs_alone(tool)
-        and background_of(tool) is None
+        and tool.stack.at_end is None
     )

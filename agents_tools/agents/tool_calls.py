@@ -18,7 +18,6 @@ from agents_tools.agents.background import (
 )
 from agents_tools.agents.pending_tool_call import (
     PendingToolCall,
-    background_of,
     can_start_early,
     group_calls,
     is_read_only,
@@ -26,7 +25,12 @@ from agents_tools.agents.pending_tool_call import (
     runs_alone,
 )
 from agents_tools.concurrency.supervisor import GRACE, supervise
-from agents_tools.content.items import MessageInputItem, ToolCallItem, ToolCallOutputItem
+from agents_tools.content.items import (
+    MessageInputItem,
+    ToolCallItem,
+    ToolCallOutputItem,
+    result_message,
+)
 from agents_tools.content.outputs import ToolOutputText
 from agents_tools.errors import BudgetExceeded, Interruption, ModelBehaviorError, UserError
 from agents_tools.policies._timeout import has_deadline, timeout
@@ -44,8 +48,8 @@ if TYPE_CHECKING:
     from agents_tools.content.items import Item
     from agents_tools.content.outputs import ToolOutput
     from agents_tools.events.kinds import CallStatus
-    from agents_tools.policies._background import AtEnd
     from agents_tools.tool.call import RunScope
+    from agents_tools.tool.policy import AtEnd
     from agents_tools.tool.records import CallOutcome
     from agents_tools.tool.tool import FunctionTool
 
@@ -89,7 +93,8 @@ class TurnCalls:
 
     Attributes:
         approvals: The approvals of the run.
-        background: The calls that continue in the background.
+        background: The calls that run in the background; `None` before the first one.
+        unanswered: The loaded calls in the background that have no result.
         perform: Executes a call after its checks. A controller that sends calls elsewhere replaces
             it, and passes calls with a failure to `execute`.
         provider: The provider whose schema format the tools were converted to; `None` if unknown.
@@ -116,7 +121,7 @@ class TurnCalls:
         self._emit_item = emit_item
         self._recorder = recorder
         self.approvals = CallApprovals(agent.name, config, scope, emit_item, recorder)
-        self.background = BackgroundCalls()
+        self.background: BackgroundCalls | None = None
         self.perform: Perform = execute
         self.provider: str | None = None
         self.has_run_tools = False
@@ -124,7 +129,8 @@ class TurnCalls:
         self.started: dict[str, None] = {}
         self.nested: dict[str, RunState] = {}
         self._lost = set[str]()
-        self._unanswered: dict[str, None] = {}  # loaded calls in the background without a result
+        self.unanswered: dict[str, None] = {}
+        self._results: dict[str, ToolCallOutputItem] = {}  # of messages that were not sent yet
         self._counted = set[str]()
         self._reserved = set[str]()
         self._calls: dict[str, ToolCallItem] = {}
@@ -158,25 +164,25 @@ class TurnCalls:
         for item in history:
             if isinstance(item, ToolCallItem):
                 self._outputs.pop(item.call_id, None)
-                self._unanswered.pop(item.call_id, None)
+                self.unanswered.pop(item.call_id, None)
                 self._calls.pop(item.call_id, None)  # the order is that of the last calls
                 self._calls[item.call_id] = item
             elif isinstance(item, ToolCallOutputItem):
                 self._outputs[item.call_id] = item
                 if item.in_background:
-                    self._unanswered[item.call_id] = None
+                    self.unanswered[item.call_id] = None
             elif isinstance(item, MessageInputItem) and item.call_id is not None:
-                self._unanswered.pop(item.call_id, None)
+                self.unanswered.pop(item.call_id, None)
 
     def report_lost_results(self) -> None:
         """Tell the model which calls of the loaded history will never send a result.
 
         They ran in the background of another run, which has ended without their results.
         """
-        for call_id in self._unanswered:
+        for call_id in self.unanswered:
             if self._recorder is None or not self._recorder.has_sent_result(call_id):
                 self._send_result(replace(self._outputs[call_id], output=_LOST, status="lost"))
-        self._unanswered.clear()
+        self.unanswered.clear()
 
     def unfinished_calls(self, toolbox: Toolbox) -> list[PendingToolCall]:
         """Return the calls of the loaded history that have no output."""
@@ -193,8 +199,9 @@ class TurnCalls:
     def cancel(self, call_id: str) -> bool:
         """Cancel a call, so that it ends as `cancelled`; return whether it was running."""
         task = self._running.get(call_id)
-        if task is None and (in_background := self.background.get(call_id)) is not None:
-            task = in_background.task
+        background = None if self.background is None else self.background.get(call_id)
+        if task is None and background is not None:
+            task = background.task
         if task is None or task.done():
             return False
         self._to_cancel.add(call_id)
@@ -308,16 +315,17 @@ class TurnCalls:
         try:
             await self.cancel_early()
         finally:
-            if running := self.background.running:
-                await self._cancel_in_background(running, is_open=not is_complete)
+            if self.background is not None:
+                await self._cancel_in_background(self.background, is_open=not is_complete)
 
-    async def _cancel_in_background(self, running: list[BackgroundCall], *, is_open: bool) -> None:
+    async def _cancel_in_background(self, background: BackgroundCalls, *, is_open: bool) -> None:
+        running = background.running
         for one in running:
             one.record.cancel()
         try:
             await _cancel_tasks([one.task for one in running], self._agent.name)
         finally:
-            for one in self.background.running:
+            for one in background.running:
                 if self._recorder is not None and is_open:
                     self._recorder.leave_open(one.call.item.call_id)
                 self._finish(one.call, "cancelled", _CANCELLED, is_open=is_open)
@@ -362,7 +370,8 @@ class TurnCalls:
         """
         self.has_run_tools = True
         try:
-            self.background.raise_error()
+            if self.background is not None:
+                self.background.raise_error()
             if self.early:
                 await self.cancel_early()
             self._count_calls(calls)
@@ -536,12 +545,13 @@ class TurnCalls:
             self._to_cancel.discard(call_id)
 
     async def _run(self, call: PendingToolCall) -> None:
-        item, tool = call.item, cast("FunctionTool[..., Any]", call.tool)
+        tool = cast("FunctionTool[..., Any]", call.tool)
         record = await self._prepare(call, tool)
         is_resumed = self._recorder is not None or bool(self._lost)
         if is_resumed and await self._finish_if_lost(call, record):
             return
-        if record.tool.stack.has_checks and not await self.approvals.check(call, tool, record):
+        stack = record.tool.stack
+        if stack.has_checks and not await self.approvals.check(call, tool, record):
             if call.is_acknowledged:  # its tool has changed after it was approved
                 self._finish(call, "lost", _LOST)
             return
@@ -552,33 +562,40 @@ class TurnCalls:
             self._emit_item("tool_approval_granted", item_of_approval)
         for hook in self._hooks:
             await hook.on_tool_start(record.context, self._agent, tool)
-        at_end = None if record.failure is not None else background_of(record.tool)
-        if at_end is not None or call.is_acknowledged:
-            self._start_in_background(call, tool, record, at_end or "wait")
+        if call.is_acknowledged or (stack.at_end is not None and record.failure is None):
+            self._start_in_background(call, tool, record, stack.at_end or "wait")
             return
+        await self._call(call, tool, record)
+
+    async def _call(
+        self, call: PendingToolCall, tool: FunctionTool[..., Any], record: Call
+    ) -> None:
+        """Run a call after its checks, and set its output.
+
+        Raises:
+            Exception: An error that ends the run.
+        """
+        call_id, recorder = call.item.call_id, self._recorder
         # From here on, the call can take effect. The approval is consumed, so that it can never
         # let the call run a second time.
-        self.started[item.call_id] = None
-        approval = self.approvals.pending.pop(item.call_id, None)
-        record.resumed = self.nested.pop(item.call_id, None)
+        self.started[call_id] = None
+        approval = self.approvals.pending.pop(call_id, None)
+        record.resumed = self.nested.pop(call_id, None)
         try:
-            outcome = await self._call_tool(call, tool, record)
+            if recorder is None:
+                outcome = self._for_model(call, tool, await self.perform(record))
+            else:
+                outcome = await self._call_recorded(recorder, call, tool, record)
         except Interruption as interruption:
-            self.nested[item.call_id] = interruption.state
+            if call.is_acknowledged:
+                self._finish(call, "denied", _CANNOT_WAIT)
+                return
+            self.nested[call_id] = interruption.state
             if approval is not None:
-                self.approvals.pending[item.call_id] = approval
+                self.approvals.pending[call_id] = approval
             return
         finally:
-            self.started.pop(item.call_id, None)
-        await self._end(call, tool, record, outcome)
-
-    async def _end(
-        self,
-        call: PendingToolCall,
-        tool: FunctionTool[..., Any],
-        record: Call,
-        outcome: CallOutcome,
-    ) -> None:
+            self.started.pop(call_id, None)
         output_item = self._finish_with(call, outcome, tool.origin.server)
         for hook in self._hooks:
             await hook.on_tool_end(record.context, self._agent, tool, output_item)
@@ -589,12 +606,13 @@ class TurnCalls:
         self, call: PendingToolCall, tool: FunctionTool[..., Any], record: Call, at_end: AtEnd
     ) -> None:
         """Acknowledge a call, unless an earlier process has done so, and let it continue."""
-        self.approvals.pending.pop(call.item.call_id, None)
         if not call.is_acknowledged:
             self._finish(call, "ok", acknowledgement(call.item), in_background=True)
-        task = asyncio.ensure_future(self._run_in_background(call, tool, record))
+        task = asyncio.ensure_future(self._call(call, tool, record))
         # A callback, because a task that is cancelled before its first step runs no code at all.
         task.add_done_callback(partial(self._end_if_cancelled, call))
+        if self.background is None:
+            self.background = BackgroundCalls()
         self.background.add(BackgroundCall(call, record, at_end, task))
 
     def _end_if_cancelled(self, call: PendingToolCall, task: asyncio.Task[None]) -> None:
@@ -603,21 +621,6 @@ class TurnCalls:
         if call_id in self._to_cancel and task.cancelled():
             self._finish(call, "cancelled", _CANCELLED_ALONE)
         self._to_cancel.discard(call_id)
-
-    async def _run_in_background(
-        self, call: PendingToolCall, tool: FunctionTool[..., Any], record: Call
-    ) -> None:
-        """Run a call whose output was an acknowledgement, and send its result as a message.
-
-        Raises:
-            Exception: An error that ends the run.
-        """
-        try:
-            outcome = await self._call_tool(call, tool, record)
-        except Interruption:
-            self._finish(call, "denied", _CANNOT_WAIT)
-        else:
-            await self._end(call, tool, record, outcome)
 
     async def _prepare(self, call: PendingToolCall, tool: FunctionTool[..., Any]) -> Call:
         """Return the record of a call, with validated arguments or a failure."""
@@ -661,20 +664,19 @@ class TurnCalls:
         except UserError:  # the tool cannot be converted, so the provider never saw it
             return item.arguments
 
-    async def _call_tool(
+    async def _call_recorded(
         self,
+        recorder: RunRecorder,
         call: PendingToolCall,
         tool: FunctionTool[..., Any],
         record: Call,
     ) -> CallOutcome:
-        """Call a tool; between its records if the run has a store."""
-        if self._recorder is None:
-            return self._for_model(call, tool, await self.perform(record))
+        """Call a tool between its records."""
 
         async def perform() -> CallOutcome:
             return self._for_model(call, tool, await self.perform(record))
 
-        return await self._recorder.call(
+        return await recorder.call(
             call.item,
             tool,
             record.path,
@@ -769,6 +771,7 @@ class TurnCalls:
         if "value" not in details:
             call.value = output
         call.output_item = self._outputs[item.call_id] = output_item
+        call.is_acknowledged = output_item.in_background
         if call.is_recorded:
             recorder = self._recorder
             with nullcontext() if recorder is None else recorder.ending_call(item.call_id):
@@ -783,7 +786,7 @@ class TurnCalls:
             is_open: Whether the call is repeated if the run is resumed.
         """
         call_id, recorder = output.call_id, self._recorder
-        call = self.background.get(call_id)
+        call = None if self.background is None else self.background.get(call_id)
         if call is not None:
             if call.status != "running":
                 return
@@ -791,6 +794,24 @@ class TurnCalls:
         if recorder is not None and not is_open:
             recorder.background_ended(output)
         self._scope.run.add_result(output)
+
+    def add_result(self, output: ToolCallOutputItem) -> MessageInputItem:
+        """Add the result of a call in the background, and return its message to the model."""
+        self._results[output.call_id] = output
+        return result_message(output)
+
+    def take_result(self, message: MessageInputItem) -> tuple[str, Any]:
+        """Return the name and the item of the event for the message with the result of a call.
+
+        Messages of an earlier conversation are part of the input.
+        """
+        output = self._results.pop(message.call_id or "", None)
+        return ("input", message) if output is None else ("background_result", output)
+
+    def wake(self) -> None:
+        """Let a run that waits for its calls check again whether it can continue."""
+        if self.background is not None:
+            self.background.wake()
 
     def _copy_output(self, call: PendingToolCall) -> None:
         """Set the output of a repeated call to that of the first one."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+import typing
+from typing import Any
 
 from agents_tools.errors import UserValueError
-from agents_tools.policies._policy import marked, with_parentheses
+from agents_tools.policies._policy import with_parentheses
 from agents_tools.text.escape import describe_value
 from agents_tools.tool.policy import Policy
 
-__all__ = ["AtEnd", "background"]
+if typing.TYPE_CHECKING:
+    from agents_tools.tool.policy import AtEnd
 
-AtEnd: TypeAlias = Literal["wait", "cancel"]
-"""What happens to a call in the background when the model has finished its answer."""
+__all__ = ["background"]
 
 
 @with_parentheses
@@ -47,7 +48,7 @@ def background(*, at_end: AtEnd = "wait") -> Policy:
 class _Background(Policy):
     def __init__(self, at_end: AtEnd) -> None:
         self.name = "background()" if at_end == "wait" else f"background(at_end={at_end!r})"
-        self._at_end = at_end
+        self.at_end = at_end
 
     def apply(self, tool: Any) -> Any:
         if tool.metadata.get("agents_tools", {}).get("exclusive"):
@@ -55,4 +56,4 @@ class _Background(Policy):
                 f"Tool {tool.name!r} cannot have the policies background() and exclusive(): a call "
                 "in the background runs next to other calls. Remove one of them."
             )
-        return super().apply(marked(tool, background=self._at_end))
+        return super().apply(tool)

@@ -104,7 +104,7 @@ def exclusive() -> Policy:
 
 class _Exclusive(_Limit):
     def apply(self, tool: Any) -> Any:
-        if tool.metadata.get("agents_tools", {}).get("background"):
+        if tool.stack.at_end is not None:
             raise UserValueError(
                 f"Tool {tool.name!r} cannot have the policies exclusive() and background(): a call "
                 "in the background runs next to other calls. Remove one of them."
