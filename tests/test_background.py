@@ -621,7 +621,7 @@ async def test_a_model_lists_inspects_and_cancels_its_calls() -> None:
         {"call_id": "job b", **running},
     ]
     assert [str(item.output) for item in outputs[4:]] == [
-        "There is no call 'c' in the background. Calls: job a, job b.",
+        "Call 'c' does not run in the background. The calls are: job a, job b.",
         "Call 'job a' is being cancelled.",
         "Call 'job a' has already ended with the status 'cancelled'.",
     ]
@@ -632,7 +632,7 @@ async def test_a_model_lists_inspects_and_cancels_its_calls() -> None:
 async def test_the_tools_of_the_model_need_a_run() -> None:
     """Outside of one, there are no calls to list."""
     (tool, *_) = await background_tools().get_tools()
-    with pytest.raises(ToolError, match="no agent runs"):
+    with pytest.raises(ToolError, match="need a run of an agent"):
         await tool.invoke()
 
 

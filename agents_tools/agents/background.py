@@ -230,7 +230,9 @@ def _call_of(context: ToolContext[Any], call_id: str) -> BackgroundCall:
     call = calls.get(call_id)
     if call is None:
         known = ", ".join(str(one["call_id"]) for one in calls.to_list()) or "none"
-        raise ToolError(f"There is no call {call_id!r:.100} in the background. Calls: {known}.")
+        raise ToolError(
+            f"Call {call_id!r:.100} does not run in the background. The calls are: {known}."
+        )
     return call
 
 
@@ -242,5 +244,5 @@ def _calls_of(context: ToolContext[Any]) -> BackgroundCalls:
 def _run_of(context: ToolContext[Any]) -> Any:
     scope = call_of(context).scope
     if scope is None or scope.run is None:
-        raise ToolError("There are no calls in the background, because no agent runs.")
+        raise ToolError("Calls in the background need a run of an agent. Call this tool in one.")
     return scope.run

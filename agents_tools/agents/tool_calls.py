@@ -97,6 +97,8 @@ class TurnCalls:
         unanswered: The loaded calls in the background that have no result.
         perform: Executes a call after its checks. A controller that sends calls elsewhere replaces
             it, and passes calls with a failure to `execute`.
+        has_background: Whether the policy `background` has an effect. A controller whose stream
+            answers each call once sets it to `False`.
         provider: The provider whose schema format the tools were converted to; `None` if unknown.
         has_run_tools: Whether any call was executed.
         count: The number of calls, checked against `max_tool_calls`.
@@ -123,6 +125,7 @@ class TurnCalls:
         self.approvals = CallApprovals(agent.name, config, scope, emit_item, recorder)
         self.background: BackgroundCalls | None = None
         self.perform: Perform = execute
+        self.has_background = True
         self.provider: str | None = None
         self.has_run_tools = False
         self.count = 0
@@ -562,7 +565,8 @@ class TurnCalls:
             self._emit_item("tool_approval_granted", item_of_approval)
         for hook in self._hooks:
             await hook.on_tool_start(record.context, self._agent, tool)
-        if call.is_acknowledged or (stack.at_end is not None and record.failure is None):
+        can_continue = self.has_background and record.failure is None
+        if call.is_acknowledged or (stack.at_end is not None and can_continue):
             self._start_in_background(call, tool, record, stack.at_end or "wait")
             return
         await self._call(call, tool, record)

@@ -26,8 +26,8 @@ def background(*, at_end: AtEnd = "wait") -> Policy:
 
     Approvals and guardrails are checked before the acknowledgement. All other policies, retries and
     time limits included, apply to the call in the background, whether they are inside or outside of
-    this one. Without a run (`tool.invoke`, a server, a call by another tool) the policy has no
-    effect.
+    this one. Without a run (`tool.invoke`, a server, a call by another tool), and in an
+    `AgentController`, the policy has no effect.
 
     Args:
         at_end: What the run does when the model has finished its answer and the call still runs.
