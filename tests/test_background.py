@@ -777,3 +777,23 @@ async def test_the_next_run_of_a_conversation_learns_that_a_call_is_lost() -> No
         "One.",
         "So?",
     ]
+
+
+async def test_a_run_waits_for_the_hooks_of_its_calls() -> None:
+    """An exception of a hook ends the run, also after the result was sent."""
+    asked = asyncio.Event()
+
+    class Hooks(RunHooks[Any]):
+        async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
+            await asked.wait()
+            raise LookupError("the hook failed")
+
+    def answer(_: Any) -> str:
+        asyncio.get_running_loop().call_soon(asked.set)
+        return "Done."
+
+    job = Job()
+    job.go.set()
+    model = ScriptedModel([tool_call("job", call_id="c1"), answer, answer])
+    with pytest.raises(LookupError, match="the hook failed"):
+        await Runner.run(Agent("A", tools=[job.tool], model=model), "Go.", hooks=Hooks())

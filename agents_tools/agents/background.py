@@ -119,13 +119,13 @@ class BackgroundCalls:
 
     def __init__(self) -> None:
         self._calls: dict[str, BackgroundCall] = {}
+        self._unchecked: list[BackgroundCall] = []  # their tasks run, or can have failed
         self._waiter: PendingFuture[None] | None = None
-        self._error: BaseException | None = None
 
     @property
     def running(self) -> list[BackgroundCall]:
-        """The calls that have not ended."""
-        return [call for call in self._calls.values() if call.status == "running"]
+        """The calls whose tasks have not ended: a hook can run after the result was sent."""
+        return [call for call in self._unchecked if not call.task.done()]
 
     def to_list(self) -> list[dict[str, Any]]:
         """Return the state of all calls as JSON, in the order in which they began."""
@@ -141,18 +141,21 @@ class BackgroundCalls:
         An exception of its task, such as that of a tool without a failure function, ends the run.
         """
         self._calls[call.call.item.call_id] = call
+        self._unchecked.append(call)
         call.task.add_done_callback(self._note_end)
 
     def _note_end(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._error = self._error or error
+        if not task.cancelled():
+            task.exception()  # marks the exception as retrieved, also if the run has ended
         self.wake()
 
     def raise_error(self) -> None:
         """Raise the first exception with which a call ends the run, if there is one."""
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
+        ended = [call for call in self._unchecked if call.task.done()]
+        for call in ended:
+            self._unchecked.remove(call)
+            if not call.task.cancelled() and (error := call.task.exception()) is not None:
+                raise error
 
     async def wait(self, is_enough: Callable[[], bool]) -> None:
         """Wait until all calls have ended that the run waits for.

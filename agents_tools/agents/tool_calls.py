@@ -328,7 +328,9 @@ class TurnCalls:
         try:
             await _cancel_tasks([one.task for one in running], self._agent.name)
         finally:
-            for one in background.running:
+            for one in running:
+                if one.status != "running":
+                    continue
                 if self._recorder is not None and is_open:
                     self._recorder.leave_open(one.call.item.call_id)
                 self._finish(one.call, "cancelled", _CANCELLED, is_open=is_open)
