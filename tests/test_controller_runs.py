@@ -34,7 +34,7 @@ from agents_tools.event_driven import AgentController, ToolRuntime
 from agents_tools.events import Event, EventSource, ObservationEvent, RunItemStreamEvent
 from agents_tools.persistence import EventFilter, MemoryEventStore, SQLiteRunStore
 from agents_tools.persistence.stream import EventStream
-from agents_tools.policies import needs_approval
+from agents_tools.policies import background, needs_approval
 from agents_tools.testing import ScriptedModel, tool_call
 
 TIME_LIMIT = 30.0
@@ -150,6 +150,15 @@ async def test_a_call_that_needs_approval_waits_for_the_decision_of_the_user(
     *before, last = shape(model.requests[1])
     assert before == ["user: Ship.", "call add", "call ship", "output 3"]
     assert ("shipped 1" if approved else "Not today.") in last
+
+
+async def test_a_call_in_the_background_is_a_call_like_any_other(stream: EventStream) -> None:
+    """The stream has one observation for each action, so the model gets the result as its output."""
+    model = ScriptedModel([tool_call("add", a=1, b=2), "Done."])
+    agent = Agent("A", tools=[background()(add)], model=model)
+    async with ToolRuntime(stream, agent.tools), AgentController(stream, agent):
+        await send(stream, "Add.", AgentState.AWAITING_USER_INPUT)
+    assert shape(model.requests[1]) == ["user: Add.", "call add", "output 3"]
 
 
 async def test_a_message_does_not_decide_about_a_waiting_call(stream: EventStream) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         ConvertibleTool as ConvertibleTool,
         Tool as Tool,
     )
+    from agents_tools.agents.background import background_tools as background_tools
     from agents_tools.agents.budgets import ModelPrice as ModelPrice
     from agents_tools.agents.config import (
         AgentHooks as AgentHooks,
@@ -86,6 +87,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "Tool",
             "ConvertibleTool",
         ),
+        "background": ("background_tools",),
         "runner": (
             "RunResultStreaming",
             "Runner",

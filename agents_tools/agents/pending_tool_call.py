@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from agents_tools.tool.records import ToolAnnotations
     from agents_tools.tool.tool import FunctionTool
 
-__all__ = ["PendingToolCall", "can_start_early", "group_calls", "is_repeatable", "runs_alone"]
+__all__ = [
+    "PendingToolCall",
+    "can_start_early",
+    "group_calls",
+    "is_read_only",
+    "is_repeatable",
+    "runs_alone",
+]
 
 
 class PendingToolCall:
@@ -32,6 +39,7 @@ class PendingToolCall:
             through another one, such as `call_tool`.
         output_item: The output for the model; `None` until the call ends.
         value: What the tool returned, or the text for the model if the call failed.
+        is_acknowledged: Whether the output only says that the call continues in the background.
         is_recorded: Whether the call is part of the conversation. A call that was started early is
             recorded when the complete response of the model arrives.
         edited_arguments: The arguments of a person who changed those of the model.
@@ -41,6 +49,7 @@ class PendingToolCall:
 
     __slots__ = (
         "edited_arguments",
+        "is_acknowledged",
         "is_recorded",
         "item",
         "output_item",
@@ -59,6 +68,7 @@ class PendingToolCall:
             self.target = replace(item, name=self.tool.name, arguments=arguments)
         self.output_item: ToolCallOutputItem | None = None
         self.value: Any = None
+        self.is_acknowledged = False
         self.is_recorded = True
         self.edited_arguments: str | None = None
         self.task: asyncio.Future[None] | None = None
@@ -116,4 +126,5 @@ def can_start_early(item: ToolCallItem, tool: FunctionTool[..., Any] | None) -> 
         and tool.annotations.read_only
         and not tool.can_need_approval
         and not runs_alone(tool)
+        and tool.stack.at_end is None
     )

@@ -304,6 +304,7 @@ class Run:
                 "Runner.run(agent, [*result.to_input_list(), message]), or Runner.run(agent, "
                 "result.to_state()) first if calls wait for approval."
             )
+        self.calls.wake()
 
     def post(self, text: str, number: int) -> None:
         """Add a message of the run's inbox to the conversation, like `send`."""
@@ -311,6 +312,11 @@ class Run:
         for message in messages:
             self._posted[id(message)] = number
         self._sent.put(messages)
+        self.calls.wake()
+
+    def add_result(self, output: ToolCallOutputItem) -> None:
+        """Send the result of a call in the background to the model, also at the end of the run."""
+        self._sent.messages.append(self.calls.add_result(output))
 
     def cancel(self, reason: str | None = None) -> None:
         """Cancel the run, also before `execute` has begun.
@@ -336,6 +342,7 @@ class Run:
             pending = self.calls.approvals.pending.get(call_id)
             if pending is not None:
                 pending.decision = decision
+                self.calls.wake()
             return
         nested = self.calls.nested.get(path[depth])
         if nested is not None:
@@ -383,8 +390,8 @@ class Run:
             if self.outer is not None:
                 self.outer.inner.discard(self)
             try:
-                if self.calls.early:
-                    await self.calls.cancel_early()
+                if self.calls.early or self.calls.background is not None:
+                    await self.calls.close(is_complete=status in {"ok", "interrupted"})
             finally:
                 self._add_sent(self._sent.close())
                 if status == "cancelled":
@@ -499,6 +506,8 @@ class Run:
         """Return whether no decision is missing; another process can have sent it."""
         if not (self._has_open_calls and self.needs_decision):
             return True
+        if self.calls.background is not None:
+            await self.calls.background.wait(lambda: not self.needs_decision)
         if self.recorder is not None and self.recorder.receives_messages:
             await self.recorder.receive()
         return not self.needs_decision
@@ -567,6 +576,8 @@ class Run:
             return True
         if self.recorder is not None and self.recorder.sent_before(self.turns + 1):
             return True  # a message is recorded whose answer is not
+        if self.calls.background is not None:
+            await self.calls.background.wait(self._sent.has_request)
         if self.recorder is not None and self.recorder.receives_messages:
             await self.recorder.receive()
         return not self._sent.close_if_empty()
@@ -610,6 +621,8 @@ class Run:
         for hook in self.hooks:
             await hook.on_agent_start(scope.context, self.agent)
         await self._load_session()
+        if self.calls.unanswered:
+            self.calls.report_lost_results()
         if recorder is None:
             self._emit_input()
             await self._load_tools()
@@ -849,6 +862,9 @@ class Run:
 
     def _emit_message(self, message: MessageInputItem) -> None:
         """Emit a message to the model: from the user, if the run is the outermost one."""
+        if message.call_id is not None:
+            self._emit_item(*self.calls.take_result(message))
+            return
         by_user = message.role == "user"
         event = MessageEvent(message.to_dict()["content"], role="user" if by_user else "system")
         if by_user and not self.scope.path:
@@ -904,6 +920,10 @@ class _MessageQueue:
             if not self._is_closed:
                 self.messages.extend(messages)
             return not self._is_closed
+
+    def has_request(self) -> bool:
+        """Return whether there is a message that is not the result of a call."""
+        return any(message.call_id is None for message in tuple(self.messages))
 
     def take(self) -> list[MessageInputItem]:
         """Remove all messages, and return them."""

@@ -135,6 +135,7 @@ class RunRecorder:
         self._received = 0  # the number of the last message that was handled
         self._inner: dict[tuple[str, ...], _InnerRuns] = {}
         self._summaries: list[SummaryEvent] = []  # of the turns so far
+        self._ended: dict[str, dict[str, Any]] = {}  # the results of calls in the background
 
     @property
     def run_id(self) -> str:
@@ -227,12 +228,17 @@ class RunRecorder:
             decision = self._replay.decisions.get(call_id)
             if decision is not None and decision["approved"] and decision["always"]:
                 approvals.always_approved[str(request["tool"])] = str(request["definition"])
-            item = self._replay.requested.get(call_id)
-            if item is None or call_id in self._replay.outputs:
-                continue
-            approvals.pending[call_id] = PendingCall(
+            if call_id not in self._replay.outputs:
+                self.restore_approval(call_id)
+
+    def restore_approval(self, call_id: str) -> None:
+        """Restore the request for approval of a call that will run, if there was one."""
+        item = self._replay.requested.get(call_id)
+        decision = self._replay.decisions.get(call_id)
+        if item is not None:
+            self._run.calls.approvals.pending[call_id] = PendingCall(
                 item=item,
-                pin=str(request["pin"]),
+                pin=str(self._replay.requests[call_id]["pin"]),
                 decision=None if decision is None else _decision(decision),
             )
 
@@ -405,6 +411,7 @@ class RunRecorder:
         *,
         is_read_only: bool,
         is_incomplete: bool,
+        in_background: bool = False,
     ) -> CallOutcome:
         """Run a call between its records.
 
@@ -416,6 +423,7 @@ class RunRecorder:
             is_read_only: Whether the beginning need not be stored before the body runs.
             is_incomplete: Whether the model still writes the call. If its response is lost, a run
                 that is resumed reports the call as lost.
+            in_background: Whether `background_ended` records the result.
         """
         begun: dict[str, Any] = {"call_id": call.call_id}
         if is_incomplete:
@@ -431,13 +439,37 @@ class RunRecorder:
         finally:
             self._inner.pop(path, None)
         result = _result_data(tool, outcome, inner.usage)
-        if result:
+        if in_background:
+            self._ended[call.call_id] = result
+        elif result:
             self.log.record("call_result", {"call_id": call.call_id, **result}, self._path)
         return outcome
 
     def dropped(self, call_id: str) -> None:
         """Record that a call of a lost response has ended, so that it is not reported as lost."""
         self.log.record("call_result", {"call_id": call_id, "is_dropped": True}, self._path)
+
+    def background_ended(self, output: ToolCallOutputItem) -> None:
+        """Record the result of a call in the background before it is sent to the model."""
+        call_id = output.call_id
+        result = self._ended.pop(call_id, {})
+        data = {**output.to_dict(), "public_message": output.public_message}
+        record: dict[str, Any] = {"call_id": call_id, "output": data}
+        record |= {name: result[name] for name in ("usage", "raises") if name in result}
+        with self.ending_call(call_id):
+            self.log.record("call_result", record, self._path)
+
+    def background_output(self, call_id: str) -> ToolCallOutputItem | None:
+        """Return the recorded result of a call in the background; `None` if it has not ended."""
+        output = self._replay.results.get(call_id, {}).get("output")
+        if output is None:
+            return None
+        with _readable(self.run_id, self.log.store.place):
+            return cast("ToolCallOutputItem", item_from_dict(output))
+
+    def has_sent_result(self, call_id: str) -> bool:
+        """Return whether an earlier process has sent the result of a call in the background."""
+        return call_id in self._replay.answered
 
     def leave_open(self, call_id: str) -> None:
         """Record that the next output of a call is not final: the run ends early.

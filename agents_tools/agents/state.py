@@ -16,6 +16,7 @@ from agents_tools.content.items import (
     ToolCallOutputItem,
     input_items,
     item_from_dict,
+    item_of_event,
 )
 from agents_tools.content.usage import Usage
 from agents_tools.errors import UserError, UserKeyError, UserTypeError, UserValueError
@@ -297,8 +298,8 @@ def conversation(events: Sequence[Event]) -> list[Item]:
     """Return the items of a conversation from its events.
 
     Messages that arrived before the outputs of earlier calls come after those outputs, because
-    models require that outputs directly follow their calls. Of two outputs of a call, which a run
-    has repeated when it was resumed, the last one counts.
+    models require that outputs directly follow their calls. Of two outputs or results of a call,
+    which a run has repeated when it was resumed, the last one counts.
     """
     items: list[Item] = []
     later: list[Item] = []
@@ -326,7 +327,22 @@ def conversation(events: Sequence[Event]) -> list[Item]:
         if later and not open_ids:
             items += later
             later = []
-    return items + later
+    return _with_last_results(items + later)
+
+
+def _with_last_results(items: list[Item]) -> list[Item]:
+    """Return items without the results of calls in the background that later ones replace."""
+    kept: list[Item] = []
+    answered: set[str] = set()
+    for item in reversed(items):
+        if isinstance(item, ToolCallItem):
+            answered.discard(item.call_id)
+        elif isinstance(item, MessageInputItem) and item.call_id is not None:
+            if item.call_id in answered:
+                continue
+            answered.add(item.call_id)
+        kept.append(item)
+    return kept[::-1]
 
 
 def _items_of(events: Sequence[Event]) -> Iterator[Item]:
@@ -336,8 +352,8 @@ def _items_of(events: Sequence[Event]) -> Iterator[Item]:
         if isinstance(event, MessageEvent):
             yield from input_items([{"role": event.role, "content": event.content}])
         elif isinstance(event, RunItemStreamEvent):
-            item = item_from_dict(event.item)
-            if not isinstance(item, ToolApprovalItem):
+            item = item_of_event(cast("RunItemStreamEvent[Any]", event))
+            if item is not None:
                 yield item
 
 

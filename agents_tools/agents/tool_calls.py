@@ -7,9 +7,15 @@ import difflib
 import uuid
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.agents.approvals import CallApprovals, arguments_of
+from agents_tools.agents.background import (
+    BackgroundCall,
+    BackgroundCalls,
+    acknowledgement,
+)
 from agents_tools.agents.budgets import calls_left, count_calls
 from agents_tools.agents.pending_tool_call import (
     PendingToolCall,
@@ -21,7 +27,12 @@ from agents_tools.agents.pending_tool_call import (
 )
 from agents_tools.agents.streamed_calls import CallWatcher, StreamedCall
 from agents_tools.concurrency.supervisor import GRACE, supervise
-from agents_tools.content.items import ToolCallItem, ToolCallOutputItem
+from agents_tools.content.items import (
+    MessageInputItem,
+    ToolCallItem,
+    ToolCallOutputItem,
+    result_message,
+)
 from agents_tools.content.outputs import ToolOutputText
 from agents_tools.errors import BudgetExceeded, Interruption, ModelBehaviorError, UserError
 from agents_tools.policies._timeout import has_deadline, timeout
@@ -41,6 +52,7 @@ if TYPE_CHECKING:
     from agents_tools.events.base import Emit
     from agents_tools.events.kinds import CallStatus
     from agents_tools.tool.call import RunScope
+    from agents_tools.tool.policy import AtEnd
     from agents_tools.tool.records import CallOutcome
     from agents_tools.tool.tool import FunctionTool
 
@@ -53,6 +65,10 @@ _CANCELLED = "The call was cancelled before it had a result."
 _CANCELLED_ALONE = (
     "The user cancelled this call before it had a result. If it had started, it may have taken "
     "effect in part."
+)
+_CANNOT_WAIT = (
+    "The call needs the approval of a person and was stopped: a call in the background cannot wait "
+    "for one."
 )
 _USED_UP = "Not run: the run has used up its tool calls."
 _LOST = (
@@ -81,8 +97,12 @@ class TurnCalls:
 
     Attributes:
         approvals: The approvals of the run.
+        background: The calls that run in the background; `None` before the first one.
+        unanswered: The loaded calls in the background that have no result.
         perform: Executes a call after its checks. A controller that sends calls elsewhere replaces
             it, and passes calls with a failure to `execute`.
+        has_background: Whether the policy `background` has an effect. A controller whose stream
+            answers each call once sets it to `False`.
         provider: The provider whose schema format the tools were converted to; `None` if unknown.
         has_run_tools: Whether any call was executed.
         early: The calls that started while the model streams, by call id.
@@ -106,12 +126,16 @@ class TurnCalls:
         self._emit_item = emit_item
         self._recorder = recorder
         self.approvals = CallApprovals(agent.name, config, scope, emit_item, recorder)
+        self.background: BackgroundCalls | None = None
         self.perform: Perform = execute
+        self.has_background = True
         self.provider: str | None = None
         self.has_run_tools = False
         self.started: dict[str, None] = {}
         self.nested: dict[str, RunState] = {}
         self._lost = set[str]()
+        self.unanswered: dict[str, None] = {}
+        self._results: dict[str, ToolCallOutputItem] = {}  # of messages that were not sent yet
         self._counted = set[str]()
         self._reserved = set[str]()
         self._calls: dict[str, ToolCallItem] = {}
@@ -144,10 +168,25 @@ class TurnCalls:
         for item in history:
             if isinstance(item, ToolCallItem):
                 self._outputs.pop(item.call_id, None)
+                self.unanswered.pop(item.call_id, None)
                 self._calls.pop(item.call_id, None)  # the order is that of the last calls
                 self._calls[item.call_id] = item
             elif isinstance(item, ToolCallOutputItem):
                 self._outputs[item.call_id] = item
+                if item.in_background:
+                    self.unanswered[item.call_id] = None
+            elif isinstance(item, MessageInputItem) and item.call_id is not None:
+                self.unanswered.pop(item.call_id, None)
+
+    def report_lost_results(self) -> None:
+        """Tell the model which calls of the loaded history will never send a result.
+
+        They ran in the background of another run, which has ended without their results.
+        """
+        for call_id in self.unanswered:
+            if self._recorder is None or not self._recorder.has_sent_result(call_id):
+                self._send_result(replace(self._outputs[call_id], output=_LOST, status="lost"))
+        self.unanswered.clear()
 
     def unfinished_calls(self, toolbox: Toolbox) -> list[PendingToolCall]:
         """Return the calls of the loaded history that have no output."""
@@ -164,6 +203,9 @@ class TurnCalls:
     def cancel(self, call_id: str) -> bool:
         """Cancel a call, so that it ends as `cancelled`; return whether it was running."""
         task = self._running.get(call_id)
+        background = None if self.background is None else self.background.get(call_id)
+        if task is None and background is not None:
+            task = background.task
         if task is None or task.done():
             return False
         self._to_cancel.add(call_id)
@@ -330,6 +372,36 @@ class TurnCalls:
             if self._recorder is not None and call.task is not None and call.task.done():
                 self._recorder.dropped(call.item.call_id)
 
+    async def close(self, *, is_complete: bool) -> None:
+        """Cancel the calls that still run: early ones, and those in the background.
+
+        Args:
+            is_complete: Whether the run has ended or stopped by itself. Otherwise, the calls in the
+                background are repeated or lost if it is resumed, as after the end of its process.
+
+        Raises:
+            asyncio.CancelledError: The caller was cancelled while it waited for their cleanup.
+        """
+        try:
+            await self.cancel_early()
+        finally:
+            if self.background is not None:
+                await self._cancel_in_background(self.background, is_open=not is_complete)
+
+    async def _cancel_in_background(self, background: BackgroundCalls, *, is_open: bool) -> None:
+        running = background.running
+        for one in running:
+            one.record.cancel()
+        try:
+            await _cancel_tasks([one.task for one in running], self._agent.name)
+        finally:
+            for one in running:
+                if one.status != "running":
+                    continue
+                if self._recorder is not None and is_open:
+                    self._recorder.leave_open(one.call.item.call_id)
+                self._finish(one.call, "cancelled", _CANCELLED, is_open=is_open)
+
     def _with_unique_id(self, item: ToolCallItem) -> ToolCallItem:
         """Return a call with an id of its own; some models send no id, or send one twice.
 
@@ -370,6 +442,8 @@ class TurnCalls:
         """
         self.has_run_tools = True
         try:
+            if self.background is not None:
+                self.background.raise_error()
             if self.early:
                 await self.cancel_early()
             self._count_calls(calls)
@@ -463,9 +537,25 @@ class TurnCalls:
             return False
         for usage in self._scope.run.usages:
             usage.add(record.usage)
-        self._finish_with(call, record.outcome, record.output.server, is_replayed=True)
+        in_background = record.output.in_background
+        server = record.output.server
+        self._finish_with(
+            call, record.outcome, server, is_replayed=True, in_background=in_background
+        )
         if record.outcome.error is not None:
             raise record.outcome.error
+        return not call.is_acknowledged or self._finish_in_background(recorder, call)
+
+    def _finish_in_background(self, recorder: RunRecorder, call: PendingToolCall) -> bool:
+        """Send the recorded result of an acknowledged call; return `False` if it has to run."""
+        call_id = call.item.call_id
+        if recorder.has_sent_result(call_id):
+            return True
+        output = recorder.background_output(call_id)
+        if output is None:
+            recorder.restore_approval(call_id)
+            return False
+        self._scope.run.add_result(output)
         return True
 
     def _unknown_tool_message(self, name: str, names: list[str]) -> str:
@@ -525,12 +615,15 @@ class TurnCalls:
             self._to_cancel.discard(call_id)
 
     async def _run(self, call: PendingToolCall) -> None:
-        item, tool = call.item, cast("FunctionTool[..., Any]", call.tool)
+        tool = cast("FunctionTool[..., Any]", call.tool)
         record = await self._prepare(call, tool)
         is_resumed = self._recorder is not None or bool(self._lost)
         if is_resumed and await self._finish_if_lost(call, record):
             return
-        if record.tool.stack.has_checks and not await self.approvals.check(call, tool, record):
+        stack = record.tool.stack
+        if stack.has_checks and not await self.approvals.check(call, tool, record):
+            if call.is_acknowledged:  # its tool has changed after it was approved
+                self._finish(call, "lost", _LOST)
             return
         if record.decision is not None and record.failure is None:
             # If the process ends during the call, the log shows that it was approved and possibly
@@ -539,25 +632,66 @@ class TurnCalls:
             self._emit_item("tool_approval_granted", item_of_approval)
         for hook in self._hooks:
             await hook.on_tool_start(record.context, self._agent, tool)
+        can_continue = self.has_background and record.failure is None
+        if call.is_acknowledged or (stack.at_end is not None and can_continue):
+            self._start_in_background(call, tool, record, stack.at_end or "wait")
+            return
+        await self._call(call, tool, record)
+
+    async def _call(
+        self, call: PendingToolCall, tool: FunctionTool[..., Any], record: Call
+    ) -> None:
+        """Run a call after its checks, and set its output.
+
+        Raises:
+            Exception: An error that ends the run.
+        """
+        call_id, recorder = call.item.call_id, self._recorder
         # From here on, the call can take effect. The approval is consumed, so that it can never
         # let the call run a second time.
-        self.started[item.call_id] = None
-        approval = self.approvals.pending.pop(item.call_id, None)
-        record.resumed = self.nested.pop(item.call_id, None)
+        self.started[call_id] = None
+        approval = self.approvals.pending.pop(call_id, None)
+        record.resumed = self.nested.pop(call_id, None)
         try:
-            outcome = await self._call_tool(call, tool, record)
+            if recorder is None:
+                outcome = self._for_model(call, tool, await self.perform(record))
+            else:
+                outcome = await self._call_recorded(recorder, call, tool, record)
         except Interruption as interruption:
-            self.nested[item.call_id] = interruption.state
+            if call.is_acknowledged:
+                self._finish(call, "denied", _CANNOT_WAIT)
+                return
+            self.nested[call_id] = interruption.state
             if approval is not None:
-                self.approvals.pending[item.call_id] = approval
+                self.approvals.pending[call_id] = approval
             return
         finally:
-            self.started.pop(item.call_id, None)
+            self.started.pop(call_id, None)
         output_item = self._finish_with(call, outcome, tool.origin.server)
         for hook in self._hooks:
             await hook.on_tool_end(record.context, self._agent, tool, output_item)
         if outcome.error is not None and tool.failure_error_function is None:
             raise outcome.error
+
+    def _start_in_background(
+        self, call: PendingToolCall, tool: FunctionTool[..., Any], record: Call, at_end: AtEnd
+    ) -> None:
+        """Acknowledge a call, unless an earlier process has done so, and let it continue."""
+        if not call.is_acknowledged:
+            self._finish(call, "ok", acknowledgement(call.item), in_background=True)
+        task = asyncio.ensure_future(self._call(call, tool, record))
+        # A callback, because a task that is cancelled before its first step runs no code at all.
+        task.add_done_callback(partial(self._end_if_cancelled, call))
+        if self.background is None:
+            self.background = BackgroundCalls()
+        self.background.add(BackgroundCall(call, record, at_end, task))
+
+    def _end_if_cancelled(self, call: PendingToolCall, task: asyncio.Task[None]) -> None:
+        """Send the result of a call in the background that was cancelled alone."""
+        call_id = call.item.call_id
+        if call_id in self._to_cancel and task.cancelled():
+            self._finish(call, "cancelled", _CANCELLED_ALONE)
+        self._to_cancel.discard(call_id)
 
     async def _prepare(self, call: PendingToolCall, tool: FunctionTool[..., Any]) -> Call:
         """Return the record of a call, with validated arguments or a failure."""
@@ -606,26 +740,26 @@ class TurnCalls:
         except UserError:  # the tool cannot be converted, so the provider never saw it
             return item.arguments
 
-    async def _call_tool(
+    async def _call_recorded(
         self,
+        recorder: RunRecorder,
         call: PendingToolCall,
         tool: FunctionTool[..., Any],
         record: Call,
     ) -> CallOutcome:
-        """Call a tool; between its records if the run has a store."""
-        if self._recorder is None:
-            return self._for_model(call, tool, await self.perform(record))
+        """Call a tool between its records."""
 
         async def perform() -> CallOutcome:
             return self._for_model(call, tool, await self.perform(record))
 
-        return await self._recorder.call(
+        return await recorder.call(
             call.item,
             tool,
             record.path,
             perform,
             is_read_only=is_read_only(tool),
             is_incomplete=record.incoming is not None and not is_repeatable(tool),
+            in_background=call.is_acknowledged,
         )
 
     def _for_model(
@@ -662,6 +796,7 @@ class TurnCalls:
         server: str | None,
         *,
         is_replayed: bool = False,
+        in_background: bool = False,
     ) -> ToolCallOutputItem:
         """Set the output of a call from its outcome."""
         # The log has no Python value of some results; then the text is used.
@@ -672,6 +807,7 @@ class TurnCalls:
             outcome.status,
             outcome.output,
             is_replayed=is_replayed,
+            in_background=in_background,
             server=server,
             value=outcome.value,
             metadata=outcome.metadata,
@@ -685,10 +821,14 @@ class TurnCalls:
         output: ToolOutput,
         *,
         is_replayed: bool = False,
+        is_open: bool = False,
         **details: Any,
     ) -> ToolCallOutputItem:
-        """Set the output of a call and emit it; an output that is already set stays."""
-        if call.output_item is not None:
+        """Set the output of a call and emit it; an output that is already set stays.
+
+        If that is an acknowledgement, the output is sent to the model as a message instead.
+        """
+        if call.output_item is not None and not call.is_acknowledged:
             return call.output_item
         item = call.item
         self.approvals.pending.pop(item.call_id, None)
@@ -702,20 +842,59 @@ class TurnCalls:
             agent=self._agent.name,
             **details,
         )
-        if not details:
+        if call.is_acknowledged:
+            self._send_result(output_item, is_open=is_open)
+            return output_item
+        if "value" not in details:
             call.value = output
         call.output_item = self._outputs[item.call_id] = output_item
+        call.is_acknowledged = output_item.in_background
         if call.is_recorded:
             recorder = self._recorder
             with nullcontext() if recorder is None else recorder.ending_call(item.call_id):
                 self._emit_item("tool_output", output_item, is_replayed)
         return output_item
 
+    def _send_result(self, output: ToolCallOutputItem, *, is_open: bool = False) -> None:
+        """Send the result of a call in the background to the model, once.
+
+        Args:
+            output: The result.
+            is_open: Whether the call is repeated if the run is resumed.
+        """
+        call_id, recorder = output.call_id, self._recorder
+        call = None if self.background is None else self.background.get(call_id)
+        if call is not None:
+            if call.status != "running":
+                return
+            call.end(output.status)
+        if recorder is not None and not is_open:
+            recorder.background_ended(output)
+        self._scope.run.add_result(output)
+
+    def add_result(self, output: ToolCallOutputItem) -> MessageInputItem:
+        """Add the result of a call in the background, and return its message to the model."""
+        self._results[output.call_id] = output
+        return result_message(output)
+
+    def take_result(self, message: MessageInputItem) -> tuple[str, Any]:
+        """Return the name and the item of the event for the message with the result of a call.
+
+        Messages of an earlier conversation are part of the input.
+        """
+        output = self._results.pop(message.call_id or "", None)
+        return ("input", message) if output is None else ("background_result", output)
+
+    def wake(self) -> None:
+        """Let a run that waits for its calls check again whether it can continue."""
+        if self.background is not None:
+            self.background.wake()
+
     def _copy_output(self, call: PendingToolCall) -> None:
         """Set the output of a repeated call to that of the first one."""
         first = self._outputs.get(self._originals.get(call.item.call_id, ""))
         if call.output_item is None and first is not None:
-            call.output_item = replace(first, call_id=call.item.call_id)
+            call.output_item = replace(first, call_id=call.item.call_id, in_background=False)
             call.value = first.output if first.value is None else first.value
             self._outputs[call.item.call_id] = call.output_item
             self._emit_item("tool_output", call.output_item)

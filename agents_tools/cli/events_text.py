@@ -203,6 +203,8 @@ def _item_in_words(event: RunItemStreamEvent[Any]) -> str:
         return f"calls {item.name} with {arguments_shown(item.arguments)}"
     if isinstance(item, ToolApprovalItem):
         return f"waits for approval of {item.name}: {arguments_shown(item.arguments)}"
+    if isinstance(item, ToolCallOutputItem) and item.in_background:
+        return f"{item.name} continues in the background"
     if isinstance(item, ToolCallOutputItem):
         return f"{item.name} returned ({item.status}) {in_words(item.output)}"
     return f"{event.name.replace('_', ' ')}: {getattr(item, 'text', '')}"
@@ -221,6 +223,8 @@ def _item_in_markdown(event: RunItemStreamEvent[Any]) -> Iterator[str]:
         yield f"\n*Waits for approval of {_code(item.name)}.*\n"
     elif isinstance(item, ToolCallItem):
         yield f"\n**calls {_code(item.name)}**\n\n{_fenced(item.arguments, 'json')}\n"
+    elif isinstance(item, ToolCallOutputItem) and item.in_background:
+        yield f"\n*{_code(item.name)} continues in the background.*\n"
     elif isinstance(item, ToolCallOutputItem):
         status = "" if item.status == "ok" else f" ({_inline(item.status)})"
         yield f"\n**{_code(item.name)} returned{status}**\n\n{_fenced(in_words(item.output), '')}\n"

@@ -30,6 +30,7 @@ from agents_tools.cli.output import (
     say_traceback,
 )
 from agents_tools.cli.target import parted
+from agents_tools.content.items import item_of_event
 from agents_tools.content.usage import Usage
 from agents_tools.errors import (
     AgentsToolsError,
@@ -294,7 +295,8 @@ class _RunJob:
         if not event.path and isinstance(event, RunStartedEvent):
             self.run_id = event.run_id
         elif not event.path and isinstance(event, RunItemStreamEvent) and event.name != "input":
-            self.items.append(dict(event.item))
+            item = item_of_event(cast("RunItemStreamEvent[Any]", event))
+            self.items.append(dict(event.item) if item is None else item.to_dict())
         self.view.show(cast("Event", event))
         if isinstance(self.view, NdjsonRun) and self.view.gone and self._task is not None:
             self._task.get_loop().call_soon_threadsafe(self._task.cancel)

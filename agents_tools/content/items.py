@@ -8,6 +8,7 @@ Items are immutable. Their JSON form follows the input items of the Responses AP
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from operator import attrgetter, is_
@@ -27,7 +28,7 @@ from agents_tools.text.characters import replace_surrogates
 from agents_tools.text.nouns import type_with_article
 
 if TYPE_CHECKING:
-    from agents_tools.events.kinds import CallStatus
+    from agents_tools.events.kinds import CallStatus, RunItemStreamEvent
 
 __all__ = [
     "CallKind",
@@ -45,6 +46,8 @@ __all__ = [
     "input_items",
     "input_messages",
     "item_from_dict",
+    "item_of_event",
+    "result_message",
 ]
 
 Role: TypeAlias = Literal["user", "system", "developer"]
@@ -61,16 +64,23 @@ class MessageInputItem:
     Attributes:
         content: Text, or content blocks.
         role: The author.
+        call_id: The call in the background whose result the message is; `None` for the messages of
+            people and applications.
     """
 
     type: ClassVar[str] = "message_input_item"
 
     content: str | list[ContentBlock]
     role: Role = "user"
+    call_id: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the item as JSON."""
-        return {"role": self.role, "content": _content_to_json(self.content)}
+        return {
+            "role": self.role,
+            "content": _content_to_json(self.content),
+            **_without_none(call_id=self.call_id),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +201,8 @@ class ToolCallOutputItem:
         agent: The name of the agent that made the call.
         server: The MCP server that returned the output, for remote tools. Trust the output only
             as far as you trust the server.
+        in_background: Whether the output only acknowledges a call that continues in the background.
+            Its result is a later message with the same `call_id`.
         value: The return value of the tool as a Python object; not part of the JSON form.
         metadata: The metadata of a `ToolResult`; not part of the JSON form.
         public_message: The text about a failed call for callers outside the application; part of
@@ -206,6 +218,7 @@ class ToolCallOutputItem:
     kind: CallKind = "function"
     agent: str | None = None
     server: str | None = None
+    in_background: bool = False
     value: Any = field(default=None, compare=False, repr=False)
     metadata: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
     public_message: str | None = field(default=None, compare=False, repr=False)
@@ -220,6 +233,7 @@ class ToolCallOutputItem:
             "status": self.status,
             **({} if self.kind == "function" else {"kind": self.kind}),
             **_without_none(agent=self.agent, server=self.server),
+            **({"in_background": True} if self.in_background else {}),
         }
 
 
@@ -339,6 +353,55 @@ def input_messages(value: object, at: str = "input") -> list[MessageInputItem]:
     return messages
 
 
+def item_of_event(event: RunItemStreamEvent[Any]) -> Item | None:
+    """Return the item that an event adds to a conversation; `None` if it adds none.
+
+    Args:
+        event: The event of an item.
+
+    Raises:
+        UserError: The item of the event is not valid.
+    """
+    item = item_from_dict(event.item)
+    if isinstance(item, ToolApprovalItem):
+        return None
+    if event.name == "background_result" and isinstance(item, ToolCallOutputItem):
+        return result_message(item)
+    return item
+
+
+def result_message(output: ToolCallOutputItem) -> MessageInputItem:
+    """Return the message to the model with the result of a call in the background.
+
+    The protocols of the providers allow one output for each call, which was the acknowledgement.
+    So the result is a message of the role `user`, in a tag that names the call and its status. Text
+    of the tool cannot end the tag or begin another one.
+    """
+    head = (
+        f'<background_result call_id="{_attribute(output.call_id)}" '
+        f'tool="{_attribute(output.name)}" status="{output.status}">'
+    )
+    end = "</background_result>"
+    content: str | list[ContentBlock]
+    if isinstance(output.output, str):
+        content = f"{head}\n{_inside_tag(output.output)}\n{end}"
+    else:
+        blocks = [
+            ToolOutputText(_inside_tag(block.text)) if isinstance(block, ToolOutputText) else block
+            for block in output.output
+        ]
+        content = [ToolOutputText(head), *blocks, ToolOutputText(end)]
+    return MessageInputItem(content=content, call_id=output.call_id)
+
+
+def _attribute(text: str) -> str:
+    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+
+
+def _inside_tag(text: str) -> str:
+    return re.sub(r"<(?=/?\s*background_result)", "&lt;", text, flags=re.IGNORECASE)
+
+
 def item_from_dict(data: Mapping[str, Any]) -> RunItem:
     """Return an item from its JSON form.
 
@@ -456,7 +519,7 @@ def _parse_item(data: Mapping[str, Any], at: str) -> Item:
 
 
 def _parse_message_input(data: Mapping[str, Any], at: str) -> MessageInputItem:
-    _check_fields(data, at, "type", "role", "content")
+    _check_fields(data, at, "type", "role", "content", "call_id")
     role = data.get("role")
     if role not in _ROLES:
         raise UserValueError(
@@ -464,7 +527,11 @@ def _parse_message_input(data: Mapping[str, Any], at: str) -> MessageInputItem:
         )
     if "content" not in data:
         raise UserValueError(f"{at}.content is missing: expected text or a list of content blocks.")
-    return MessageInputItem(content=_content(data["content"], f"{at}.content"), role=role)
+    return MessageInputItem(
+        content=_content(data["content"], f"{at}.content"),
+        role=role,
+        call_id=_text_or_none(data, "call_id", at),
+    )
 
 
 def _parse_message_output(data: Mapping[str, Any], at: str) -> MessageOutputItem:
@@ -536,6 +603,7 @@ def _parse_tool_call_output(data: Mapping[str, Any], at: str) -> ToolCallOutputI
         kind=_kind(data, at),
         agent=_text_or_none(data, "agent", at),
         server=_text_or_none(data, "server", at),
+        in_background=data.get("in_background") is True,
         public_message=_text_or_none(data, "public_message", at),
     )
 

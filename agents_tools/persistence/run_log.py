@@ -13,7 +13,12 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from agents_tools.content.items import ToolApprovalItem, input_items, item_from_dict
+from agents_tools.content.items import (
+    ToolApprovalItem,
+    input_items,
+    item_from_dict,
+    item_of_event,
+)
 from agents_tools.errors import EventStoreError, UserError
 from agents_tools.events.envelope import INVALID_ID, EventSource, Origin
 from agents_tools.events.kinds import (
@@ -339,6 +344,7 @@ class RunReplay:
             response is not recorded, by call id.
         sent: The messages that were sent before a turn, by turn.
         summaries: The summaries that were made for a turn, by turn.
+        answered: The calls in the background whose results were sent.
         requested: The items of the requests for approval, by call id.
         requests: The data of the `approval_requested` records, by call id.
         decisions: The data of the `approval_decided` records, by call id.
@@ -356,6 +362,7 @@ class RunReplay:
     summaries: defaultdict[int, list[SummaryEvent]] = field(
         default_factory=lambda: defaultdict[int, "list[SummaryEvent]"](list)
     )
+    answered: set[str] = field(default_factory=set[str])
     requested: dict[str, ToolApprovalItem] = field(default_factory=dict[str, ToolApprovalItem])
     requests: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, "Mapping[str, Any]"])
     decisions: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, "Mapping[str, Any]"])
@@ -369,11 +376,14 @@ class RunReplay:
         call_id = str(item.get("call_id"))
         if event.name in _ANSWER_ITEMS:
             self._items.append(item)
-        elif event.name == "tool_output":
+        elif event.name in {"tool_output", "background_result"}:
             if self.results.get(call_id, {}).get("is_open"):
                 del self.results[call_id]
-            else:
+            elif event.name == "tool_output":
                 self.outputs.setdefault(call_id, item)
+            else:
+                self.answered.add(call_id)
+                self.read_input(cast("Item", item_of_event(event)))
         elif event.name == "tool_approval_requested":
             self.requested[call_id] = cast("ToolApprovalItem", item_from_dict(item))
         elif event.name == "input":

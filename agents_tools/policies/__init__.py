@@ -28,6 +28,9 @@ if TYPE_CHECKING:
         needs_approval as needs_approval,
         security_risk as security_risk,
     )
+    from agents_tools.policies._background import (
+        background as background,
+    )
     from agents_tools.policies._breaker import (
         circuit_breaker as circuit_breaker,
     )
@@ -89,6 +92,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "needs_approval",
             "security_risk",
         ),
+        "_background": ("background",),
         "_breaker": ("circuit_breaker",),
         "_cache": ("cache",),
         "_describe": (

@@ -92,12 +92,23 @@ class _Limit(Policy):
 
 @with_parentheses
 def exclusive() -> Policy:
-    """Run each call of a tool alone: no other call of the turn runs at the same time."""
+    """Run each call of a tool alone: no other call of the turn runs at the same time.
+
+    Calls in the background, which earlier turns have started, continue.
+
+    Raises:
+        UserError: The tool has the policy `background`.
+    """
     return _Exclusive("exclusive()", _CallLimiter(1, None, 1_000_000), None)
 
 
 class _Exclusive(_Limit):
     def apply(self, tool: Any) -> Any:
+        if tool.stack.at_end is not None:
+            raise UserValueError(
+                f"Tool {tool.name!r} cannot have the policies exclusive() and background(): a call "
+                "in the background runs next to other calls. Remove one of them."
+            )
         return super().apply(marked(tool, exclusive=True))
 
 

@@ -99,7 +99,7 @@ class ErrorMasker:
     def _item(self, event: RunItemStreamEvent[Any]) -> Event:
         """Return the event of an item, with the output for people outside of the application."""
         public: Any = event.item.get("public_message")
-        if event.name != "tool_output" or public is None:
+        if event.name not in {"tool_output", "background_result"} or public is None:
             return event
         item = {name: value for name, value in event.item.items() if name != "public_message"}
         if not self._shows:

@@ -118,7 +118,7 @@ class _TimelineDrawing:
 
     def _item(self, name: str, event: Event) -> None:
         """Draw a model response, from the time of its request to its arrival."""
-        if name in {"tool_output", "output_refused"}:
+        if name in {"tool_output", "background_result", "output_refused"}:
             self._requested[event.path] = self._time(event)
         elif name in {"message_output_created", "reasoning_item_created", "tool_called"}:
             since = self._requested.pop(event.path, None)

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    cast,
+)
 
 from agents_tools.errors import UserTypeError
 from agents_tools.text.nouns import type_with_article
@@ -19,7 +29,10 @@ if TYPE_CHECKING:
     Run = Callable[[Call], Coroutine[Any, Any, Any]]
     """Runs the rest of a call, and returns the value of the function."""
 
-__all__ = ["Policy", "PolicyStack"]
+__all__ = ["AtEnd", "Policy", "PolicyStack"]
+
+AtEnd: TypeAlias = Literal["wait", "cancel"]
+"""Whether a run waits for a call in the background at its end, or cancels it."""
 
 
 class _Tool(Protocol):
@@ -63,6 +76,9 @@ class Policy:
     needs_arguments: ClassVar[bool] = True
     """Whether `around` needs the complete arguments. Only if none of its policies does, a tool with
     an `ArgumentStream` starts while the model writes the arguments."""
+    at_end: AtEnd | None = None
+    """What happens to a call in the background at the end of a run; `None` if the policy does not
+    let calls run in the background."""
     is_policy: Final = True
 
     def __call__(self, tool: ToolT) -> ToolT:
@@ -207,6 +223,7 @@ class PolicyStack:
         self.needs_arguments = (
             self.prepares or self.has_checks or any(one.needs_arguments for one in self.arounds)
         )
+        self.at_end = next((one.at_end for one in outer_first if one.at_end is not None), None)
 
     def wrap(self, run: Run) -> Run:
         """Return the function that runs a call with the `around` of all policies."""

@@ -25,8 +25,11 @@ __all__ = [
     "check",
     "check_many",
     "chosen",
+    "effects_of",
     "kill_many",
+    "lines_of",
     "victims",
+    "was_open",
 ]
 
 REPEATABLE = {"look", "stamp"}
@@ -98,12 +101,12 @@ def victims() -> Generator[Victims]:
 
 def check(folder: Path, ended: dict[str, Any], store: RunStore) -> None:
     """Check the end of a run against its effects and the moments at which it was killed."""
-    effects = _effects_of(folder)
-    lives = _lines_of(folder, "killed")
+    effects = effects_of(folder)
+    lives = lines_of(folder, "killed")
     assert ended["output"] == "All done."
     assert (ended["usage"]["requests"], ended["usage"]["input_tokens"]) == (5, 35)
     for call_id, tool in CALLS.items():
-        cut = sum(_was_open(life, call_id) for life in lives)
+        cut = sum(was_open(life, call_id) for life in lives)
         status = ended["statuses"].get(call_id, "ok")  # the calls of the helper are not listed
         if tool in REPEATABLE:
             assert status == "ok" or cut > 1, (call_id, lives)  # it is run again once
@@ -114,7 +117,7 @@ def check(folder: Path, ended: dict[str, Any], store: RunStore) -> None:
         assert status == "ok" or cut, (call_id, lives)
         assert effects[call_id] == 1 or cut, call_id
     requests = Counter(
-        (line["model"], line["after"]) for line in _lines_of(folder, "effects") if "model" in line
+        (line["model"], line["after"]) for line in lines_of(folder, "effects") if "model" in line
     )
     assert set(requests) == {("Boss", 0), ("Boss", 3), ("Boss", 5), ("Helper", 0), ("Helper", 1)}
     assert sum(requests.values()) <= 5 + 2 * len(lives)  # the boss and its helper
@@ -195,16 +198,17 @@ def chosen(moments: list[str], *, every: int = 1) -> list[int]:
     return sorted(kinds.values())[::every]
 
 
-def _lines_of(folder: Path, name: str) -> list[Any]:
+def lines_of(folder: Path, name: str) -> list[Any]:
+    """Return the lines of a file that the processes have written."""
     path = folder / name
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def _keys_of(folder: Path) -> Counter[str]:
-    return Counter(line["key"] for line in _lines_of(folder, "effects") if "key" in line)
+    return Counter(line["key"] for line in lines_of(folder, "effects") if "key" in line)
 
 
-def _effects_of(folder: Path) -> Counter[str]:
+def effects_of(folder: Path) -> Counter[str]:
     """Return the number of effects of each call."""
     effects = Counter[str]()
     for key, count in _keys_of(folder).items():
@@ -212,11 +216,17 @@ def _effects_of(folder: Path) -> Counter[str]:
     return effects
 
 
-def _was_open(life: list[str], call_id: str) -> bool:
-    """Return whether a process has ended between the start of a call and its stored output."""
+def was_open(life: list[str], call_id: str, result: str = "tool_output") -> bool:
+    """Return whether a process has ended between the start of a call and its stored result.
+
+    Args:
+        life: The moments of the process.
+        call_id: The call.
+        result: The name of the event with the result.
+    """
     last = {name: number for number, moment in enumerate(life) for name in _names(moment)}
     begun = max(last.get(f"call_begun:{call_id} before", -1), last.get(f"{call_id} next", -1))
-    return begun > last.get(f"tool_output:{call_id} after", -1)
+    return begun > last.get(f"{result}:{call_id} after", -1)
 
 
 def _names(moment: str) -> Iterable[str]:
@@ -227,7 +237,7 @@ def _names(moment: str) -> Iterable[str]:
 def _check_acknowledged(folder: Path, store: RunStore) -> None:
     """Check that the store has each event whose write it has confirmed."""
     stored: dict[str, set[int]] = {}
-    for name, ids in _lines_of(folder, "acknowledged"):
+    for name, ids in lines_of(folder, "acknowledged"):
         if name not in stored:
             stored[name] = {event.id for event in store.log(name).read().result()}
         assert set(ids) <= stored[name], name

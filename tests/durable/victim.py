@@ -41,6 +41,7 @@ from agents_tools.persistence.stores.postgres import PostgresStorage
 from agents_tools.persistence.stores.sqlite import SQLiteStorage
 from agents_tools.testing import tool_call
 from agents_tools.tool import FunctionTool
+from tests.durable.background import background_agent, results_of
 from tests.watched_storage import WatchedStorage
 
 _LONGEST_LIFE = 60
@@ -70,6 +71,12 @@ class Moments:
     def note(self, **what: Any) -> None:
         """Record an effect outside of the run."""
         self._write("effects", what)
+
+    def effect(self, context: ToolContext[Any], **what: Any) -> None:
+        """Have the effect of a call, which can end the process before or after it."""
+        self.reach(f"{context.tool_call_id} next")
+        self.note(tool=context.tool_name, key=context.idempotency_key, **what)
+        self.reach(f"{context.tool_call_id} done")
 
     def before(self, appends: Sequence[AppendRows]) -> None:
         """Reach the moment before a write."""
@@ -142,35 +149,30 @@ def boss(moments: Moments, *, pauses: bool = False) -> Agent[Any, Any]:
         if pauses:
             await asyncio.sleep(random.random() * 0.02)  # noqa: S311 - the time of a call
 
-    def effect(context: ToolContext[Any], **what: Any) -> None:
-        moments.reach(f"{context.tool_call_id} next")
-        moments.note(tool=context.tool_name, key=context.idempotency_key, **what)
-        moments.reach(f"{context.tool_call_id} done")
-
     @function_tool
     async def pay(context: ToolContext[Any], to: str) -> str:
         """Pay."""
         await pause()
-        effect(context, to=to)
+        moments.effect(context, to=to)
         return f"Paid {to}."
 
     @function_tool
     async def post(context: ToolContext[Any]) -> str:
         """Post it."""
         await pause()
-        effect(context)
+        moments.effect(context)
         return "Done."
 
     @function_tool(annotations=ToolAnnotations(readOnlyHint=True))
     async def look(context: ToolContext[Any]) -> dict[str, int]:
         """Look."""
-        effect(context)
+        moments.effect(context)
         return {"seen": 1}
 
     @function_tool(annotations=ToolAnnotations(idempotentHint=True))
     async def stamp(context: ToolContext[Any]) -> str:
         """Stamp it."""
-        effect(context)
+        moments.effect(context)
         return "Stamped."
 
     model = Model(moments)
@@ -225,6 +227,22 @@ def report_of(result: RunResult[Any]) -> dict[str, Any]:
             item.call_id: item.status for item in items if isinstance(item, ToolCallOutputItem)
         },
     }
+
+
+async def run_background(spec: str, folder: str, fatal: int) -> None:
+    """Begin the run with calls in the background or continue it, and report its end."""
+    moments = Moments(Path(folder), fatal)
+    async with store_of(spec, moments) as store:
+        agent = background_agent(moments.effect, moments.note)
+        result = await Runner.run(
+            agent,
+            "Do it.",
+            run_id=run_of(folder),
+            max_turns=None,
+            run_config=RunConfig(store=store),
+        )
+    messages = results_of(result.new_items)
+    report({**report_of(result), "results": messages, "moments": moments.names})
 
 
 async def run_many(spec: str, folder: str, names: list[str], machine: str | None) -> None:
@@ -293,7 +311,12 @@ def warm_up() -> None:
 
 def main() -> None:
     """Execute the commands of the tests."""
-    commands: dict[str, Any] = {"run_once": run_once, "run_many": run_many, "hold": hold}
+    commands: dict[str, Any] = {
+        "run_once": run_once,
+        "run_background": run_background,
+        "run_many": run_many,
+        "hold": hold,
+    }
     warm_up()
     for line in sys.stdin:
         name, *given = json.loads(line)

@@ -34,7 +34,7 @@ from agents_tools.agents import call_delta, call_started, message_started, text_
 from agents_tools.content import ToolCallItem
 from agents_tools.errors import ModelError
 from agents_tools.events import Emit
-from agents_tools.policies import needs_approval
+from agents_tools.policies import background, needs_approval
 from agents_tools.testing import ScriptedModel, tool_call
 
 __all__ = ["LONG", "SCENARIOS", "Scenario", "decided_events_of", "events_of", "watched"]
@@ -289,6 +289,27 @@ def _approval() -> Agent[Any, Any]:
     )
 
 
+def _background() -> Agent[Any, Any]:
+    """Return an agent that goes on to speak while its call runs."""
+    has_spoken = asyncio.Event()
+
+    @background()
+    @function_tool
+    async def report(context: ToolContext[Any], about: str) -> str:
+        """Write a report."""
+        context.progress(1, 2, "reading")
+        await has_spoken.wait()
+        context.progress(2, 2, "writing")
+        return f"all about {about}"
+
+    def speak(_: ModelRequest) -> str:
+        has_spoken.set()
+        return "I have begun."
+
+    steps = (_call("report", "call_1", about="tea"), speak, "Here it is.")
+    return _agent(*steps, tools=[report])
+
+
 _PARALLEL = (
     [
         _call("crawl", "call_1", url="a"),
@@ -334,6 +355,12 @@ SCENARIOS: dict[str, Scenario] = {
             make=lambda: _agent(*_PARALLEL, tools=[crawl, add]),
             text=("All three.",),
             calls=("call_1", "call_2", "call_3"),
+        ),
+        Scenario(
+            name="background",
+            make=_background,
+            text=("I have begun.", "Here it is."),
+            calls=("call_1",),
         ),
         Scenario(name="nested", make=_nested, text=("I ask. ", "top says"), calls=("call_1",)),
         Scenario(

@@ -72,10 +72,12 @@ def drop(table: str) -> str:
     return f"dropped {table}"
 
 
-def output_of(output: Any, status: Any, public: str | None = None) -> Event:
+def output_of(
+    output: Any, status: Any, public: str | None = None, name: str = "tool_output"
+) -> Event:
     item = ToolCallOutputItem(call_id="1", output=output, status=status, public_message=public)
     data = item.to_dict() | ({} if public is None else {"public_message": public})
-    return RunItemStreamEvent("tool_output", data).attach(item)
+    return RunItemStreamEvent(name, data).attach(item)
 
 
 class Gate:
@@ -782,6 +784,15 @@ async def test_clients_do_not_read_the_message_of_any_exception(
         (ErrorEvent(message="inside"), True),
         (ErrorEvent(message="meant", kind="ToolError"), False),
         (output_of("KeyError: 'inside'", "tool_error", "KeyError (error 0123abcd)."), True),
+        (
+            output_of(
+                "KeyError: 'inside'",
+                "tool_error",
+                "KeyError (error 0123abcd).",
+                "background_result",
+            ),
+            True,
+        ),
         (output_of("The call was refused.", "denied"), False),
         (output_of("Tool 'x' failed: KeyError: 'inside'", "ok"), False),
         (output_of("The shop is closed.", "tool_error"), False),

@@ -134,6 +134,7 @@ class ControlledRun:
             run.on_replayed = self._publish_missing
         run.usages += [usage for usage in usages if all(usage is not one for one in run.usages)]
         run.calls.perform = self._perform
+        run.calls.has_background = False
 
     async def execute(self) -> RunResult[Any]:
         """Run to the end.

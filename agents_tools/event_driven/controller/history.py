@@ -14,11 +14,10 @@ from agents_tools.classes.event_types import (
 from agents_tools.content.items import (
     Item,
     MessageInputItem,
-    ToolApprovalItem,
     ToolCallItem,
     ToolCallOutputItem,
     input_items,
-    item_from_dict,
+    item_of_event,
 )
 from agents_tools.content.outputs import ToolOutputImage, ToolOutputText, to_output
 from agents_tools.errors import UserError
@@ -180,8 +179,8 @@ def _items(
             role = "user" if known.role == "user" else "system"
             yield from input_items([{"role": role, "content": known.content}])
         case RunItemStreamEvent():
-            item = item_from_dict(known.item)
-            if not isinstance(item, ToolApprovalItem):
+            item = item_of_event(cast("RunItemStreamEvent[Any]", event))
+            if item is not None:
                 yield item
         case ActionEvent():
             yield from _of_action(cast("ActionEvent[Any]", event))

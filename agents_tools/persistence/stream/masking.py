@@ -222,7 +222,7 @@ def _ended_path(event: Event) -> tuple[str, ...] | None:
     if not isinstance(event, RunItemStreamEvent):
         return None
     item: Mapping[str, Any] = event.item
-    output = item.get("type") == "function_call_output"
+    output = item.get("type") == "function_call_output" and not item.get("in_background")
     return (*event.path, str(item.get("call_id"))) if output else None
 
 

@@ -21,7 +21,13 @@ from agents_tools.events.kinds import (
     ToolStreamStartEvent,
 )
 from agents_tools.text.output import release_text
-from agents_tools.ui.ag_ui.frames import FrameWriter, error_of, usage_of, wire_id
+from agents_tools.ui.ag_ui.frames import (
+    FrameWriter,
+    error_of,
+    result_content,
+    usage_of,
+    wire_id,
+)
 from agents_tools.ui.ag_ui.interrupts import Interrupts
 from agents_tools.ui.ag_ui.message_frames import MessageFrames, message_text, reasoning_text
 from agents_tools.ui.ag_ui.messages import MessageHistory
@@ -130,6 +136,7 @@ class AgUiEncoder:
             "reasoning_item_created": self._reasoning,
             "tool_called": self._tool_call,
             "tool_output": self._output,
+            "background_result": self._background_result,
             "tool_approval_requested": self._approval,
         }
 
@@ -436,8 +443,19 @@ class AgUiEncoder:
             call.has_start = True  # this run or the one that it continues has sent it
             call.has_result = call.has_result or call.wire in self._client_results
         self._calls.send_result(call, item.get("output", ""), str(item.get("status", "ok")))
+        if item.get("in_background"):
+            call.status = None
+            self._calls.update(call, background=True)
         if response is None and call.activity_at is None:
             self._calls.update(call)
+
+    def _background_result(self, event: Event, item: Mapping[str, Any]) -> None:
+        """Send the result of a call whose TOOL_CALL_RESULT was an acknowledgement."""
+        call_path = (*event.path, str(item.get("call_id", "")))
+        call = self._calls.at(call_path, str(item.get("name", "")), self._subs.owner(event.path))
+        call.status = call.status or str(item.get("status", "ok"))
+        output = result_content(item.get("output", ""), self.version)
+        self._calls.update(call, background=True, result=output)
 
     def _approval(self, event: Event, item: Mapping[str, Any]) -> None:
         inner = tuple(str(part) for part in item.get("path") or ())

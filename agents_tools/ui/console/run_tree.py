@@ -342,6 +342,8 @@ class RunTree:
             return call
         elif isinstance(item, ToolCallOutputItem):
             call = self.at((*node.path, item.call_id), item.name)
+            if item.in_background:
+                return call
             call.result, call.is_answered = in_words(item.output)[:_MAX_RESULT], True
             if call.is_open:
                 self._end(call, item.status, call.took)

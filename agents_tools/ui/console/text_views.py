@@ -203,6 +203,8 @@ class PlainRun(QuietRun):
             self._write(node, f"waits for approval: {arguments_shown(node.arguments)}")
         elif event.name == "output_refused":
             self._write(node, "the answer did not have the output type; trying again")
+        elif event.item.get("in_background"):
+            self._write(node, "continues in the background")
         elif kind in {"function_call_output", "tool_call_output"}:
             self._write_end(node)
 

@@ -260,7 +260,7 @@ class VercelEncoder:
                 return self._model_text("reasoning", _summary(item))
             case "tool_called":
                 return self._tool_call(item)
-            case "tool_output":
+            case "tool_output" | "background_result":
                 return self._output((str(item.get("call_id")),), item)
             case "output_refused":
                 self._answer_ended = True  # the next text of the model belongs to another answer
@@ -349,14 +349,21 @@ class VercelEncoder:
     def _output(self, path: tuple[str, ...], item: Mapping[str, Any]) -> list[Chunk]:
         self._answer_ended = True
         status = str(item.get("status") or "ok")
+        in_background = bool(item.get("in_background"))
         call = self._calls.get(path)
         chunks: list[Chunk] = []
-        if call is not None and call.is_open:
+        if in_background:
+            call = self._calls.at(path, str(item.get("name") or "tool"))
+            call.is_shown = True
+            chunks = self._calls.touch(call, self._now, at_once=True)
+        elif call is not None and call.is_open:
             call.status = status
             chunks = self._calls.touch(call, self._now, at_once=True) if call.is_shown else []
         if self._parts.get(path) is None:
             chunks += self._step_for_parts()
             chunks += self._parts.set_input(path, str(item.get("name") or "tool"), {})
+        if in_background:
+            return chunks + self._parts.acknowledge(path, item.get("output", ""))
         return chunks + self._parts.set_output(path, status, item.get("output", ""))
 
     # --- agents that run as tools
@@ -385,7 +392,7 @@ class VercelEncoder:
             call.is_shown = True
             call.add_delta(text)
             return self._calls.touch(call, self._now)
-        if event.name not in {"tool_called", "tool_output"}:
+        if event.name not in {"tool_called", "tool_output", "background_result"}:
             return []
         path = (*event.path, str(item.get("call_id")))
         call = self._calls.at(path, str(item.get("name") or "tool"))
@@ -399,7 +406,7 @@ class VercelEncoder:
             release_text(text_of(item.get("output")), limit=_MAX_OUTPUT, patterns=True) or None
         )
         status = str(item.get("status") or "ok")
-        if call.is_open:
+        if call.is_open and not item.get("in_background"):
             call.status = status
         chunks = self._calls.touch(call, self._now, at_once=True)
         if self._parts.get(call.path) is not None:  # its approval has a part

@@ -158,6 +158,15 @@ class ToolParts:
             return [*chunks, {"type": "tool-output-denied", "toolCallId": part.id}]
         return [*chunks, self._error(part, status, text_of(output))]
 
+    def acknowledge(self, path: tuple[str, ...], output: Any) -> list[Chunk]:
+        """Send the acknowledgement of a call in the background, which its output replaces."""
+        part = self._parts[path]
+        chunks = self.set_decision(path, approved=True)
+        part.state = "input"
+        shape = {"type": "tool-output-available", "toolCallId": part.id}
+        shown = {**shape, "output": release_json(output), **SERVED, "preliminary": True}
+        return [*chunks, shown]
+
     def end(self, part: ToolPart, reason: str) -> list[Chunk]:
         """End a part whose call will have no output."""
         chunks: list[Chunk] = []

@@ -195,12 +195,8 @@ const ITEMS = {
     call.args ??= readArguments(item.arguments);
     if (call.status === "preparing") call.status = "waiting";
   },
-  tool_output(tree, node, item, at) {
-    const call = tree.child(node, item.call_id, item.name);
-    call.output = item.output;
-    if (!isOver(call)) call.status = item.status ?? "ok";
-    call.end ??= at;
-  },
+  tool_output: answered,
+  background_result: answered,
   tool_approval_requested(tree, node, item) {
     const call = tree.child(node, item.call_id, item.name);
     call.args ??= readArguments(item.arguments);
@@ -209,6 +205,14 @@ const ITEMS = {
   output_refused: (tree, node, item) =>
     addLine(node, "error", item.reason ?? item.message ?? "the output was refused"),
 };
+
+function answered(tree, node, item, at) {
+  const call = tree.child(node, item.call_id, item.name);
+  call.output = item.output;
+  if (item.in_background) return; // it was acknowledged, and continues
+  if (!isOver(call)) call.status = item.status ?? "ok";
+  call.end ??= at;
+}
 
 function endTheRest(tree, status, at) {
   for (const call of tree.calls) {

@@ -1,0 +1,64 @@
+"""The module of the page that turns events into the tree of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.programs import CHROMIUM
+from tests.ui.scenarios import SCENARIOS, events_of
+
+async_api = pytest.importorskip("playwright.async_api")
+
+SOURCE = Path(__file__).parents[2] / "tools" / "playground" / "src" / "events.js"
+pytestmark = [
+    pytest.mark.external("chromium"),
+    pytest.mark.skipif(not SOURCE.is_file(), reason="the sources of the page are not here"),
+    pytest.mark.timeout(120),
+]
+
+
+async def states_of(events: list[dict[str, Any]]) -> list[Any]:
+    """Return the status and the output of the first call after each event that changes them."""
+    async with async_api.async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = await browser.new_page()
+        states: list[Any] = await page.evaluate(
+            """async ([source, events]) => {
+              const { RunTree } = await import(
+                "data:text/javascript," + encodeURIComponent(source));
+              const tree = new RunTree();
+              const states = [];
+              for (const event of events) {
+                tree.apply(event);
+                const [call] = tree.calls;
+                if (call) states.push([call.status, call.progress?.current ?? null, call.output ?? null]);
+              }
+              return states;
+            }""",
+            [SOURCE.read_text(), events],
+        )
+        await browser.close()
+    return [state for index, state in enumerate(states) if states[index - 1 : index] != [state]]
+
+
+async def test_a_call_in_the_background_runs_until_its_end() -> None:
+    """Its acknowledgement is shown as its output, and then its result."""
+    events = [event.to_dict() for event in await events_of(SCENARIOS["background"])]
+    shown = [
+        [status, current, output and output[:16]]
+        for status, current, output in await states_of(events)
+    ]
+    acknowledged = "Call 'call_1' of"
+    assert shown == [
+        ["preparing", None, None],
+        ["waiting", None, None],
+        ["waiting", None, acknowledged],
+        ["running", None, acknowledged],
+        ["running", 1, acknowledged],
+        ["running", 2, acknowledged],
+        ["ok", 2, acknowledged],
+        ["ok", 2, "all about tea"],
+    ]
