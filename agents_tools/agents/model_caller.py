@@ -115,15 +115,18 @@ class ModelCaller:
         for hook in self._hooks:
             await hook.on_llm_start(scope.context, agent, instructions, history)
         attempt = 0
+        run = scope.run
+        # Early calls would act before the guardrails of the input have passed.
+        starts_early = config.start_calls_early and not run.guardrails.is_pending
         while True:
             request = ModelRequest(
                 instructions=instructions,
-                input=history,
+                input=history if run.filtered is None else run.filtered.applied(history),
                 tools=toolbox.offered,
                 settings=self._settings(),
                 output=None if agent.output is None else agent.output.format,
                 agent=agent.name,
-                on_call=self._early_starter(toolbox) if config.start_calls_early else None,
+                on_call=self._early_starter(toolbox) if starts_early else None,
             )
             try:
                 response = await model.respond(request, joiner or scope.emit)

@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from typing import Self
 
     from agents_tools.agents.config import RunResult
+    from agents_tools.agents.guardrail import InputGuardrailResult, OutputGuardrailResult
     from agents_tools.agents.model import ModelResponse
     from agents_tools.content.items import Item, RunItem, ToolApprovalItem
     from agents_tools.content.usage import Usage
     from agents_tools.events.base import Event
     from agents_tools.persistence.run_store import RunStore, Session
+    from agents_tools.tool.run_context import RunContextWrapper
 
 __all__ = ["RunResultStreaming", "Runner"]
 
@@ -354,8 +356,28 @@ class RunResultStreaming(Generic[OutputT]):
 
     @property
     def last_agent(self) -> Any:
-        """The agent of the run."""
+        """The agent of the run; that of the last handoff."""
         return self._run.agent
+
+    @property
+    def current_agent(self) -> Any:
+        """The agent of the run; that of the last handoff."""
+        return self._run.agent
+
+    @property
+    def input_guardrail_results(self) -> list[InputGuardrailResult]:
+        """The results of the checks of the input so far."""
+        return self._current_result().input_guardrail_results
+
+    @property
+    def output_guardrail_results(self) -> list[OutputGuardrailResult]:
+        """The results of the checks of the final output so far."""
+        return self._current_result().output_guardrail_results
+
+    @property
+    def context_wrapper(self) -> RunContextWrapper[Any]:
+        """The application's object and the usage so far."""
+        return self._current_result().context_wrapper
 
     @property
     def new_items(self) -> list[RunItem]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = [
+    "FilteredInput",
     "PendingCall",
     "RunState",
     "call_pin",
@@ -60,6 +61,42 @@ class PendingCall:
     decision: Decision | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilteredInput:
+    """What the input filter of a handoff made of the conversation before it.
+
+    Attributes:
+        items: The items that the model receives instead.
+        input_count: The number of these items that are the input of the run.
+        replaced: The number of items of the conversation that they replace.
+    """
+
+    items: list[Item]
+    input_count: int
+    replaced: int
+
+    def applied(self, history: Sequence[Item]) -> list[Item]:
+        """Return the items that the model receives for a conversation."""
+        return [*self.items, *history[self.replaced :]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as JSON."""
+        return {
+            "items": [item.to_dict() for item in self.items],
+            "input_count": self.input_count,
+            "replaced": self.replaced,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Create a record from the result of `to_dict`."""
+        return cls(
+            items=input_items(_of(list, data, "items"), "state.filtered"),
+            input_count=_of(int, data, "input_count"),
+            replaced=_of(int, data, "replaced"),
+        )
+
+
 @dataclass(slots=True, kw_only=True)
 class RunState:
     """The state of an interrupted run. It can be stored as JSON.
@@ -70,7 +107,7 @@ class RunState:
     tool is annotated as read-only or idempotent.
 
     Attributes:
-        agent: The name of the agent.
+        agent: The name of the agent that the run was started with.
         run_id: The id of the run; the resumed run has the same id.
         history: All items, including the input.
         input_count: The number of items of the input.
@@ -81,6 +118,10 @@ class RunState:
         pending: The calls that wait for approval, by call id.
         nested: The states of runs inside calls, by call id.
         standing: The fingerprints of tools that need no further approval, by name.
+        current_agent: The name of the agent that continues the run after a handoff; `None` without
+            one.
+        filtered: What this agent receives of the conversation before the handoff; `None` for all of
+            it.
     """
 
     agent: str
@@ -94,6 +135,8 @@ class RunState:
     pending: dict[str, PendingCall] = field(default_factory=dict[str, PendingCall])
     nested: dict[str, RunState] = field(default_factory=dict[str, "RunState"])
     standing: dict[str, str] = field(default_factory=dict[str, str])
+    current_agent: str | None = None
+    filtered: FilteredInput | None = None
 
     @property
     def interruptions(self) -> list[ToolApprovalItem]:
@@ -214,6 +257,8 @@ class RunState:
             "pending": [_pending_to_dict(one) for one in self.pending.values()],
             "nested": {call_id: state.to_dict() for call_id, state in self.nested.items()},
             "standing": dict(self.standing),
+            "current_agent": self.current_agent,
+            "filtered": None if self.filtered is None else self.filtered.to_dict(),
         }
 
     def to_json(self) -> str:
@@ -269,6 +314,10 @@ class RunState:
                     for call_id in _of(dict, data, "nested")
                 },
                 standing={str(name): str(pin) for name, pin in _of(dict, data, "standing").items()},
+                current_agent=_text_or_none(data, "current_agent"),
+                filtered=None
+                if data.get("filtered") is None
+                else FilteredInput.from_dict(_of(dict, data, "filtered")),
             )
         except UserError:
             raise

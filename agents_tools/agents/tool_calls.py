@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.agents.approvals import CallApprovals, arguments_of
+from agents_tools.agents.handoff import is_handoff
 from agents_tools.agents.pending_tool_call import (
     PendingToolCall,
     can_start_early,
@@ -122,6 +123,13 @@ class TurnCalls:
         self._running: dict[str, asyncio.Task[Any]] = {}
         self._to_cancel = set[str]()
         self._limited: dict[FunctionTool[..., Any], FunctionTool[..., Any]] = {}
+
+    def set_agent(self, agent: RunnableAgent, hooks: Sequence[RunHooks[Any]]) -> None:
+        """Run the calls of another agent from now on."""
+        self._agent = agent
+        self._hooks = hooks
+        self.approvals.agent_name = agent.name
+        self.has_run_tools = False
 
     def restore(self, state: RunState) -> None:
         """Load a state that was taken earlier, in this process or another one."""
@@ -472,7 +480,8 @@ class TurnCalls:
             # took effect.
             item_of_approval = self.approvals.approval_item(call.target, arguments_of(record))
             self._emit_item("tool_approval_granted", item_of_approval)
-        for hook in self._hooks:
+        hooks = () if is_handoff(tool) else self._hooks  # they have `on_handoff`
+        for hook in hooks:
             await hook.on_tool_start(record.context, self._agent, tool)
         # From here on, the call can take effect. The approval is consumed, so that it can never
         # let the call run a second time.
@@ -489,7 +498,7 @@ class TurnCalls:
         finally:
             self.started.pop(item.call_id, None)
         output_item = self._finish_with(call, outcome, tool.origin.server)
-        for hook in self._hooks:
+        for hook in hooks:
             await hook.on_tool_end(record.context, self._agent, tool, output_item)
         if outcome.error is not None and tool.failure_error_function is None:
             raise outcome.error
