@@ -184,9 +184,7 @@ def output_guardrail(func: Callable[..., Any], /) -> OutputGuardrail[Any]: ...
 def output_guardrail(
     *, name: str | None = None
 ) -> Callable[[Callable[..., Any]], OutputGuardrail[Any]]: ...
-def output_guardrail(
-    func: Callable[..., Any] | None = None, /, *, name: str | None = None
-) -> Any:
+def output_guardrail(func: Callable[..., Any] | None = None, /, *, name: str | None = None) -> Any:
     """Create a check of the final output of a run, for `Agent(output_guardrails=[...])`.
 
     Args:
@@ -268,9 +266,7 @@ class Guardrails:
     ) -> None:
         """Check the input with several guardrails at once; the first refusal ends all checks."""
         agent = self._agent
-        tasks = [
-            asyncio.ensure_future(one.run(agent, given, context)) for one in guardrails
-        ]
+        tasks = [asyncio.ensure_future(one.run(agent, given, context)) for one in guardrails]
         try:
             for done in asyncio.as_completed(tasks):
                 result = await done
@@ -331,9 +327,9 @@ def check_guardrails(agent: str, field: str, guardrails: Any, kind: type) -> Non
 
 def _input_of(items: Sequence[Item]) -> str | list[dict[str, Any]]:
     """Return the input as the caller gave it: text, or a list of JSON items."""
-    if len(items) == 1 and isinstance(only := items[0], MessageInputItem):
-        if only.role == "user" and isinstance(only.content, str):
-            return only.content
+    only = items[0] if len(items) == 1 else None
+    if isinstance(only, MessageInputItem) and only.role == "user" and isinstance(only.content, str):
+        return only.content
     return [item.to_dict() for item in items]
 
 

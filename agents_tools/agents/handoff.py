@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from agents_tools.agents.config import AgentHooks
-from agents_tools.agents.state import FilteredInput, open_calls
+from agents_tools.agents.state import FilteredInput
 from agents_tools.content.items import (
     MessageInputItem,
     ToolCallItem,
@@ -24,6 +24,7 @@ from agents_tools.content.items import (
 from agents_tools.content.outputs import ToolResult
 from agents_tools.errors import ToolDeniedError, UserTypeError, UserValueError
 from agents_tools.events.kinds import AgentUpdatedStreamEvent
+from agents_tools.persistence.conversation import open_calls
 from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.json_schema import reader_of
 from agents_tools.tool.manual import SchemaSource
@@ -243,13 +244,14 @@ def handoffs_of(agent: str, handoffs: object, known: dict[int, Any]) -> list[Han
         UserError: An element is of another type.
     """
     tools: list[Handoff] = []
-    elements = cast("Sequence[Any]", handoffs if isinstance(handoffs, (list, tuple)) else [handoffs])
+    is_list = isinstance(handoffs, (list, tuple))
+    elements = cast("Sequence[Any]", handoffs if is_list else [handoffs])
     for one in elements:
         if isinstance(one, FunctionTool) and is_handoff(cast("Handoff", one)):
             tools.append(cast("Handoff", one))
             continue
-        agent_of_tool: Any = one
-        if elements is not handoffs or not hasattr(agent_of_tool, "toolbox"):
+        agent_of_tool = cast("Any", one)
+        if not is_list or not hasattr(agent_of_tool, "toolbox"):
             raise UserTypeError(
                 f"The handoffs of agent {agent!r} are not valid: expected a list of agents and "
                 f"results of handoff(agent, ...), got {type_with_article(agent_of_tool)}."
@@ -389,9 +391,7 @@ def _start_of_turn(items: Sequence[Item]) -> int:
 def _check_pairs(name: str, items: Sequence[Item]) -> None:
     """Raise if a filter has separated a call from its output, which models refuse."""
     outputs = {item.call_id for item in items if isinstance(item, ToolCallOutputItem)}
-    calls = {
-        item.call_id for item in items if isinstance(item, ToolCallItem) and item.needs_answer
-    }
+    calls = {item.call_id for item in items if isinstance(item, ToolCallItem) and item.needs_answer}
     alone = sorted(calls ^ outputs)
     if not items:
         raise UserValueError(

@@ -29,7 +29,7 @@ from agents_tools.agents.final_output import (
 from agents_tools.agents.guardrail import Guardrails
 from agents_tools.agents.handoff import change_agent, find_agent
 from agents_tools.agents.model_caller import ModelCaller, choose_model
-from agents_tools.agents.state import RunState, conversation, open_calls, waiting_calls
+from agents_tools.agents.state import RunState
 from agents_tools.agents.tool_calls import TurnCalls
 from agents_tools.content.items import (
     Item,
@@ -51,14 +51,18 @@ from agents_tools.errors import (
     UserTypeError,
     UserValueError,
 )
-from agents_tools.events.envelope import EventSource, Origin
 from agents_tools.events.kinds import (
-    MessageEvent,
     RunFinishedEvent,
     RunItemStreamEvent,
     RunStartedEvent,
 )
 from agents_tools.events.listener import current_listeners
+from agents_tools.persistence.conversation import (
+    conversation,
+    input_event,
+    open_calls,
+    waiting_calls,
+)
 from agents_tools.text.nouns import type_with_article
 from agents_tools.text.secrets import guard_logs
 from agents_tools.tool.call import Call, RunScope, current_call
@@ -758,9 +762,7 @@ class Run:
         ask = guarded_request if self.guardrails.is_pending else request
         recorder = self.recorder
         try:
-            response = await (
-                ask() if recorder is None else recorder.response(self.turns, ask)
-            )
+            response = await (ask() if recorder is None else recorder.response(self.turns, ask))
         except BaseException:
             self.turns -= 1  # a step that is repeated has the same number
             raise
@@ -892,11 +894,11 @@ class Run:
 
     def _emit_message(self, message: MessageInputItem) -> None:
         """Emit a message to the model: from the user, if the run is the outermost one."""
-        by_user = message.role == "user"
-        event = MessageEvent(message.to_dict()["content"], role="user" if by_user else "system")
-        if by_user and not self.scope.path:
-            origin = Origin(source=EventSource.USER)
-            event = event.replace(origin=origin, timestamp=time.time())
+        event = input_event(message)
+        if self.scope.path:
+            event = event.replace(origin=None)
+        elif event.origin is not None:
+            event = event.replace(timestamp=time.time())
         self._emit(event)
 
     def _emit_item(self, name: str, item: Any, is_replayed: bool = False) -> None:

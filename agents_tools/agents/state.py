@@ -10,24 +10,21 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.content.items import (
     Item,
-    MessageInputItem,
     ToolApprovalItem,
     ToolCallItem,
-    ToolCallOutputItem,
     input_items,
     item_from_dict,
 )
 from agents_tools.content.usage import Usage
 from agents_tools.errors import UserError, UserKeyError, UserTypeError, UserValueError
-from agents_tools.events.kinds import MessageEvent, RunItemStreamEvent
+from agents_tools.persistence.conversation import open_calls
 from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.records import Decision
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from typing import Self
 
-    from agents_tools.events.base import Event
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = [
@@ -35,11 +32,8 @@ __all__ = [
     "PendingCall",
     "RunState",
     "call_pin",
-    "conversation",
     "edited_arguments",
-    "open_calls",
     "pin_of",
-    "waiting_calls",
 ]
 
 STATE_VERSION = 2
@@ -328,77 +322,6 @@ class RunState:
     def open_calls(self) -> list[ToolCallItem]:
         """The calls without an output."""
         return open_calls(self.history)
-
-
-def open_calls(history: Sequence[Item]) -> list[ToolCallItem]:
-    """Return the calls of a conversation that have no output."""
-    waiting: dict[str, ToolCallItem] = {}
-    for item in history:
-        if isinstance(item, ToolCallItem) and item.needs_answer:
-            waiting[item.call_id] = item
-        elif isinstance(item, ToolCallOutputItem):
-            waiting.pop(item.call_id, None)
-    return list(waiting.values())
-
-
-def conversation(events: Sequence[Event]) -> list[Item]:
-    """Return the items of a conversation from its events.
-
-    Messages that arrived before the outputs of earlier calls come after those outputs, because
-    models require that outputs directly follow their calls. Of two outputs of a call, which a run
-    has repeated when it was resumed, the last one counts.
-    """
-    items: list[Item] = []
-    later: list[Item] = []
-    open_ids: set[str] = set()
-    outputs: dict[str, int] = {}  # the index of the output of each call
-    for item in _items_of(events):
-        if isinstance(item, ToolCallItem):
-            outputs.pop(item.call_id, None)
-        elif isinstance(item, ToolCallOutputItem) and item.call_id in outputs:
-            items[outputs[item.call_id]] = item
-            continue
-        if isinstance(item, MessageInputItem) and open_ids:
-            later.append(item)
-            continue
-        if isinstance(item, ToolCallOutputItem):
-            open_ids.discard(item.call_id)
-        else:
-            items += later
-            later = []
-        if isinstance(item, ToolCallItem) and item.needs_answer:
-            open_ids.add(item.call_id)
-        if isinstance(item, ToolCallOutputItem):
-            outputs[item.call_id] = len(items)
-        items.append(item)
-        if later and not open_ids:
-            items += later
-            later = []
-    return items + later
-
-
-def _items_of(events: Sequence[Event]) -> Iterator[Item]:
-    for event in events:
-        if event.path:
-            continue
-        if isinstance(event, MessageEvent):
-            yield from input_items([{"role": event.role, "content": event.content}])
-        elif isinstance(event, RunItemStreamEvent):
-            item = item_from_dict(event.item)
-            if not isinstance(item, ToolApprovalItem):
-                yield item
-
-
-def waiting_calls(events: Sequence[Event]) -> set[str]:
-    """Return the ids of the calls that wait for approval and have not run."""
-    waiting: set[str] = set()
-    for event in events:
-        if isinstance(event, RunItemStreamEvent) and not event.path:
-            if event.name == "tool_approval_requested":
-                waiting.add(str(event.item.get("call_id")))
-            elif event.name == "tool_approval_granted":
-                waiting.discard(str(event.item.get("call_id")))
-    return waiting
 
 
 def pin_of(tool: FunctionTool[..., Any]) -> str:
