@@ -10,8 +10,21 @@ if TYPE_CHECKING:
     from agents_tools import policies as policies
     from agents_tools.agents.agent import Agent as Agent, Tool as Tool
     from agents_tools.agents.config import (
+        AgentHooks as AgentHooks,
         RunConfig as RunConfig,
+        RunHooks as RunHooks,
         RunResult as RunResult,
+    )
+    from agents_tools.agents.guardrail import (
+        GuardrailFunctionOutput as GuardrailFunctionOutput,
+        InputGuardrail as InputGuardrail,
+        OutputGuardrail as OutputGuardrail,
+        input_guardrail as input_guardrail,
+        output_guardrail as output_guardrail,
+    )
+    from agents_tools.agents.handoff import (
+        HandoffInputData as HandoffInputData,
+        handoff as handoff,
     )
     from agents_tools.agents.hosted.computer import ComputerTool as ComputerTool
     from agents_tools.agents.hosted.provider_tools import (
@@ -27,6 +40,7 @@ if TYPE_CHECKING:
         ModelProvider as ModelProvider,
         ModelRequest as ModelRequest,
         ModelResponse as ModelResponse,
+        ModelSettings as ModelSettings,
     )
     from agents_tools.agents.runner import (
         Runner as Runner,
@@ -77,9 +91,11 @@ if TYPE_CHECKING:
     from agents_tools.content.usage import Usage as Usage
     from agents_tools.errors import (
         AgentsToolsError as AgentsToolsError,
+        InputGuardrailTripwireTriggered as InputGuardrailTripwireTriggered,
         MaxTurnsExceeded as MaxTurnsExceeded,
         MCPError as MCPError,
         ModelBehaviorError as ModelBehaviorError,
+        OutputGuardrailTripwireTriggered as OutputGuardrailTripwireTriggered,
         ToolCancelledError as ToolCancelledError,
         ToolDeniedError as ToolDeniedError,
         ToolError as ToolError,
@@ -122,6 +138,7 @@ if TYPE_CHECKING:
         Session as Session,
         SQLiteEventStore as SQLiteEventStore,
         SQLiteRunStore as SQLiteRunStore,
+        SQLiteSession as SQLiteSession,
         open_run_store as open_run_store,
     )
     from agents_tools.persistence.stream import (
@@ -193,8 +210,10 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "classes.definition": ("ExecutableTool", "ToolDefinition"),
         "errors": (
             "AgentsToolsError",
+            "InputGuardrailTripwireTriggered",
             "MaxTurnsExceeded",
             "ModelBehaviorError",
+            "OutputGuardrailTripwireTriggered",
             "MCPError",
             "ToolCancelledError",
             "ToolDeniedError",
@@ -252,6 +271,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "ModelProvider",
             "ModelRequest",
             "ModelResponse",
+            "ModelSettings",
         ),
         "content.outputs": (
             "ToolOutputAudio",
@@ -269,9 +289,19 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "resolve_tool",
         ),
         "agents.config": (
+            "AgentHooks",
             "RunConfig",
+            "RunHooks",
             "RunResult",
         ),
+        "agents.guardrail": (
+            "GuardrailFunctionOutput",
+            "InputGuardrail",
+            "OutputGuardrail",
+            "input_guardrail",
+            "output_guardrail",
+        ),
+        "agents.handoff": ("HandoffInputData", "handoff"),
         "agents.runner": ("Runner", "RunResultStreaming"),
         "schema.function": ("FuncSchema", "function_schema"),
         "persistence": (
@@ -283,6 +313,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "RunStore",
             "SQLiteEventStore",
             "SQLiteRunStore",
+            "SQLiteSession",
             "Session",
             "open_run_store",
         ),
