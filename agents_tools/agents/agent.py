@@ -20,6 +20,7 @@ from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.call import RunScope
 from agents_tools.tool.enabled import is_enabled
 from agents_tools.tool.failure import DEFAULT
+from agents_tools.tool.options import ForeignOptions, refuse_options
 from agents_tools.tool.tool import FunctionTool
 from agents_tools.toolset.deferred import PROVIDERS, is_deferred
 from agents_tools.toolset.sources import DynamicSource, MergedSource, RecentCache, parts_of
@@ -28,7 +29,7 @@ from agents_tools.toolset.tool_finder import behind_search
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from os import PathLike
-    from typing import Self
+    from typing import Never, Self
 
     from agents_tools.agents.config import RunConfig, RunHooks, RunResult, ToolUseBehavior
     from agents_tools.agents.handoff import Handoff
@@ -76,7 +77,7 @@ ToolLike: TypeAlias = "Tool | ToolSpecification | ToolProvider | Sequence[ToolLi
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Agent(Generic[ContextT, OutputT]):
+class Agent(ForeignOptions, Generic[ContextT, OutputT]):
     """A model with instructions and tools.
 
     Attributes:
@@ -295,6 +296,7 @@ class Agent(Generic[ContextT, OutputT]):
         enable_bracketing: bool = True,
         on_stream: Callable[[Event], Any] | None = None,
         failure_error_function: FailureErrorFunction | None = DEFAULT,
+        **unknown: Never,
     ) -> FunctionTool[..., Any]:
         """Create a tool from the agent, so that other agents can delegate tasks to it.
 
@@ -317,10 +319,12 @@ class Agent(Generic[ContextT, OutputT]):
                 are logged.
             failure_error_function: Returns the error message for the model if the agent fails;
                 `None` raises the exception.
+            **unknown: No other option exists. For one of openai-agents, the error names the counterpart.
 
         Raises:
             UserError: The name is not valid, or the parameters have no JSON schema.
         """
+        refuse_options("Agent.as_tool", Agent.as_tool, unknown)
         _check_tool_options(self.name, custom_output_extractor, on_stream, streaming, max_turns)
 
         async def perform(call: Call, task: str) -> Any:

@@ -21,6 +21,7 @@ from agents_tools.agents.type_variables import ContextT, OutputT
 from agents_tools.content.items import Item, MessageOutputItem
 from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.text.nouns import type_with_article
+from agents_tools.tool.options import ForeignOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -66,7 +67,7 @@ class PublishesEvents(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunConfig:
+class RunConfig(ForeignOptions):
     """Settings for a run, independent of the agent. Agents that run as tools inherit them.
 
     Attributes:

@@ -29,12 +29,13 @@ from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.json_schema import reader_of
 from agents_tools.tool.manual import SchemaSource
 from agents_tools.tool.naming import check_tool_name
+from agents_tools.tool.options import refuse_options
 from agents_tools.tool.records import ToolOrigin
 from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Self
+    from typing import Never, Self
 
     from agents_tools.agents.config import RunHooks
     from agents_tools.agents.pending_tool_call import PendingToolCall
@@ -99,6 +100,7 @@ def handoff(
     input_filter: HandoffInputFilter | None = None,
     *,
     is_enabled: IsEnabled = True,
+    **unknown: Never,
 ) -> Handoff:
     """Create a tool with which a model passes the conversation to another agent.
 
@@ -116,10 +118,12 @@ def handoff(
             receives `HandoffInputData`. The result and the log of the run keep all items. The
             filter is called again when the run is resumed from its store.
         is_enabled: Whether the tool is offered: a boolean, or a function of (context, agent).
+        **unknown: No other option exists. For one of openai-agents, the error names the counterpart.
 
     Raises:
         UserError: An argument is not valid.
     """
+    refuse_options("handoff", handoff, unknown)
     if not hasattr(agent, "toolbox"):
         raise UserTypeError(f"handoff() expects an Agent, got {type_with_article(agent)}.")
     name = tool_name_override or f"transfer_to_{_identifier(agent.name)}"[:64]

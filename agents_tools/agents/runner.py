@@ -21,10 +21,11 @@ from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.events.channel import Channel
 from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.call import current_call
+from agents_tools.tool.options import refuse_options
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
-    from typing import Self
+    from typing import Never, Self
 
     from agents_tools.agents.config import RunResult
     from agents_tools.agents.guardrail import InputGuardrailResult, OutputGuardrailResult
@@ -52,6 +53,7 @@ class Runner:
         hooks: RunHooks[ContextT] | None = None,
         session: Session | str | None = None,
         run_id: str | None = None,
+        **unknown: Never,
     ) -> RunResult[OutputT]:
         """Run an agent until it has a result.
 
@@ -68,6 +70,7 @@ class Runner:
                 the configuration.
             run_id: The id of the run; a new one by default. If the store of the configuration has a
                 run with this id and the same input, that run continues.
+            **unknown: No other option exists. For one of openai-agents, the error names the counterpart.
 
         Raises:
             UserError: An argument is not valid.
@@ -78,6 +81,7 @@ class Runner:
             ModelError: The request to the model failed.
             ModelBehaviorError: The model repeatedly sent invalid output.
         """
+        refuse_options("Runner.run", Runner.run, unknown)
         history, state = _read_input(agent, input, run_id)
         _check_options(max_turns, run_config, hooks, run_id)
         session_id, run_config = _read_session(session, run_config)
@@ -105,8 +109,10 @@ class Runner:
         hooks: RunHooks[ContextT] | None = None,
         session: Session | str | None = None,
         run_id: str | None = None,
+        **unknown: Never,
     ) -> RunResult[OutputT]:
         """Call `run` from synchronous code, with or without a running event loop."""
+        refuse_options("Runner.run_sync", Runner.run_sync, unknown)
         return run_sync(
             Runner.run,
             agent,
@@ -130,6 +136,7 @@ class Runner:
         hooks: RunHooks[ContextT] | None = None,
         session: Session | str | None = None,
         run_id: str | None = None,
+        **unknown: Never,
     ) -> RunResultStreaming[OutputT]:
         """Start a run and stream its events.
 
@@ -140,6 +147,7 @@ class Runner:
         Raises:
             UserError: An argument is not valid, or no event loop is running.
         """
+        refuse_options("Runner.run_streamed", Runner.run_streamed, unknown)
         _check_loop("run_streamed")
         history, state = _read_input(agent, input, run_id)
         _check_options(max_turns, run_config, hooks, run_id)

@@ -59,6 +59,7 @@ def function_tool(
     output_schema: bool = True,
     run_in_thread: bool = True,
     metadata: Mapping[str, Any] | None = None,
+    **unknown: Any,
 ) -> Any:
     """Create a tool from a function.
 
@@ -94,10 +95,13 @@ def function_tool(
             the event loop. Set `False` for functions that take microseconds, and for libraries
             that must be used from a single thread.
         metadata: Any other data; namespaces named after providers are merged at export.
+        **unknown: No other option exists. For one of openai-agents, the error names the
+            counterpart.
 
     Raises:
         UserError: The callable cannot be a tool; the message says how to fix it.
     """  # noqa: D214 - the example has a docstring with a section of its own
+    check_option_names("function_tool(...)", unknown, ToolOptions.__annotations__)
     options: ToolOptions = {
         "name_override": name_override,
         "description_override": description_override,

@@ -5,6 +5,8 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pydantic import BaseModel, Field
+
 from agents_tools import (
     Agent,
     GuardrailFunctionOutput,
@@ -20,7 +22,6 @@ from agents_tools import (
     input_guardrail,
 )
 from agents_tools.testing import ScriptedModel, assistant_message, function_call
-from pydantic import BaseModel, Field
 
 
 class Line(BaseModel):
