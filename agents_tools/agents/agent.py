@@ -233,8 +233,10 @@ class Agent(ForeignOptions, Generic[ContextT, OutputT]):
 
         Both are cached until the list of tools changes.
         """
-        handoffs = handoffs_of(self.name, self.handoffs, self._cache.setdefault("handoffs", {}))
-        tools, servers = [*self.tools, *handoffs], self._servers()
+        tools, servers = list(self.tools), self._servers()
+        if self.handoffs:
+            known_handoffs = self._cache.setdefault("handoffs", {})
+            tools += handoffs_of(self.name, self.handoffs, known_handoffs)
         known = self._cache.get("source")
         if known is not None and known[0] == tools and known[1] == servers:
             return known[2]
@@ -319,12 +321,14 @@ class Agent(ForeignOptions, Generic[ContextT, OutputT]):
                 are logged.
             failure_error_function: Returns the error message for the model if the agent fails;
                 `None` raises the exception.
-            **unknown: No other option exists. For one of openai-agents, the error names the counterpart.
+            **unknown: No other option exists. For one of openai-agents, the error names the
+                counterpart.
 
         Raises:
             UserError: The name is not valid, or the parameters have no JSON schema.
         """
-        refuse_options("Agent.as_tool", Agent.as_tool, unknown)
+        if unknown:
+            refuse_options("Agent.as_tool", Agent.as_tool, unknown)
         _check_tool_options(self.name, custom_output_extractor, on_stream, streaming, max_turns)
 
         async def perform(call: Call, task: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, cast, overload
 
 from agents_tools.agents.type_variables import ContextT
@@ -210,23 +210,21 @@ class _CheckedAgent(Protocol):
     def output_guardrails(self) -> Sequence[OutputGuardrail[Any]]: ...
 
 
+@dataclass(slots=True)
 class Guardrails:
     """The guardrails of one run: of the input for its first agent, of the output for its last one.
 
-    Args:
-        agent: The first agent.
-
     Attributes:
+        agent: The first agent.
+        is_pending: Whether a check of the input has not passed yet.
         input_results: The results of the checks of the input that have ended.
         output_results: The results of the checks of the final output.
-        is_pending: Whether a check of the input has not passed yet.
     """
 
-    def __init__(self, agent: _CheckedAgent) -> None:
-        self.input_results: list[InputGuardrailResult] = []
-        self.output_results: list[OutputGuardrailResult] = []
-        self.is_pending = bool(agent.input_guardrails)
-        self._agent = agent
+    agent: _CheckedAgent
+    is_pending: bool
+    input_results: list[InputGuardrailResult] = field(default_factory=list[InputGuardrailResult])
+    output_results: list[OutputGuardrailResult] = field(default_factory=list[OutputGuardrailResult])
 
     async def request(
         self, ask: Callable[[], Awaitable[ModelResponse]], items: Sequence[Item], context: Any
@@ -242,7 +240,7 @@ class Guardrails:
             InputGuardrailTripwireTriggered: A guardrail refused the input.
         """
         self.input_results.clear()
-        checks = self._agent.input_guardrails
+        checks = self.agent.input_guardrails
         given = _input_of(items)
         await self._check([one for one in checks if not one.run_in_parallel], given, context)
         asking = asyncio.ensure_future(ask())
@@ -258,14 +256,14 @@ class Guardrails:
                 asking.result()
             response = await asking
         finally:
-            await _cancel([checking, asking], self._agent.name)
+            await _cancel([checking, asking], self.agent.name)
         return response
 
     async def _check(
         self, guardrails: Sequence[InputGuardrail[Any]], given: Any, context: Any
     ) -> None:
         """Check the input with several guardrails at once; the first refusal ends all checks."""
-        agent = self._agent
+        agent = self.agent
         tasks = [asyncio.ensure_future(one.run(agent, given, context)) for one in guardrails]
         try:
             for done in asyncio.as_completed(tasks):

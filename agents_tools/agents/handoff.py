@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from agents_tools.agents.config import AgentHooks
+from agents_tools.agents.pending_tool_call import HANDOFF
 from agents_tools.agents.state import FilteredInput
 from agents_tools.content.items import (
     MessageInputItem,
@@ -118,12 +119,14 @@ def handoff(
             receives `HandoffInputData`. The result and the log of the run keep all items. The
             filter is called again when the run is resumed from its store.
         is_enabled: Whether the tool is offered: a boolean, or a function of (context, agent).
-        **unknown: No other option exists. For one of openai-agents, the error names the counterpart.
+        **unknown: No other option exists. For one of openai-agents, the error names the
+            counterpart.
 
     Raises:
         UserError: An argument is not valid.
     """
-    refuse_options("handoff", handoff, unknown)
+    if unknown:
+        refuse_options("handoff", handoff, unknown)
     if not hasattr(agent, "toolbox"):
         raise UserTypeError(f"handoff() expects an Agent, got {type_with_article(agent)}.")
     name = tool_name_override or f"transfer_to_{_identifier(agent.name)}"[:64]
@@ -174,7 +177,7 @@ class _HandoffSource(SchemaSource):
             reader,
             self._transfer,
             json_schema={**schema, "title": f"{name}_args"},
-            origin=ToolOrigin(kind="handoff", agent=agent.name),
+            origin=ToolOrigin(kind=HANDOFF, agent=agent.name),
         )
         self.agent = agent
         self.input_filter = input_filter
@@ -231,9 +234,9 @@ def _messages(items: Sequence[Any]) -> list[Any]:
 # --- the agents of a run
 
 
-def is_handoff(tool: FunctionTool[..., Any] | None) -> bool:
+def is_handoff(tool: FunctionTool[..., Any]) -> bool:
     """Return whether a tool is a handoff."""
-    return tool is not None and isinstance(tool.source, _HandoffSource)
+    return isinstance(tool.source, _HandoffSource)
 
 
 def handoffs_of(agent: str, handoffs: object, known: dict[int, Any]) -> list[Handoff]:
@@ -281,9 +284,11 @@ def find_agent(first: RunnableAgent, name: str) -> RunnableAgent:
         if agent.name == name:
             return agent
         for tool in agent.known_tools:
-            target = tool.source.agent if is_handoff(tool) else None
-            if target is not None and all(target is not one for one in agents):
-                agents.append(target)
+            source = getattr(tool, "source", None)  # hosted tools have none
+            if not isinstance(source, _HandoffSource):
+                continue
+            if all(source.agent is not one for one in agents):
+                agents.append(source.agent)
     raise UserValueError(
         f"The run continues with agent {name!r}, but agent {first.name!r} has no handoff to it. "
         "Start the run with the agent that it was started with."
@@ -307,21 +312,20 @@ class _Run(Protocol):
     def load_model(self) -> None: ...
 
 
-async def change_agent(run: _Run, calls: Sequence[PendingToolCall]) -> bool:
-    """Let the agent of the first successful handoff of a turn continue the run.
+async def change_agent(run: _Run, call: PendingToolCall) -> bool:
+    """Let the agent of a handoff continue the run.
 
     Args:
         run: The run.
-        calls: The calls of the turn; all of them have ended.
+        call: The call of the handoff. All calls of its turn have ended.
 
     Returns:
-        Whether the agent has changed.
+        Whether the agent has changed: a handoff that was refused or has failed does nothing.
 
     Raises:
         UserError: The input filter returned a wrong value.
     """
-    call = next((one for one in calls if is_handoff(one.tool) and _is_ok(one)), None)
-    if call is None:
+    if call.output_item is None or call.output_item.status != "ok":
         return False
     source = cast("_HandoffSource", cast("Handoff", call.tool).source)
     context, previous = run.scope.context, run.agent
@@ -340,10 +344,6 @@ async def change_agent(run: _Run, calls: Sequence[PendingToolCall]) -> bool:
     for hook in run.hooks:
         await hook.on_agent_start(context, source.agent)
     return True
-
-
-def _is_ok(call: PendingToolCall) -> bool:
-    return call.output_item is not None and call.output_item.status == "ok"
 
 
 # --- input filters

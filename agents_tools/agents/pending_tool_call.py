@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     import asyncio
@@ -14,7 +14,18 @@ if TYPE_CHECKING:
     from agents_tools.tool.records import ToolAnnotations
     from agents_tools.tool.tool import FunctionTool
 
-__all__ = ["PendingToolCall", "can_start_early", "group_calls", "is_repeatable", "runs_alone"]
+__all__ = [
+    "HANDOFF",
+    "PendingToolCall",
+    "can_start_early",
+    "group_calls",
+    "is_repeatable",
+    "runs_alone",
+]
+
+
+HANDOFF: Final = "handoff"
+"""The kind of the origin of a tool that is a handoff."""
 
 
 class PendingToolCall:
@@ -33,12 +44,14 @@ class PendingToolCall:
         value: What the tool returned, or the text for the model if the call failed.
         is_recorded: Whether the call is part of the conversation. A call that was started early is
             recorded when the complete response of the model arrives.
+        is_handoff: Whether the call passes the conversation to another agent.
         edited_arguments: The arguments of a person who changed those of the model.
         task: The task of a call that was started early.
     """
 
     __slots__ = (
         "edited_arguments",
+        "is_handoff",
         "is_recorded",
         "item",
         "output_item",
@@ -59,6 +72,7 @@ class PendingToolCall:
         self.is_recorded = True
         self.edited_arguments: str | None = None
         self.task: asyncio.Future[None] | None = None
+        self.is_handoff = self.tool is not None and self.tool.origin.kind == HANDOFF
 
 
 def group_calls(calls: Sequence[PendingToolCall]) -> Iterator[list[PendingToolCall]]:

@@ -51,7 +51,9 @@ from agents_tools.errors import (
     UserTypeError,
     UserValueError,
 )
+from agents_tools.events.envelope import EventSource, Origin
 from agents_tools.events.kinds import (
+    MessageEvent,
     RunFinishedEvent,
     RunItemStreamEvent,
     RunStartedEvent,
@@ -59,7 +61,6 @@ from agents_tools.events.kinds import (
 from agents_tools.events.listener import current_listeners
 from agents_tools.persistence.conversation import (
     conversation,
-    input_event,
     open_calls,
     waiting_calls,
 )
@@ -155,7 +156,7 @@ class Run:
         parent = parent or current_call()
         outer = None if parent is None or parent.scope is None else parent.scope.run
         self.agent = self.first_agent = agent
-        self.guardrails = Guardrails(agent)
+        self.guardrails = Guardrails(agent, is_pending=bool(agent.input_guardrails))
         self.filtered: FilteredInput | None = None
         self.outer: Run | None = outer
         self.inner: set[Run] = set()  # the runs inside this one that have not ended
@@ -504,7 +505,8 @@ class Run:
         while self._final is None and await self._can_continue():
             await step()
         if self._final is not None:
-            await self.guardrails.check_output(self.agent, self._final[0], self.scope.context)
+            if self.agent.output_guardrails:
+                await self.guardrails.check_output(self.agent, self._final[0], self.scope.context)
             for hook in self.hooks:
                 await hook.on_agent_end(self.scope.context, self.agent, self._final[0])
             return self.result(self._final[0])
@@ -876,8 +878,11 @@ class Run:
             )
 
     async def _output_of_tools(self, calls: list[PendingToolCall]) -> tuple[Any] | None:
-        if self.calls.is_waiting or await change_agent(self, calls):
+        if self.calls.is_waiting:
             return None
+        for call in calls:
+            if call.is_handoff and await change_agent(self, call):
+                return None
         return await final_output_of_tools(self.agent, self.scope, calls)
 
     # --- events
@@ -894,11 +899,11 @@ class Run:
 
     def _emit_message(self, message: MessageInputItem) -> None:
         """Emit a message to the model: from the user, if the run is the outermost one."""
-        event = input_event(message)
-        if self.scope.path:
-            event = event.replace(origin=None)
-        elif event.origin is not None:
-            event = event.replace(timestamp=time.time())
+        by_user = message.role == "user"
+        event = MessageEvent(message.to_dict()["content"], role="user" if by_user else "system")
+        if by_user and not self.scope.path:
+            origin = Origin(source=EventSource.USER)
+            event = event.replace(origin=origin, timestamp=time.time())
         self._emit(event)
 
     def _emit_item(self, name: str, item: Any, is_replayed: bool = False) -> None:

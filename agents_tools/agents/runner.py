@@ -70,7 +70,8 @@ class Runner:
                 the configuration.
             run_id: The id of the run; a new one by default. If the store of the configuration has a
                 run with this id and the same input, that run continues.
-            **unknown: No other option exists. For one of openai-agents, the error names the counterpart.
+            **unknown: No other option exists. For one of openai-agents, the error names the
+                counterpart.
 
         Raises:
             UserError: An argument is not valid.
@@ -81,7 +82,8 @@ class Runner:
             ModelError: The request to the model failed.
             ModelBehaviorError: The model repeatedly sent invalid output.
         """
-        refuse_options("Runner.run", Runner.run, unknown)
+        if unknown:
+            refuse_options("Runner.run", Runner.run, unknown)
         history, state = _read_input(agent, input, run_id)
         _check_options(max_turns, run_config, hooks, run_id)
         session_id, run_config = _read_session(session, run_config)
@@ -112,7 +114,8 @@ class Runner:
         **unknown: Never,
     ) -> RunResult[OutputT]:
         """Call `run` from synchronous code, with or without a running event loop."""
-        refuse_options("Runner.run_sync", Runner.run_sync, unknown)
+        if unknown:
+            refuse_options("Runner.run_sync", Runner.run_sync, unknown)
         return run_sync(
             Runner.run,
             agent,
@@ -147,7 +150,8 @@ class Runner:
         Raises:
             UserError: An argument is not valid, or no event loop is running.
         """
-        refuse_options("Runner.run_streamed", Runner.run_streamed, unknown)
+        if unknown:
+            refuse_options("Runner.run_streamed", Runner.run_streamed, unknown)
         _check_loop("run_streamed")
         history, state = _read_input(agent, input, run_id)
         _check_options(max_turns, run_config, hooks, run_id)

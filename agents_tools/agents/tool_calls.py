@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.agents.approvals import CallApprovals, arguments_of
-from agents_tools.agents.handoff import is_handoff
 from agents_tools.agents.pending_tool_call import (
     PendingToolCall,
     can_start_early,
@@ -480,7 +479,7 @@ class TurnCalls:
             # took effect.
             item_of_approval = self.approvals.approval_item(call.target, arguments_of(record))
             self._emit_item("tool_approval_granted", item_of_approval)
-        hooks = () if is_handoff(tool) else self._hooks  # they have `on_handoff`
+        hooks = () if call.is_handoff else self._hooks  # they have `on_handoff`
         for hook in hooks:
             await hook.on_tool_start(record.context, self._agent, tool)
         # From here on, the call can take effect. The approval is consumed, so that it can never

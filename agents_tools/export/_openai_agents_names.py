@@ -18,7 +18,6 @@ _RETRY = "Use RunConfig(model_retries=..., retry_backoff=...)."
 _HISTORY = "Change the conversation with handoff(agent, input_filter=...)."
 _SESSION = "Use agents_tools.SQLiteSession, or the session of any agents_tools.RunStore."
 _SERVER_STATE = "Pass session=, which keeps the conversation in your store."
-_COMPUTER = "Import it from agents_tools.agents; its methods are sync or async."
 _SHELL = "Use the tool `terminal` of agents_tools.get_default_tools(working_dir)."
 _EDITOR = "Use the tool `file_editor` of agents_tools.get_default_tools(working_dir)."
 _METADATA = "Return an agents_tools.ToolResult with metadata from the tool."
@@ -39,10 +38,10 @@ _BODY = "Pass it in extra_body, with the name that the provider has for it."
 
 _NAMES = {
     _AGENTS: (
-        "FunctionToolResult Handoff HandoffInputFilter InputGuardrailResult OutputGuardrailResult "
-        "RunState StopAtTools ToolsToFinalOutputResult"
+        "Computer FunctionToolResult Handoff HandoffInputFilter InputGuardrailResult "
+        "OutputGuardrailResult RunState StopAtTools ToolsToFinalOutputResult"
     ),
-    _COMPUTER: "AsyncComputer Computer",
+    "Use agents_tools.agents.Computer; its methods are sync or async.": "AsyncComputer",
     "Import it from agents_tools.tool.": "ToolOrigin",
     "Import Agent; it is the only class of agents.": "AgentBase",
     "Catch agents_tools.AgentsToolsError.": "AgentsException",

@@ -163,11 +163,10 @@ def refuse_options(owner: str, function: Callable[..., Any], unknown: Mapping[st
     Raises:
         UserError: There is such an option.
     """
-    if unknown:
-        from inspect import signature
+    from inspect import signature
 
-        known = [name for name in signature(function).parameters if name != "unknown"]
-        check_option_names(f"{owner}(...)", unknown, known)
+    known = [name for name in signature(function).parameters if name != "unknown"]
+    check_option_names(f"{owner}(...)", unknown, known)
 
 
 class ForeignOptions:
