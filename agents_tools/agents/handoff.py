@@ -332,8 +332,8 @@ async def change_agent(run: _Run, call: PendingToolCall) -> bool:
     filtered = await _filtered(run, source)
     run.set_agent(source.agent, filtered)
     run.load_model()
-    run.scope.emit(AgentUpdatedStreamEvent(agent=source.agent.name).attach(source.agent))
     if run.recorder is None or run.recorder.outcome(call.item, call.tool) is None:
+        run.scope.emit(AgentUpdatedStreamEvent(agent=source.agent.name).attach(source.agent))
         for hook in run.run_hooks:
             await hook.on_handoff(context, previous, source.agent)
         own = source.agent.hooks
