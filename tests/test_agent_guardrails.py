@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -330,10 +330,13 @@ async def test_a_check_sees_the_new_input_of_a_session_and_not_its_history(tmp_p
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Agent(name="A", input_guardrails=[print]), "policies.input_guardrail checks"),
-        (lambda: Agent(name="A", output_guardrails=print), "with @output_guardrail"),
-        (lambda: input_guardrail("x"), "expects a function, got a str"),
-        (lambda: OutputGuardrail(5), "expects a function, got an int"),
+        (
+            lambda: Agent(name="A", input_guardrails=[cast("Any", print)]),
+            "policies.input_guardrail checks",
+        ),
+        (lambda: Agent(name="A", output_guardrails=cast("Any", print)), "with @output_guardrail"),
+        (lambda: input_guardrail(cast("Any", "x")), "expects a function, got a str"),
+        (lambda: OutputGuardrail(cast("Any", 5)), "expects a function, got an int"),
     ],
 )
 def test_a_wrong_declaration_says_what_is_expected(make: Any, message: str) -> None:

@@ -16,7 +16,6 @@ from agents_tools import (
     RunHooks,
     Runner,
     SQLiteSession,
-    Tool,
     function_tool,
     handoff,
     input_guardrail,
@@ -126,7 +125,7 @@ def on_refund(ctx: Context, data: Reason) -> None:
 class Log(RunHooks[Shop]):
     """Logs the steps of a run."""
 
-    async def on_tool_start(self, context: Context, agent: Any, tool: Tool) -> None:
+    async def on_tool_start(self, context: Context, agent: Any, tool: Any) -> None:
         """Log the start of a call."""
         context.context.log.append(f"{agent.name} calls {tool.name}")
 
@@ -170,7 +169,9 @@ desk = Agent[Shop](
 
 async def answer(text: str, shop: Shop, session: SQLiteSession) -> None:
     """Answer one message of the customer."""
-    run = Runner.run_streamed(desk, text, context=shop, session=session, hooks=Log(), max_turns=6)
+    run: Any = Runner.run_streamed(
+        desk, text, context=shop, session=session, hooks=Log(), max_turns=6
+    )
     async for event in run.stream_events():
         if event.type == "raw_response_event":
             if event.data["type"] == "response.output_text.delta":
