@@ -63,9 +63,7 @@ class Exercise:
         before, after = (_without_imports(self.program(when)) for when in ("before", "after"))
         matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
         return sum(
-            max(i2 - i1, j2 - j1)
-            for tag, i1, i2, j1, j2 in matcher.get_opcodes()
-            if tag != "equal"
+            max(i2 - i1, j2 - j1) for tag, i1, i2, j1, j2 in matcher.get_opcodes() if tag != "equal"
         )
 
     def section(self, folder: Path) -> str:
