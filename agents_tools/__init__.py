@@ -11,8 +11,21 @@ if TYPE_CHECKING:
     from agents_tools.agents import compaction as compaction
     from agents_tools.agents.agent import Agent as Agent, Tool as Tool
     from agents_tools.agents.config import (
+        AgentHooks as AgentHooks,
         RunConfig as RunConfig,
+        RunHooks as RunHooks,
         RunResult as RunResult,
+    )
+    from agents_tools.agents.guardrail import (
+        GuardrailFunctionOutput as GuardrailFunctionOutput,
+        InputGuardrail as InputGuardrail,
+        OutputGuardrail as OutputGuardrail,
+        input_guardrail as input_guardrail,
+        output_guardrail as output_guardrail,
+    )
+    from agents_tools.agents.handoff import (
+        HandoffInputData as HandoffInputData,
+        handoff as handoff,
     )
     from agents_tools.agents.hosted.computer import ComputerTool as ComputerTool
     from agents_tools.agents.hosted.provider_tools import (
@@ -28,6 +41,7 @@ if TYPE_CHECKING:
         ModelProvider as ModelProvider,
         ModelRequest as ModelRequest,
         ModelResponse as ModelResponse,
+        ModelSettings as ModelSettings,
     )
     from agents_tools.agents.runner import (
         Runner as Runner,
@@ -78,9 +92,11 @@ if TYPE_CHECKING:
     from agents_tools.content.usage import Usage as Usage
     from agents_tools.errors import (
         AgentsToolsError as AgentsToolsError,
+        InputGuardrailTripwireTriggered as InputGuardrailTripwireTriggered,
         MaxTurnsExceeded as MaxTurnsExceeded,
         MCPError as MCPError,
         ModelBehaviorError as ModelBehaviorError,
+        OutputGuardrailTripwireTriggered as OutputGuardrailTripwireTriggered,
         ToolCancelledError as ToolCancelledError,
         ToolDeniedError as ToolDeniedError,
         ToolError as ToolError,
@@ -123,6 +139,7 @@ if TYPE_CHECKING:
         Session as Session,
         SQLiteEventStore as SQLiteEventStore,
         SQLiteRunStore as SQLiteRunStore,
+        SQLiteSession as SQLiteSession,
         open_run_store as open_run_store,
     )
     from agents_tools.persistence.stream import (
@@ -197,8 +214,10 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "classes.definition": ("ExecutableTool", "ToolDefinition"),
         "errors": (
             "AgentsToolsError",
+            "InputGuardrailTripwireTriggered",
             "MaxTurnsExceeded",
             "ModelBehaviorError",
+            "OutputGuardrailTripwireTriggered",
             "MCPError",
             "ToolCancelledError",
             "ToolDeniedError",
@@ -256,6 +275,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "ModelProvider",
             "ModelRequest",
             "ModelResponse",
+            "ModelSettings",
         ),
         "content.outputs": (
             "ToolOutputAudio",
@@ -273,9 +293,19 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "resolve_tool",
         ),
         "agents.config": (
+            "AgentHooks",
             "RunConfig",
+            "RunHooks",
             "RunResult",
         ),
+        "agents.guardrail": (
+            "GuardrailFunctionOutput",
+            "InputGuardrail",
+            "OutputGuardrail",
+            "input_guardrail",
+            "output_guardrail",
+        ),
+        "agents.handoff": ("HandoffInputData", "handoff"),
         "agents.runner": ("Runner", "RunResultStreaming"),
         "schema.function": ("FuncSchema", "function_schema"),
         "persistence": (
@@ -287,6 +317,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "RunStore",
             "SQLiteEventStore",
             "SQLiteRunStore",
+            "SQLiteSession",
             "Session",
             "open_run_store",
         ),

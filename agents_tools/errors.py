@@ -27,7 +27,9 @@
     └── RunError                 a run ended without a result; has the partial result
         ├── MaxTurnsExceeded     the run reached its maximum number of turns
         ├── BudgetExceeded       the run used up its tool calls or tokens
-        └── RunTimeoutError      the deadline of the run passed
+        ├── RunTimeoutError      the deadline of the run passed
+        ├── InputGuardrailTripwireTriggered    a guardrail refused the input of the run
+        └── OutputGuardrailTripwireTriggered   a guardrail refused the final output
 
 Import the classes from `agents_tools.errors`; the most common ones are also in `agents_tools`.
 `UserError` has subclasses that also derive from a built-in exception (`UserTypeError`,
@@ -52,6 +54,7 @@ __all__ = [
     "EventStoreCorruptError",
     "EventStoreError",
     "EventStoreFullError",
+    "InputGuardrailTripwireTriggered",
     "Interruption",
     "LeaseLostError",
     "MCPConnectionError",
@@ -62,6 +65,7 @@ __all__ = [
     "MissingExtraError",
     "ModelBehaviorError",
     "ModelError",
+    "OutputGuardrailTripwireTriggered",
     "RunError",
     "RunInUseError",
     "RunTimeoutError",
@@ -313,6 +317,30 @@ class BudgetExceeded(RunError):  # noqa: N818 - named as `MaxTurnsExceeded` is
 
 class RunTimeoutError(RunError, TimeoutError):
     """The deadline of the run passed before it had a result."""
+
+
+class InputGuardrailTripwireTriggered(RunError):  # noqa: N818 - named as in openai-agents
+    """A guardrail refused the input of the run, and no tool was called.
+
+    Attributes:
+        guardrail_result: The `InputGuardrailResult` with the output of the guardrail.
+    """
+
+    def __init__(self, message: str = "", *, guardrail_result: Any = None) -> None:
+        super().__init__(message)
+        self.guardrail_result = guardrail_result
+
+
+class OutputGuardrailTripwireTriggered(RunError):  # noqa: N818 - named as in openai-agents
+    """A guardrail refused the final output of the run.
+
+    Attributes:
+        guardrail_result: The `OutputGuardrailResult` with the output of the guardrail.
+    """
+
+    def __init__(self, message: str = "", *, guardrail_result: Any = None) -> None:
+        super().__init__(message)
+        self.guardrail_result = guardrail_result
 
 
 class Interruption(BaseException):

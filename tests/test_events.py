@@ -235,6 +235,7 @@ def test_every_class_of_the_union_has_its_own_wire_type() -> None:
 def test_only_conversation_events_are_durable_and_only_display_events_can_be_dropped() -> None:
     """No event can be both."""
     assert {cls.__name__ for cls in payloads if cls.durable} == {
+        "AgentUpdatedStreamEvent",
         "RunItemStreamEvent",
         "MessageEvent",
         "SummaryEvent",

@@ -14,8 +14,8 @@ from agents_tools import (
     UserError,
 )
 from agents_tools.agents import PendingCall, RunState
-from agents_tools.agents.state import waiting_calls
 from agents_tools.events import Origin
+from agents_tools.persistence.conversation import waiting_calls
 
 
 def state_of(*history: Any, **more: Any) -> RunState:

@@ -14,11 +14,11 @@ from agents_tools import Agent, MaxTurnsExceeded, RunConfig, Runner, UserError, 
 from agents_tools.agents import ModelRequest, RunState
 from agents_tools.agents.config import RunHooks
 from agents_tools.agents.run import Run
-from agents_tools.agents.state import conversation
 from agents_tools.content import MessageInputItem, ToolCallItem, ToolCallOutputItem
 from agents_tools.errors import ModelError
 from agents_tools.events import EventSource, MessageEvent
 from agents_tools.persistence import MemoryRunStore, Session, SQLiteRunStore
+from agents_tools.persistence.conversation import conversation
 from agents_tools.policies import needs_approval
 from agents_tools.testing import ScriptedModel, check_events, tool_call
 

@@ -26,6 +26,22 @@ if TYPE_CHECKING:
         ToolsToFinalOutputResult as ToolsToFinalOutputResult,
         ToolUseBehavior as ToolUseBehavior,
     )
+    from agents_tools.agents.guardrail import (
+        GuardrailFunctionOutput as GuardrailFunctionOutput,
+        InputGuardrail as InputGuardrail,
+        InputGuardrailResult as InputGuardrailResult,
+        OutputGuardrail as OutputGuardrail,
+        OutputGuardrailResult as OutputGuardrailResult,
+        input_guardrail as input_guardrail,
+        output_guardrail as output_guardrail,
+    )
+    from agents_tools.agents.handoff import (
+        Handoff as Handoff,
+        HandoffInputData as HandoffInputData,
+        HandoffInputFilter as HandoffInputFilter,
+        handoff as handoff,
+        remove_all_tools as remove_all_tools,
+    )
     from agents_tools.agents.hosted.base import HostedTool as HostedTool
     from agents_tools.agents.hosted.computer import (
         Computer as Computer,
@@ -88,6 +104,22 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "ConvertibleTool",
         ),
         "background": ("background_tools",),
+        "guardrail": (
+            "GuardrailFunctionOutput",
+            "InputGuardrail",
+            "InputGuardrailResult",
+            "OutputGuardrail",
+            "OutputGuardrailResult",
+            "input_guardrail",
+            "output_guardrail",
+        ),
+        "handoff": (
+            "Handoff",
+            "HandoffInputData",
+            "HandoffInputFilter",
+            "handoff",
+            "remove_all_tools",
+        ),
         "runner": (
             "RunResultStreaming",
             "Runner",

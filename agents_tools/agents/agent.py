@@ -8,6 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, cast
 
 from agents_tools.agents.as_tool import EventTap, extracted, tool_of_agent
+from agents_tools.agents.guardrail import InputGuardrail, OutputGuardrail, check_guardrails
+from agents_tools.agents.handoff import handoffs_of
 from agents_tools.agents.hosted.base import HostedTool
 from agents_tools.agents.run import Run
 from agents_tools.agents.toolbox import Toolbox, run_of
@@ -18,6 +20,7 @@ from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.call import RunScope
 from agents_tools.tool.enabled import is_enabled
 from agents_tools.tool.failure import DEFAULT
+from agents_tools.tool.options import ForeignOptions, refuse_options
 from agents_tools.tool.tool import FunctionTool
 from agents_tools.toolset.deferred import PROVIDERS, is_deferred
 from agents_tools.toolset.sources import DynamicSource, MergedSource, RecentCache, parts_of
@@ -26,9 +29,10 @@ from agents_tools.toolset.tool_finder import behind_search
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from os import PathLike
-    from typing import Self
+    from typing import Never, Self
 
     from agents_tools.agents.config import RunConfig, RunHooks, RunResult, ToolUseBehavior
+    from agents_tools.agents.handoff import Handoff
     from agents_tools.agents.model import Model, ModelSettings
     from agents_tools.agents.output_type import ResultType
     from agents_tools.events.base import Event
@@ -73,7 +77,7 @@ ToolLike: TypeAlias = "Tool | ToolSpecification | ToolProvider | Sequence[ToolLi
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Agent(Generic[ContextT, OutputT]):
+class Agent(ForeignOptions, Generic[ContextT, OutputT]):
     """A model with instructions and tools.
 
     Attributes:
@@ -93,6 +97,10 @@ class Agent(Generic[ContextT, OutputT]):
             connected at the first run of the agent, and closed some time after the last agent with
             this configuration is gone, or at the end of the program.
         hooks: Callbacks for the runs of the agent.
+        handoffs: Agents that this agent can pass the conversation to, or results of `handoff`.
+        handoff_description: What the agent is for, in the handoffs of other agents.
+        input_guardrails: Checks of the input of a run that starts with this agent.
+        output_guardrails: Checks of the final output of this agent.
         tool_use_behavior: How a run continues after tool calls. `run_llm_again` sends the outputs
             to the model. `stop_on_first_tool` makes the return value of the first call of the turn
             the final output. `{"stop_at_tool_names": [...]}` does so for these tools only. A
@@ -120,6 +128,10 @@ class Agent(Generic[ContextT, OutputT]):
     hooks: RunHooks[ContextT] | None = None
     tool_use_behavior: ToolUseBehavior = "run_llm_again"
     reset_tool_choice: bool = True
+    handoffs: list[Agent[Any, Any] | Handoff] = field(default_factory=list[Any])
+    handoff_description: str | None = None
+    input_guardrails: Sequence[InputGuardrail[Any]] = ()
+    output_guardrails: Sequence[OutputGuardrail[Any]] = ()
     _cache: dict[str, Any] = field(default_factory=dict[str, Any], init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -144,6 +156,8 @@ class Agent(Generic[ContextT, OutputT]):
                     f"The mcp_servers of agent {self.name!r} are not valid: expected objects with "
                     f"a method get_tools(), got {type_with_article(server)}."
                 )
+        check_guardrails(self.name, "input_guardrails", self.input_guardrails, InputGuardrail)
+        check_guardrails(self.name, "output_guardrails", self.output_guardrails, OutputGuardrail)
         if self.mcp_config is not None:
             import_module("agents_tools.mcp.config").load_config(self.mcp_config)
         if hasattr(self.tools, "as_part"):  # a single toolset
@@ -220,6 +234,9 @@ class Agent(Generic[ContextT, OutputT]):
         Both are cached until the list of tools changes.
         """
         tools, servers = list(self.tools), self._servers()
+        if self.handoffs:
+            known_handoffs = self._cache.setdefault("handoffs", {})
+            tools += handoffs_of(self.name, self.handoffs, known_handoffs)
         known = self._cache.get("source")
         if known is not None and known[0] == tools and known[1] == servers:
             return known[2]
@@ -281,6 +298,7 @@ class Agent(Generic[ContextT, OutputT]):
         enable_bracketing: bool = True,
         on_stream: Callable[[Event], Any] | None = None,
         failure_error_function: FailureErrorFunction | None = DEFAULT,
+        **unknown: Never,
     ) -> FunctionTool[..., Any]:
         """Create a tool from the agent, so that other agents can delegate tasks to it.
 
@@ -303,10 +321,14 @@ class Agent(Generic[ContextT, OutputT]):
                 are logged.
             failure_error_function: Returns the error message for the model if the agent fails;
                 `None` raises the exception.
+            **unknown: No other option exists. For one of openai-agents, the error names the
+                counterpart.
 
         Raises:
             UserError: The name is not valid, or the parameters have no JSON schema.
         """
+        if unknown:
+            refuse_options("Agent.as_tool", Agent.as_tool, unknown)
         _check_tool_options(self.name, custom_output_extractor, on_stream, streaming, max_turns)
 
         async def perform(call: Call, task: str) -> Any:

@@ -52,7 +52,7 @@ class CallApprovals:
         emit_item: Callable[..., None],
         recorder: RunRecorder | None = None,
     ) -> None:
-        self._agent_name = agent_name
+        self.agent_name = agent_name
         self._config = config
         self._scope = scope
         self._emit_item = emit_item
@@ -127,7 +127,7 @@ class CallApprovals:
             call_id=record.tool_call_id,
             name=record.tool_name,
             arguments=arguments_of(record),
-            agent=self._agent_name,
+            agent=self.agent_name,
             path=record.path[:-1],
         )
         return await self._decide(record, item)
@@ -135,7 +135,7 @@ class CallApprovals:
     def approval_item(self, call: ToolCallItem, arguments: str) -> ToolApprovalItem:
         """Return the item that requests or records the approval of a call."""
         return ToolApprovalItem(
-            call_id=call.call_id, name=call.name, arguments=arguments, agent=self._agent_name
+            call_id=call.call_id, name=call.name, arguments=arguments, agent=self.agent_name
         )
 
     def _previous_decision(

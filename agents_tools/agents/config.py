@@ -21,11 +21,17 @@ from agents_tools.agents.type_variables import ContextT, OutputT
 from agents_tools.content.items import Item, MessageOutputItem
 from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.text.nouns import type_with_article
+from agents_tools.tool.options import ForeignOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from agents_tools.agents.budgets import ModelPrice
+    from agents_tools.agents.guardrail import (
+        Guardrails,
+        InputGuardrailResult,
+        OutputGuardrailResult,
+    )
     from agents_tools.agents.model import Model, ModelProvider, ModelResponse, ModelSettings
     from agents_tools.agents.model_input import PrepareInput
     from agents_tools.agents.state import RunState
@@ -63,7 +69,7 @@ class PublishesEvents(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunConfig:
+class RunConfig(ForeignOptions):
     """Settings for a run, independent of the agent. Agents that run as tools inherit them.
 
     Attributes:
@@ -233,6 +239,11 @@ class RunHooks(Generic[ContextT]):
     ) -> None:
         """Run when an agent has its final output."""
 
+    async def on_handoff(
+        self, context: RunContextWrapper[ContextT], from_agent: Any, to_agent: Any
+    ) -> None:
+        """Run when another agent continues the run."""
+
     async def on_llm_start(
         self,
         context: RunContextWrapper[ContextT],
@@ -278,6 +289,14 @@ class AgentHooks(RunHooks[ContextT]):
         self, context: RunContextWrapper[ContextT], agent: Any, output: object
     ) -> None:
         """Run when the agent has its final output."""
+
+    async def on_handoff(  # pyright: ignore[reportIncompatibleMethodOverride] - as below
+        self, context: RunContextWrapper[ContextT], agent: Any, source: Any
+    ) -> None:
+        """Run when another agent has handed the conversation over to this one.
+
+        The order of the agents is that of openai-agents: it differs from that of `RunHooks`.
+        """
 
     async def on_agent_start(self, context: RunContextWrapper[ContextT], agent: Any) -> None:
         """Call `on_start`."""
@@ -365,7 +384,7 @@ class RunResult(Generic[OutputT]):
     Attributes:
         final_output: The answer: text, an object of the agent's `output_type`, or the return value
             of a tool that ended the run; `None` if the run waits for approvals.
-        last_agent: The agent of the run.
+        last_agent: The agent of the run; that of the last handoff.
         new_items: The items that the run added to the conversation, in order.
         raw_responses: The responses of the model, one for each turn.
         usage: The tokens that were used, including the runs inside this one.
@@ -375,6 +394,7 @@ class RunResult(Generic[OutputT]):
     """
 
     __slots__ = (
+        "_guardrails",
         "_history",
         "_input_count",
         "_state",
@@ -399,6 +419,7 @@ class RunResult(Generic[OutputT]):
         run_id: str,
         context: object,
         state: Callable[[], RunState],
+        guardrails: Guardrails,
         interruptions: Sequence[ToolApprovalItem] = (),
     ) -> None:
         self.final_output = final_output
@@ -411,6 +432,7 @@ class RunResult(Generic[OutputT]):
         self._history = history
         self._input_count = input_count
         self._state = state
+        self._guardrails = guardrails
 
     @property
     def new_items(self) -> list[RunItem]:
@@ -421,6 +443,23 @@ class RunResult(Generic[OutputT]):
     def input(self) -> list[Item]:
         """The input of the run."""
         return list(self._history[: self._input_count])
+
+    @property
+    def input_guardrail_results(self) -> list[InputGuardrailResult]:
+        """The results of the checks of the input, in the order in which they ended."""
+        return list(self._guardrails.input_results)
+
+    @property
+    def output_guardrail_results(self) -> list[OutputGuardrailResult]:
+        """The results of the checks of the final output."""
+        return list(self._guardrails.output_results)
+
+    @property
+    def context_wrapper(self) -> RunContextWrapper[Any]:
+        """The application's object and the usage, as hooks receive them."""
+        from agents_tools.tool.run_context import RunContextWrapper
+
+        return RunContextWrapper(self.context, self.usage)
 
     def to_input_list(self) -> list[dict[str, Any]]:
         """Return the whole conversation as JSON items, for the input of another run."""

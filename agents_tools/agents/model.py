@@ -23,6 +23,7 @@ from agents_tools.errors import (
     UserValueError,
 )
 from agents_tools.events.kinds import RawResponseStreamEvent
+from agents_tools.tool.options import ForeignOptions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Sequence
@@ -66,7 +67,7 @@ _TRUNCATIONS: dict[str | None, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSettings:
+class ModelSettings(ForeignOptions):
     """Settings of a request to a model. For `None`, the default of the model applies.
 
     Attributes:

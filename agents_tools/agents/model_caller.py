@@ -139,11 +139,10 @@ class ModelCaller:
             # Responses and outputs of tools, which follow, contain no lone surrogates.
             self._is_checked = True
             history[:] = encodable_items(history)
-        shown: Sequence[Item] = history
+        filtered = scope.run.filtered
+        shown = history if filtered is None else filtered.applied(history)
         if config.prepare_input is not None:
-            shown = await self._prepared(
-                config.prepare_input, model, instructions, toolbox, history
-            )
+            shown = await self._prepared(config.prepare_input, model, instructions, toolbox, shown)
         for hook in self._hooks:
             await hook.on_llm_start(scope.context, agent, instructions, shown)
         self._toolbox = toolbox
@@ -172,10 +171,12 @@ class ModelCaller:
         A model that delegates calls this again for each model that it tries. The requests to
         these are retried there, so the error of the delegating model is final.
         """
+        # Early calls would act before the guardrails of the input have passed.
+        starts_early = self._config.start_calls_early and not self._scope.run.guardrails.is_pending
         attempt = 0
         while True:
             toolbox = self._toolbox
-            if toolbox is not None and self._config.start_calls_early:
+            if toolbox is not None and starts_early:
                 request = replace(request, on_call=self._early_starter(toolbox, model))
             self._sent += 1
             number = self._sent
@@ -219,7 +220,8 @@ class ModelCaller:
     def _receiver(self, model: Model, toolbox: Toolbox | None, emit: Emit) -> Emit:
         """Return what receives the deltas of one response."""
         is_delegating = hasattr(model, "models")  # those have receivers of their own
-        if toolbox is not None and not is_delegating and toolbox.has_streams():
+        starts_early = not is_delegating and not self._scope.run.guardrails.is_pending
+        if toolbox is not None and starts_early and toolbox.has_streams():
             emit = self._calls.start_watching(toolbox, emit, getattr(model, "provider", None))
         elif not self._scope.sinks:
             return emit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     import asyncio
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = [
+    "HANDOFF",
     "PendingToolCall",
     "can_start_early",
     "group_calls",
@@ -23,6 +24,10 @@ __all__ = [
     "is_repeatable",
     "runs_alone",
 ]
+
+
+HANDOFF: Final = "handoff"
+"""The kind of the origin of a tool that is a handoff."""
 
 
 class PendingToolCall:
@@ -42,6 +47,7 @@ class PendingToolCall:
         is_acknowledged: Whether the output only says that the call continues in the background.
         is_recorded: Whether the call is part of the conversation. A call that was started early is
             recorded when the complete response of the model arrives.
+        is_handoff: Whether the call passes the conversation to another agent.
         edited_arguments: The arguments of a person who changed those of the model.
         task: The task of a call that was started early.
         streamed: What such a call reads while the model writes it; `None` if it is complete.
@@ -50,6 +56,7 @@ class PendingToolCall:
     __slots__ = (
         "edited_arguments",
         "is_acknowledged",
+        "is_handoff",
         "is_recorded",
         "item",
         "output_item",
@@ -73,6 +80,7 @@ class PendingToolCall:
         self.edited_arguments: str | None = None
         self.task: asyncio.Future[None] | None = None
         self.streamed: StreamedCall | None = None
+        self.is_handoff = self.tool is not None and self.tool.origin.kind == HANDOFF
 
 
 def group_calls(calls: Sequence[PendingToolCall]) -> Iterator[list[PendingToolCall]]:

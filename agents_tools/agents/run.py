@@ -26,8 +26,10 @@ from agents_tools.agents.final_output import (
     final_output_of_tools,
     final_text,
 )
+from agents_tools.agents.guardrail import Guardrails
+from agents_tools.agents.handoff import change_agent, find_agent
 from agents_tools.agents.model_caller import ModelCaller, choose_model
-from agents_tools.agents.state import RunState, conversation, open_calls, waiting_calls
+from agents_tools.agents.state import RunState
 from agents_tools.agents.tool_calls import TurnCalls
 from agents_tools.content.items import (
     Item,
@@ -56,6 +58,11 @@ from agents_tools.events.kinds import (
     RunStartedEvent,
 )
 from agents_tools.events.listener import current_listeners
+from agents_tools.persistence.conversation import (
+    conversation,
+    open_calls,
+    waiting_calls,
+)
 from agents_tools.text.nouns import type_with_article
 from agents_tools.text.secrets import guard_logs
 from agents_tools.tool.call import Call, RunScope, current_call
@@ -68,6 +75,7 @@ if TYPE_CHECKING:
     from agents_tools.agents.model import Model, ModelResponse
     from agents_tools.agents.pending_tool_call import PendingToolCall
     from agents_tools.agents.run_recorder import RunRecorder
+    from agents_tools.agents.state import FilteredInput
     from agents_tools.agents.toolbox import RunnableAgent, Toolbox
     from agents_tools.events.base import Emit, Event
     from agents_tools.events.channel import Channel
@@ -102,6 +110,10 @@ class Run:
         facts: More data for the record of the start of the run.
 
     Attributes:
+        agent: The current agent; that of the last handoff.
+        first_agent: The agent that the run was started with.
+        guardrails: The guardrails of the run.
+        filtered: What an input filter of a handoff made of the conversation before it.
         usages: The usage records that each model response is added to: of this run and of the
             runs around it.
         new_input: The index of the first item of the history that is new in this run.
@@ -142,7 +154,9 @@ class Run:
     ) -> None:
         parent = parent or current_call()
         outer = None if parent is None or parent.scope is None else parent.scope.run
-        self.agent = agent
+        self.agent = self.first_agent = agent
+        self.guardrails = Guardrails(agent, is_pending=bool(agent.input_guardrails))
+        self.filtered: FilteredInput | None = None
         self.outer: Run | None = outer
         self.inner: set[Run] = set()  # the runs inside this one that have not ended
         self.config = _inherit(config, None if outer is None else outer.config)
@@ -455,6 +469,7 @@ class Run:
             context=self.scope.app_context,
             state=self.state,
             interruptions=interruptions,
+            guardrails=self.guardrails,
         )
 
     def state(self) -> RunState:
@@ -464,7 +479,9 @@ class Run:
         # A state that is taken earlier has to contain those that exist already.
         outputs = calls.outputs_of(open_calls(self.history))
         return RunState(
-            agent=self.agent.name,
+            agent=self.first_agent.name,
+            current_agent=None if self.agent is self.first_agent else self.agent.name,
+            filtered=self.filtered,
             run_id=self.scope.run_id or "",
             history=[*self.history, *outputs, *self._later_messages],
             input_count=self.input_count,
@@ -496,6 +513,8 @@ class Run:
         while self._final is None and await self._can_continue():
             await step()
         if self._final is not None:
+            if self.agent.output_guardrails:
+                await self.guardrails.check_output(self.agent, self._final[0], self.scope.context)
             for hook in self.hooks:
                 await hook.on_agent_end(self.scope.context, self.agent, self._final[0])
             return self.result(self._final[0])
@@ -616,8 +635,7 @@ class Run:
                 f"at most {self.config.max_depth} (RunConfig(max_depth=...)). Check whether an "
                 "agent calls itself."
             )
-        self._model = self.choose_model()
-        self.calls.provider = getattr(self._model, "provider", None)
+        self.load_model()
         for hook in self.hooks:
             await hook.on_agent_start(scope.context, self.agent)
         await self._load_session()
@@ -632,6 +650,24 @@ class Run:
     def choose_model(self) -> Model:
         """Return the model of the run."""
         return choose_model(self.agent, self.config)
+
+    def load_model(self) -> None:
+        """Load the model of the current agent."""
+        self._model = self.choose_model()
+        self.calls.provider = getattr(self._model, "provider", None)
+
+    def set_agent(self, agent: RunnableAgent, filtered: FilteredInput | None = None) -> None:
+        """Let another agent continue the run, between two steps."""
+        self.agent = self.scope.agent = agent
+        self.filtered = filtered
+        self.hooks = self.run_hooks + (() if agent.hooks is None else (agent.hooks,))
+        self.calls.set_agent(agent, self.hooks)
+        summaries = self._caller.summaries
+        self._caller = ModelCaller(
+            agent, self.config, self.scope, self.hooks, self.calls, self._emit
+        )
+        self._caller.summaries[:] = summaries
+        self._tools = None
 
     async def _load_tools(self) -> Toolbox:
         """Load the tools of a turn."""
@@ -671,6 +707,9 @@ class Run:
         self.new_input = len(self.history)
         self.resumed = True
         self._caller.summaries[:] = state.summaries
+        self.guardrails.is_pending = False
+        if state.current_agent is not None:
+            self.set_agent(find_agent(self.first_agent, state.current_agent), state.filtered)
         self.calls.restore(state)
 
     async def _load_session(self) -> None:
@@ -700,10 +739,11 @@ class Run:
         later = self._later_messages = self._remove_later_messages()
         try:
             await self._execute_calls(calls, toolbox)
+            final = await self._output_of_tools(self._turn_calls(calls, toolbox))
         finally:
             self._later_messages = []
             self.history.extend(later)
-        return None if later else await self._output_of_tools(self._turn_calls(calls, toolbox))
+        return None if later else final
 
     def _remove_later_messages(self) -> list[Item]:
         """Remove the messages after the open calls from the history, and return them.
@@ -736,14 +776,18 @@ class Run:
             model = cast("Model", self._model)
             return await self._caller.request(model, toolbox, self.history)
 
+        async def guarded_request() -> ModelResponse:
+            items = self.history[self.new_input :]
+            return await self.guardrails.request(request, items, self.scope.context)
+
+        ask = guarded_request if self.guardrails.is_pending else request
         recorder = self.recorder
         try:
-            response = await (
-                request() if recorder is None else recorder.response(self.turns, request)
-            )
+            response = await (ask() if recorder is None else recorder.response(self.turns, ask))
         except BaseException:
             self.turns -= 1  # a step that is repeated has the same number
             raise
+        self.guardrails.is_pending = False
         self._is_replayed = recorder is not None and recorder.is_replayed
         self.responses.append(response)
         for usage in self.usages:
@@ -846,6 +890,9 @@ class Run:
     async def _output_of_tools(self, calls: list[PendingToolCall]) -> tuple[Any] | None:
         if self.calls.is_waiting:
             return None
+        for call in calls:
+            if call.is_handoff and await change_agent(self, call):
+                return None
         return await final_output_of_tools(self.agent, self.scope, calls)
 
     # --- events

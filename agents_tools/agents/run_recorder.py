@@ -77,6 +77,7 @@ class _RecordedRun(Protocol):
     """The parts of a run that its recorder uses."""
 
     agent: RunnableAgent
+    first_agent: RunnableAgent
     config: RunConfig
     history: list[Item]
     input_count: int
@@ -202,10 +203,10 @@ class RunRecorder:
     def _adopt(self, created: Mapping[str, Any]) -> None:
         """Set the run to its recorded beginning."""
         run = self._run
-        if created["agent"] != run.agent.name:
+        if created["agent"] != run.first_agent.name:
             raise UserValueError(
                 f"Run {self.run_id!r} belongs to another agent: expected {created['agent']!r}, "
-                f"got {run.agent.name!r}."
+                f"got {run.first_agent.name!r}."
             )
         given = run.given_state is None and not self._resume
         if given and created["fingerprint"] != _fingerprint(run.history):
@@ -262,7 +263,7 @@ class RunRecorder:
         }
         if self.is_outermost:
             data |= {
-                "agent": run.agent.name,
+                "agent": run.first_agent.name,
                 "session": self.log.session,
                 "reads_session": self.log.session is not None,
                 "fingerprint": _fingerprint(run.history[run.new_input :]),

@@ -21,17 +21,20 @@ from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.events.channel import Channel
 from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.call import current_call
+from agents_tools.tool.options import refuse_options
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
-    from typing import Self
+    from typing import Never, Self
 
     from agents_tools.agents.config import RunResult
+    from agents_tools.agents.guardrail import InputGuardrailResult, OutputGuardrailResult
     from agents_tools.agents.model import ModelResponse
     from agents_tools.content.items import Item, RunItem, ToolApprovalItem
     from agents_tools.content.usage import Usage
     from agents_tools.events.base import Event
     from agents_tools.persistence.run_store import RunStore, Session
+    from agents_tools.tool.run_context import RunContextWrapper
 
 __all__ = ["RunResultStreaming", "Runner"]
 
@@ -50,6 +53,7 @@ class Runner:
         hooks: RunHooks[ContextT] | None = None,
         session: Session | str | None = None,
         run_id: str | None = None,
+        **unknown: Never,
     ) -> RunResult[OutputT]:
         """Run an agent until it has a result.
 
@@ -66,6 +70,8 @@ class Runner:
                 the configuration.
             run_id: The id of the run; a new one by default. If the store of the configuration has a
                 run with this id and the same input, that run continues.
+            **unknown: No other option exists. For one of openai-agents, the error names the
+                counterpart.
 
         Raises:
             UserError: An argument is not valid.
@@ -76,6 +82,8 @@ class Runner:
             ModelError: The request to the model failed.
             ModelBehaviorError: The model repeatedly sent invalid output.
         """
+        if unknown:
+            refuse_options("Runner.run", Runner.run, unknown)
         history, state = _read_input(agent, input, run_id)
         _check_options(max_turns, run_config, hooks, run_id)
         session_id, run_config = _read_session(session, run_config)
@@ -103,8 +111,11 @@ class Runner:
         hooks: RunHooks[ContextT] | None = None,
         session: Session | str | None = None,
         run_id: str | None = None,
+        **unknown: Never,
     ) -> RunResult[OutputT]:
         """Call `run` from synchronous code, with or without a running event loop."""
+        if unknown:
+            refuse_options("Runner.run_sync", Runner.run_sync, unknown)
         return run_sync(
             Runner.run,
             agent,
@@ -128,6 +139,7 @@ class Runner:
         hooks: RunHooks[ContextT] | None = None,
         session: Session | str | None = None,
         run_id: str | None = None,
+        **unknown: Never,
     ) -> RunResultStreaming[OutputT]:
         """Start a run and stream its events.
 
@@ -138,6 +150,8 @@ class Runner:
         Raises:
             UserError: An argument is not valid, or no event loop is running.
         """
+        if unknown:
+            refuse_options("Runner.run_streamed", Runner.run_streamed, unknown)
         _check_loop("run_streamed")
         history, state = _read_input(agent, input, run_id)
         _check_options(max_turns, run_config, hooks, run_id)
@@ -354,8 +368,28 @@ class RunResultStreaming(Generic[OutputT]):
 
     @property
     def last_agent(self) -> Any:
-        """The agent of the run."""
+        """The agent of the run; that of the last handoff."""
         return self._run.agent
+
+    @property
+    def current_agent(self) -> Any:
+        """The agent of the run; that of the last handoff."""
+        return self._run.agent
+
+    @property
+    def input_guardrail_results(self) -> list[InputGuardrailResult]:
+        """The results of the checks of the input so far."""
+        return self._current_result().input_guardrail_results
+
+    @property
+    def output_guardrail_results(self) -> list[OutputGuardrailResult]:
+        """The results of the checks of the final output so far."""
+        return self._current_result().output_guardrail_results
+
+    @property
+    def context_wrapper(self) -> RunContextWrapper[Any]:
+        """The application's object and the usage so far."""
+        return self._current_result().context_wrapper
 
     @property
     def new_items(self) -> list[RunItem]:

@@ -10,36 +10,31 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.content.items import (
     Item,
-    MessageInputItem,
     ToolApprovalItem,
     ToolCallItem,
-    ToolCallOutputItem,
     input_items,
     item_from_dict,
-    item_of_event,
 )
 from agents_tools.content.usage import Usage
 from agents_tools.errors import UserError, UserKeyError, UserTypeError, UserValueError
-from agents_tools.events.kinds import MessageEvent, RunItemStreamEvent, SummaryEvent
+from agents_tools.events.kinds import SummaryEvent
+from agents_tools.persistence.conversation import open_calls
 from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.records import Decision
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from typing import Self
 
-    from agents_tools.events.base import Event
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = [
+    "FilteredInput",
     "PendingCall",
     "RunState",
     "call_pin",
-    "conversation",
     "edited_arguments",
-    "open_calls",
     "pin_of",
-    "waiting_calls",
 ]
 
 STATE_VERSION = 2
@@ -61,6 +56,42 @@ class PendingCall:
     decision: Decision | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilteredInput:
+    """What the input filter of a handoff made of the conversation before it.
+
+    Attributes:
+        items: The items that the model receives instead.
+        input_count: The number of these items that are the input of the run.
+        replaced: The number of items of the conversation that they replace.
+    """
+
+    items: list[Item]
+    input_count: int
+    replaced: int
+
+    def applied(self, history: Sequence[Item]) -> list[Item]:
+        """Return the items that the model receives for a conversation."""
+        return [*self.items, *history[self.replaced :]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as JSON."""
+        return {
+            "items": [item.to_dict() for item in self.items],
+            "input_count": self.input_count,
+            "replaced": self.replaced,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Create a record from the result of `to_dict`."""
+        return cls(
+            items=input_items(_of(list, data, "items"), "state.filtered"),
+            input_count=_of(int, data, "input_count"),
+            replaced=_of(int, data, "replaced"),
+        )
+
+
 @dataclass(slots=True, kw_only=True)
 class RunState:
     """The state of an interrupted run. It can be stored as JSON.
@@ -71,7 +102,7 @@ class RunState:
     tool is annotated as read-only or idempotent.
 
     Attributes:
-        agent: The name of the agent.
+        agent: The name of the agent that the run was started with.
         run_id: The id of the run; the resumed run has the same id.
         history: All items, including the input.
         input_count: The number of items of the input.
@@ -82,6 +113,10 @@ class RunState:
         nested: The states of runs inside calls, by call id.
         standing: The fingerprints of tools that need no further approval, by name.
         summaries: The last summary of the history, if a `prepare_input` hook made one.
+        current_agent: The name of the agent that continues the run after a handoff; `None` without
+            one.
+        filtered: What this agent receives of the conversation before the handoff; `None` for all of
+            it.
     """
 
     agent: str
@@ -95,6 +130,8 @@ class RunState:
     nested: dict[str, RunState] = field(default_factory=dict[str, "RunState"])
     standing: dict[str, str] = field(default_factory=dict[str, str])
     summaries: list[SummaryEvent] = field(default_factory=list["SummaryEvent"])
+    current_agent: str | None = None
+    filtered: FilteredInput | None = None
 
     @property
     def interruptions(self) -> list[ToolApprovalItem]:
@@ -216,6 +253,8 @@ class RunState:
             "nested": {call_id: state.to_dict() for call_id, state in self.nested.items()},
             "standing": dict(self.standing),
             "summaries": [_summary_to_dict(one) for one in self.summaries],
+            "current_agent": self.current_agent,
+            "filtered": None if self.filtered is None else self.filtered.to_dict(),
         }
 
     def to_json(self) -> str:
@@ -271,6 +310,10 @@ class RunState:
                 },
                 standing={str(name): str(pin) for name, pin in _of(dict, data, "standing").items()},
                 summaries=[SummaryEvent(**one) for one in data.get("summaries", ())],
+                current_agent=_text_or_none(data, "current_agent"),
+                filtered=None
+                if data.get("filtered") is None
+                else FilteredInput.from_dict(_of(dict, data, "filtered")),
             )
         except UserError:
             raise
@@ -281,92 +324,6 @@ class RunState:
     def open_calls(self) -> list[ToolCallItem]:
         """The calls without an output."""
         return open_calls(self.history)
-
-
-def open_calls(history: Sequence[Item]) -> list[ToolCallItem]:
-    """Return the calls of a conversation that have no output."""
-    waiting: dict[str, ToolCallItem] = {}
-    for item in history:
-        if isinstance(item, ToolCallItem) and item.needs_answer:
-            waiting[item.call_id] = item
-        elif isinstance(item, ToolCallOutputItem):
-            waiting.pop(item.call_id, None)
-    return list(waiting.values())
-
-
-def conversation(events: Sequence[Event]) -> list[Item]:
-    """Return the items of a conversation from its events.
-
-    Messages that arrived before the outputs of earlier calls come after those outputs, because
-    models require that outputs directly follow their calls. Of two outputs or results of a call,
-    which a run has repeated when it was resumed, the last one counts.
-    """
-    items: list[Item] = []
-    later: list[Item] = []
-    open_ids: set[str] = set()
-    outputs: dict[str, int] = {}  # the index of the output of each call
-    for item in _items_of(events):
-        if isinstance(item, ToolCallItem):
-            outputs.pop(item.call_id, None)
-        elif isinstance(item, ToolCallOutputItem) and item.call_id in outputs:
-            items[outputs[item.call_id]] = item
-            continue
-        if isinstance(item, MessageInputItem) and open_ids:
-            later.append(item)
-            continue
-        if isinstance(item, ToolCallOutputItem):
-            open_ids.discard(item.call_id)
-        else:
-            items += later
-            later = []
-        if isinstance(item, ToolCallItem) and item.needs_answer:
-            open_ids.add(item.call_id)
-        if isinstance(item, ToolCallOutputItem):
-            outputs[item.call_id] = len(items)
-        items.append(item)
-        if later and not open_ids:
-            items += later
-            later = []
-    return _with_last_results(items + later)
-
-
-def _with_last_results(items: list[Item]) -> list[Item]:
-    """Return items without the results of calls in the background that later ones replace."""
-    kept: list[Item] = []
-    answered: set[str] = set()
-    for item in reversed(items):
-        if isinstance(item, ToolCallItem):
-            answered.discard(item.call_id)
-        elif isinstance(item, MessageInputItem) and item.call_id is not None:
-            if item.call_id in answered:
-                continue
-            answered.add(item.call_id)
-        kept.append(item)
-    return kept[::-1]
-
-
-def _items_of(events: Sequence[Event]) -> Iterator[Item]:
-    for event in events:
-        if event.path:
-            continue
-        if isinstance(event, MessageEvent):
-            yield from input_items([{"role": event.role, "content": event.content}])
-        elif isinstance(event, RunItemStreamEvent):
-            item = item_of_event(cast("RunItemStreamEvent[Any]", event))
-            if item is not None:
-                yield item
-
-
-def waiting_calls(events: Sequence[Event]) -> set[str]:
-    """Return the ids of the calls that wait for approval and have not run."""
-    waiting: set[str] = set()
-    for event in events:
-        if isinstance(event, RunItemStreamEvent) and not event.path:
-            if event.name == "tool_approval_requested":
-                waiting.add(str(event.item.get("call_id")))
-            elif event.name == "tool_approval_granted":
-                waiting.discard(str(event.item.get("call_id")))
-    return waiting
 
 
 def pin_of(tool: FunctionTool[..., Any]) -> str:

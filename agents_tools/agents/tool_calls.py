@@ -149,6 +149,13 @@ class TurnCalls:
         self._to_cancel = set[str]()
         self._limited: dict[FunctionTool[..., Any], FunctionTool[..., Any]] = {}
 
+    def set_agent(self, agent: RunnableAgent, hooks: Sequence[RunHooks[Any]]) -> None:
+        """Run the calls of another agent from now on."""
+        self._agent = agent
+        self._hooks = hooks
+        self.approvals.agent_name = agent.name
+        self.has_run_tools = False
+
     def restore(self, state: RunState) -> None:
         """Load a state that was taken earlier, in this process or another one."""
         self.approvals.pending.update(state.pending)
@@ -316,6 +323,7 @@ class TurnCalls:
     def _can_stream(self, item: ToolCallItem, tool: FunctionTool[..., Any]) -> bool:
         return (
             tool.streamed_parameters is not None
+            and tool.stack.at_end is None
             and self.perform is execute
             and item.call_id not in self._calls
             and item.call_id not in self._reserved
@@ -630,13 +638,16 @@ class TurnCalls:
             # took effect.
             item_of_approval = self.approvals.approval_item(call.target, arguments_of(record))
             self._emit_item("tool_approval_granted", item_of_approval)
-        for hook in self._hooks:
+        for hook in self._hooks_of(call):
             await hook.on_tool_start(record.context, self._agent, tool)
         can_continue = self.has_background and record.failure is None
         if call.is_acknowledged or (stack.at_end is not None and can_continue):
             self._start_in_background(call, tool, record, stack.at_end or "wait")
             return
         await self._call(call, tool, record)
+
+    def _hooks_of(self, call: PendingToolCall) -> Sequence[RunHooks[Any]]:
+        return () if call.is_handoff else self._hooks  # handoffs have `on_handoff`
 
     async def _call(
         self, call: PendingToolCall, tool: FunctionTool[..., Any], record: Call
@@ -647,6 +658,7 @@ class TurnCalls:
             Exception: An error that ends the run.
         """
         call_id, recorder = call.item.call_id, self._recorder
+        agent, hooks = self._agent, self._hooks_of(call)  # a handoff can change them meanwhile
         # From here on, the call can take effect. The approval is consumed, so that it can never
         # let the call run a second time.
         self.started[call_id] = None
@@ -668,8 +680,8 @@ class TurnCalls:
         finally:
             self.started.pop(call_id, None)
         output_item = self._finish_with(call, outcome, tool.origin.server)
-        for hook in self._hooks:
-            await hook.on_tool_end(record.context, self._agent, tool, output_item)
+        for hook in hooks:
+            await hook.on_tool_end(record.context, agent, tool, output_item)
         if outcome.error is not None and tool.failure_error_function is None:
             raise outcome.error
 

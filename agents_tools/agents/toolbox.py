@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from agents_tools.agents.config import RunHooks
+    from agents_tools.agents.guardrail import InputGuardrail, OutputGuardrail
     from agents_tools.agents.hosted.base import HostedTool
     from agents_tools.agents.model import Model, ModelSettings, OutputFormat
     from agents_tools.content.items import ToolCallItem
@@ -46,6 +47,26 @@ class RunnableAgent(Protocol):
     @property
     def name(self) -> str:
         """The name of the agent."""
+        ...
+
+    @property
+    def handoff_description(self) -> str | None:
+        """What the agent is for, in the handoffs of other agents."""
+        ...
+
+    @property
+    def input_guardrails(self) -> Sequence[InputGuardrail[Any]]:
+        """The checks of the input of a run."""
+        ...
+
+    @property
+    def output_guardrails(self) -> Sequence[OutputGuardrail[Any]]:
+        """The checks of the final output of a run."""
+        ...
+
+    @property
+    def known_tools(self) -> list[Any]:
+        """The static tools, including handoffs."""
         ...
 
     @property

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from agents_tools.content.items import ToolApprovalItem, ToolCallItem, ToolCallOutputItem
 from agents_tools.errors import AgentsToolsError
 from agents_tools.events.kinds import (
+    AgentUpdatedStreamEvent,
     ErrorEvent,
     MessageEvent,
     NotifyStreamEvent,
@@ -94,6 +95,8 @@ def markdown(events: Sequence[Event], title: str) -> Iterator[str]:
         match event:
             case RunStartedEvent():
                 yield f"\n## {_inline(event.agent or 'run')}\n"
+            case AgentUpdatedStreamEvent():
+                yield f"\n## {_inline(event.agent)}\n"
             case RunFinishedEvent() if event.status != "ok":
                 why = f": {_inline(event.error)}" if event.error else ""
                 yield f"\n*The run ended: {_inline(event.status)}{why}*\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping  # noqa: TC003 - read at run time by `payload_fields`
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from agents_tools.events.base import Event, RichEvent, event_class
@@ -214,16 +215,24 @@ class RawResponseStreamEvent(Event):
 
 
 @event_class
-class AgentUpdatedStreamEvent(Event):
-    """A change of the current agent of a run.
+class AgentUpdatedStreamEvent(RichEvent[RichT]):
+    """Another agent continues the run after a handoff.
+
+    `value` is the agent itself, if the event comes from a run of this process.
 
     Args:
         agent: The name of the new agent.
     """
 
     type = "agent_updated_stream_event"
+    durable = True
 
     agent: str
+
+    @property
+    def new_agent(self) -> Any:
+        """The new agent; an object with its `name` if the event was read from a log or a stream."""
+        return SimpleNamespace(name=self.agent) if self.attached is None else self.attached
 
 
 RecordName: TypeAlias = Literal[

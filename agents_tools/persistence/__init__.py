@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from agents_tools.persistence.stores.sqlite import (
         SQLiteEventStore as SQLiteEventStore,
         SQLiteRunStore as SQLiteRunStore,
+        SQLiteSession as SQLiteSession,
     )
     from agents_tools.persistence.unknown_event import (
         UnknownEvent as UnknownEvent,
@@ -75,7 +76,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "stores.memory": ("MemoryEventStore", "MemoryRunStore"),
         "stores.postgres": ("PostgresRunStore",),
         "stores.redis": ("RedisEventStore", "RedisRunStore"),
-        "stores.sqlite": ("SQLiteEventStore", "SQLiteRunStore"),
+        "stores.sqlite": ("SQLiteEventStore", "SQLiteRunStore", "SQLiteSession"),
         "unknown_event": ("UnknownEvent",),
     },
     requires={

@@ -7,11 +7,17 @@ A `LogStorage` writes and reads the rows of logs, the `StoreEngine` owns threads
 from __future__ import annotations
 
 import json
+import uuid
 import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
-from agents_tools.content.items import ToolApprovalItem, ToolCallOutputItem, item_from_dict
+from agents_tools.content.items import (
+    ToolApprovalItem,
+    ToolCallOutputItem,
+    input_items,
+    item_from_dict,
+)
 from agents_tools.errors import (
     RunInUseError,
     UserKeyError,
@@ -24,6 +30,7 @@ from agents_tools.events.kinds import (
     RunItemStreamEvent,
     RunRecordEvent,
 )
+from agents_tools.persistence.conversation import REMOVED, conversation, input_event
 from agents_tools.persistence.filter import EventFilter
 from agents_tools.persistence.records import shown_event
 from agents_tools.persistence.storage import (
@@ -37,11 +44,12 @@ from agents_tools.persistence.write_errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
     from agents_tools.concurrency.future import PendingFuture
+    from agents_tools.content.items import Item
     from agents_tools.events.base import Event
     from agents_tools.persistence.protocol import RunStatus
     from agents_tools.persistence.storage import (
@@ -452,7 +460,8 @@ class Session:
     """A conversation: an ordered list of runs under an id that the application chooses.
 
     Pass it as `Runner.run(..., session=...)`. A run continues the conversation of the earlier runs
-    and becomes the last one. One run at a time is active in a session.
+    and becomes the last one. One run at a time is active in a session. The methods that change the
+    conversation raise `RunInUseError` during a run.
 
     Args:
         id: The id, for example of a chat.
@@ -462,13 +471,86 @@ class Session:
     id: str
     store: RunStore
 
+    @property
+    def session_id(self) -> str:
+        """The id, by its name in openai-agents."""
+        return self.id
+
     def events(self) -> PendingFuture[list[Event]]:
         """Return the messages, calls and outputs of all runs, oldest first."""
         return self.store.conversation(self.id)
 
     def runs(self) -> PendingFuture[list[RunInfo]]:
-        """List the runs, oldest first."""
+        """List the runs, oldest first. A change of the conversation is a run of its own."""
         return self.store.runs(session=self.id)
+
+    async def get_items(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """Return the conversation as JSON items, which can be the input of a run.
+
+        Args:
+            limit: The largest number of items; the last ones are returned. All by default.
+        """
+        items = conversation(await self.events())
+        count = len(items) if limit is None else max(limit, 0)
+        return [item.to_dict() for item in items[len(items) - min(count, len(items)) :]]
+
+    async def add_items(self, items: Sequence[Any]) -> None:
+        """Append items to the conversation.
+
+        Args:
+            items: Items, their JSON forms, or messages such as `{"role": "user", "content": "…"}`.
+
+        Raises:
+            UserError: An element is not an item.
+            RunInUseError: A run of the session is active.
+        """
+        events = [input_event(item) for item in input_items(items, "items")]
+        if events:
+            await self._change(lambda _: events)
+
+    async def pop_item(self) -> dict[str, Any] | None:
+        """Remove the last item of the conversation, and return it.
+
+        The log keeps the item: only runs that start later do not see it. Remove the output of a
+        call together with the call, which otherwise counts as a call without an output.
+
+        Returns:
+            The item as JSON; `None` if the conversation is empty.
+
+        Raises:
+            RunInUseError: A run of the session is active.
+        """
+        removed: list[dict[str, Any]] = []
+
+        def remove(items: list[Item]) -> list[Event]:
+            removed.extend(item.to_dict() for item in items[-1:])
+            return [RunItemStreamEvent(REMOVED, item) for item in removed]
+
+        await self._change(remove)
+        return removed[0] if removed else None
+
+    async def clear_session(self) -> None:
+        """Delete the runs of the session, with their logs.
+
+        Raises:
+            RunInUseError: A run of the session is active.
+        """
+        for info in await self.runs():
+            await self.store.delete(info.run_id)
+
+    async def _change(self, change: Callable[[list[Item]], Sequence[Event]]) -> None:
+        """Append the events that a function returns for the conversation, as a run of their own."""
+        log = self.store.log(f"edit_{uuid.uuid4().hex}")
+        try:
+            await log.take(session=self.id)
+            events = change(conversation(await self.events()))
+            if not events:
+                return
+            data = {"run": "", "agent": "session", "kind": "edit", "session": self.id}
+            run = [RunRecordEvent("run_created", data), *events, RunFinishedEvent("ok")]
+            await log.append([event.stamped(event.origin or _ORIGIN, INVALID_ID) for event in run])
+        finally:
+            log.close()
 
 
 def undecided_calls(events: Iterable[Event]) -> dict[tuple[str, ...], ToolApprovalItem]:

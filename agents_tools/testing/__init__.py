@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     )
     from agents_tools.testing.scripted import (
         ScriptedModel as ScriptedModel,
+        assistant_message as assistant_message,
+        function_call as function_call,
         tool_call as tool_call,
     )
     from agents_tools.testing.snapshots import (
@@ -104,6 +106,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "run_stores": ("RunStoreContract",),
         "scripted": (
             "ScriptedModel",
+            "assistant_message",
+            "function_call",
             "tool_call",
         ),
         "snapshots": (

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from agents_tools.content.items import Item
     from agents_tools.events.base import Emit
 
-__all__ = ["ScriptedModel", "Step", "tool_call"]
+__all__ = ["ScriptedModel", "Step", "assistant_message", "function_call", "tool_call"]
 
 Step: TypeAlias = Any
 """One answer: text, a `tool_call`, an item, a list of these, a `ModelResponse`, an exception to
@@ -55,6 +55,19 @@ def tool_call(
     if not isinstance(arguments, str):
         arguments = json.dumps({**(arguments or {}), **named})
     return ToolCallItem(call_id=call_id, name=name, arguments=arguments)
+
+
+function_call = tool_call
+"""`tool_call` by its name in openai-agents."""
+
+
+def assistant_message(text: str) -> MessageOutputItem:
+    """Return a final answer as a step of a scripted model; the text alone means the same.
+
+    Args:
+        text: The text.
+    """
+    return MessageOutputItem(text=text)
 
 
 class ScriptedModel:

@@ -60,6 +60,7 @@ def function_tool(
     run_in_thread: bool = True,
     start_early: bool = False,
     metadata: Mapping[str, Any] | None = None,
+    **unknown: Any,
 ) -> Any:
     """Create a tool from a function.
 
@@ -99,10 +100,13 @@ def function_tool(
             that does ends the call with an error. By default the tool starts when all other
             arguments are valid.
         metadata: Any other data; namespaces named after providers are merged at export.
+        **unknown: No other option exists. For one of openai-agents, the error names the
+            counterpart.
 
     Raises:
         UserError: The callable cannot be a tool; the message says how to fix it.
     """  # noqa: D214 - the example has a docstring with a section of its own
+    check_option_names("function_tool(...)", unknown, ToolOptions.__annotations__)
     options: ToolOptions = {
         "name_override": name_override,
         "description_override": description_override,

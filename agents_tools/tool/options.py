@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from agents_tools.errors import UserTypeError
 from agents_tools.tool.failure import DEFAULT
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from agents_tools.schema.docstring import DocstringStyle
     from agents_tools.tool.records import FailureErrorFunction, IsEnabled, ToolAnnotations
 
-__all__ = ["StreamingToolOptions", "ToolOptions", "check_option_names", "check_options"]
+__all__ = [
+    "ForeignOptions",
+    "StreamingToolOptions",
+    "ToolOptions",
+    "check_foreign_options",
+    "check_option_names",
+    "check_options",
+    "refuse_options",
+]
 
 
 class _SharedOptions(TypedDict, total=False):
@@ -118,5 +129,54 @@ def check_option_names(owner: str, names: Iterable[str], known: Iterable[str]) -
         if name not in known:
             from agents_tools.events.field_types import nearest_name
 
+            check_foreign_options(owner.removesuffix("(...)"), (name,))
             hint = nearest_name(name, known) or f" Its options: {', '.join(known)}."
             raise UserTypeError(f"{owner} has no option {name!r}.{hint}")
+
+
+def check_foreign_options(owner: str, names: Iterable[str], known: Iterable[str] = ()) -> None:
+    """Raise an error for the first option that only openai-agents has, with its counterpart.
+
+    Args:
+        owner: The function or class that has the options.
+        names: The names that the caller wrote.
+        known: The names of options that exist.
+
+    Raises:
+        UserError: An option exists only there.
+    """
+    foreign = [name for name in names if name not in known]
+    if not foreign:
+        return
+    remedies = import_module("agents_tools.export._openai_agents_names").OPTIONS.get(owner, {})
+    for name in foreign:
+        if name in remedies:
+            raise UserTypeError(f"{owner}(...) has no option {name!r}. {remedies[name]}")
+
+
+def refuse_options(owner: str, function: Callable[..., Any], unknown: Mapping[str, Any]) -> None:
+    """Raise an error for the options that a function received and does not have.
+
+    Args:
+        owner: The name of the function.
+        function: The function.
+        unknown: The options.
+
+    Raises:
+        UserError: There is such an option.
+    """
+    from inspect import signature
+
+    known = [name for name in signature(function).parameters if name != "unknown"]
+    check_option_names(f"{owner}(...)", unknown, known)
+
+
+class ForeignOptions:
+    """Base of dataclasses whose constructor names the counterpart of an option of openai-agents."""
+
+    __slots__ = ()
+
+    def __new__(cls, *_: Any, **options: Any) -> Self:
+        """Create an object, unless an option exists only in openai-agents."""
+        check_foreign_options(cls.__name__, options, cast("Any", cls).__dataclass_fields__)
+        return super().__new__(cls)

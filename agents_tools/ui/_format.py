@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.events.kinds import (
+    AgentUpdatedStreamEvent,
     GapEvent,
     NotifyStreamEvent,
     NullEvent,
@@ -49,6 +50,8 @@ def described(event: Event) -> str:
         case ToolAttemptEvent():
             why = f": {release_text(event.error)}" if event.error else ""
             return f"attempt {event.attempt} failed{why}; next in {seconds(event.delay)}"
+        case AgentUpdatedStreamEvent():
+            return f"continues with agent {release_text(event.agent)}"
         case GapEvent():
             return f"({event.dropped} events left out)"
         case NullEvent():

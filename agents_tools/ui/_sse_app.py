@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import quote
 
 from agents_tools.agents.agent import Agent
-from agents_tools.agents.state import open_calls
 from agents_tools.content.items import MessageInputItem, input_items
 from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.persistence.conversation import open_calls
 from agents_tools.server.application import Application, JsonResponse, empty_response
 from agents_tools.server.http_errors import HttpError, json_kind, shown
 from agents_tools.server.http_security import header_values, inner_path

@@ -22,12 +22,12 @@ from agents_tools import (
     policies,
 )
 from agents_tools.agents import RunResult
-from agents_tools.agents.state import conversation
 from agents_tools.content import ToolCallOutputItem
 from agents_tools.errors import EventConflictError, EventStoreError, RunInUseError, UserKeyError
 from agents_tools.events import RunItemStreamEvent
 from agents_tools.events.kinds import RunFinishedEvent, RunRecordEvent
 from agents_tools.persistence import EventFilter, RunStore, SQLiteRunStore
+from agents_tools.persistence.conversation import conversation
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.tool import FunctionTool
 from tests.watched_storage import FailingWrites, watched_store

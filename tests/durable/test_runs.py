@@ -25,12 +25,12 @@ from agents_tools import (
     register_secret,
 )
 from agents_tools.agents import RunResult
-from agents_tools.agents.state import conversation
 from agents_tools.content import ToolCallOutputItem
 from agents_tools.errors import EventStoreError, ModelError, RunInUseError
 from agents_tools.events import NotifyStreamEvent, RunItemStreamEvent, ToolStreamStartEvent
 from agents_tools.events.kinds import RunRecordEvent
 from agents_tools.persistence import RunStore, SQLiteRunStore
+from agents_tools.persistence.conversation import conversation
 from agents_tools.persistence.storage import AppendRows, WriteRequest
 from agents_tools.persistence.stores.sqlite import SQLiteStorage
 from agents_tools.testing import ScriptedModel, tool_call

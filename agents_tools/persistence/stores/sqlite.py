@@ -17,8 +17,9 @@ from agents_tools.errors import (
     EventStoreFullError,
     UserValueError,
 )
-from agents_tools.persistence.run_store import RunStore
+from agents_tools.persistence.run_store import RunStore, Session
 from agents_tools.persistence.stored_log import StoredLog
+from agents_tools.persistence.stores.memory import MemoryRunStore
 from agents_tools.persistence.stores.sql import TABLES, SQLStorage
 
 if TYPE_CHECKING:
@@ -26,7 +27,13 @@ if TYPE_CHECKING:
 
     from agents_tools.concurrency.future import PendingFuture
 
-__all__ = ["SQLiteEventStore", "SQLiteRunStore", "SQLiteStorage", "is_sqlite_file"]
+__all__ = [
+    "SQLiteEventStore",
+    "SQLiteRunStore",
+    "SQLiteSession",
+    "SQLiteStorage",
+    "is_sqlite_file",
+]
 
 APPLICATION: Final = 0x6174524C
 """The SQLite application id of files with run logs."""
@@ -96,6 +103,35 @@ class SQLiteRunStore(RunStore):
     def path(self) -> str:
         """The path of the file."""
         return self.place
+
+
+class SQLiteSession(Session):
+    """A conversation in an SQLite file, or in memory.
+
+    ```python
+    session = SQLiteSession("chat-1", "runs.db")
+    result = await Runner.run(agent, "Hello", session=session)
+    ```
+
+    It is `SQLiteRunStore(path).session(session_id)` under its name in openai-agents. Share one
+    store if the program has several sessions.
+
+    Args:
+        session_id: The id, for example of a chat.
+        db_path: The path of the file; see `SQLiteRunStore`. By default the conversation ends with
+            the session object.
+
+    Raises:
+        EventStoreError: The errors of `SQLiteRunStore`.
+    """
+
+    def __init__(self, session_id: str, db_path: str | os.PathLike[str] = ":memory:") -> None:
+        store = MemoryRunStore() if str(db_path) == ":memory:" else SQLiteRunStore(db_path)
+        super().__init__(session_id, store)
+
+    def close(self) -> None:
+        """Close the store."""
+        self.store.close()
 
 
 class SQLiteEventStore(StoredLog):

@@ -255,13 +255,10 @@ class RunTree:
                 pass
             case MessageEvent() | ActionEvent() | ObservationEvent() | ErrorEvent():
                 pass
-            case (
-                AgentUpdatedStreamEvent()
-                | AgentStateChangedEvent()
-                | NullEvent()
-                | RunRecordEvent()
-                | SummaryEvent()
-            ):
+            case AgentUpdatedStreamEvent():
+                previous, node.agent = node.agent, release_text(known.agent)
+                node.name = node.agent if node.name == previous else node.name
+            case AgentStateChangedEvent() | NullEvent() | RunRecordEvent() | SummaryEvent():
                 pass
         return node
 

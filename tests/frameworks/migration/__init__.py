@@ -1,0 +1,1 @@
+"""Programs of other frameworks, and the same programs with this library."""
