@@ -45,6 +45,7 @@ def test_the_public_names_match_the_stored_list() -> None:
             "AgentStateChangedEvent",
             "AgentUpdatedStreamEvent",
             "AgentsToolsError",
+            "ArgumentStream",
             "BaseTool",
             "BaseToolParams",
             "CallOutcome",

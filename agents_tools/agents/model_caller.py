@@ -149,6 +149,7 @@ class ModelCaller:
         request = ModelRequest(
             instructions=instructions,
             input=shown,
+            tools=toolbox.offered,
             settings=self._settings(),
             output=None if agent.output is None else agent.output.format,
             agent=agent.name,
@@ -176,14 +177,15 @@ class ModelCaller:
         attempt = 0
         while True:
             toolbox = self._toolbox
+            if toolbox is not None and request.tools is not toolbox.offered:
+                request = replace(request, tools=toolbox.offered)
             if toolbox is not None and starts_early:
                 request = replace(request, on_call=self._early_starter(toolbox, model))
             self._sent += 1
             number = self._sent
             receiver = self._receiver(model, toolbox, emit)
             try:
-                offered = () if toolbox is None else toolbox.offered
-                response = await model.respond(replace(request, tools=offered), receiver)
+                response = await model.respond(request, receiver)
                 break
             except ToolRefusedError as error:
                 await self._calls.cancel_early()
