@@ -39,11 +39,12 @@ from agents_tools.content import (
 )
 from agents_tools.errors import ModelError
 from agents_tools.events import SummaryEvent
-from agents_tools.persistence import MemoryRunStore
+from agents_tools.persistence import MemoryRunStore, SQLiteRunStore
 from agents_tools.testing import ScriptedModel, tool_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from agents_tools.persistence import RunStore
 
@@ -432,9 +433,16 @@ async def test_a_summary_is_extended_and_not_written_again() -> None:
     assert events[0].usage["input_tokens"] == 10
 
 
-async def test_a_resumed_run_reads_its_summary_in_the_log() -> None:
+@pytest.mark.parametrize("is_file", [False, True])
+async def test_a_resumed_run_reads_its_summary_in_the_log(is_file: bool, tmp_path: Path) -> None:
     """The usage is that of a run that was not interrupted."""
-    store, hook = MemoryRunStore(), keep_recent(2, summary=summarize(scribe()))
+    store = SQLiteRunStore(tmp_path / "runs.db") if is_file else MemoryRunStore()
+    async with store:
+        await _resume(store)
+
+
+async def _resume(store: RunStore) -> None:
+    hook = keep_recent(2, summary=summarize(scribe()))
     agent, _ = reader(*pages(1, 5), ModelError("gone"))
     config = RunConfig(prepare_input=hook, store=store)
     with pytest.raises(ModelError):

@@ -136,7 +136,7 @@ def _is_current(expires_at: object) -> bool:
 def _add_cache_breakpoints(body: dict[str, Any], settings: ModelSettings) -> None:
     """Mark where the beginning of a request is cached: in at most four places, as the API allows.
 
-    They are the end of the tools, of the system prompt, of the last message of the user, and of the
+    The places are the end of the tools, of the system prompt, of the last message of the user, and of the
     one before it, where the cache of the last request ends. The API searches only 20 blocks back
     for that end, and a turn with many calls has more.
     """
@@ -147,15 +147,22 @@ def _add_cache_breakpoints(body: dict[str, Any], settings: ModelSettings) -> Non
         )
     ttl = {} if lifetime == "5m" else {"ttl": lifetime}
     mark = {"cache_control": {"type": "ephemeral", **ttl}}
-    if "tools" in body:
-        body["tools"] = _marked(body["tools"], mark)
+    tools: list[dict[str, Any]] = body.get("tools", [])
+    marked = sum("cache_control" in tool for tool in tools)  # by the metadata of the tools
+    if tools and not marked:
+        body["tools"] = _marked(tools, mark)
+        marked = 1
     if "system" in body:
         body["system"] = _marked([_text_block(body["system"])], mark)
+        marked += 1
     if "cache_control" in (settings.extra_body or {}):
         return  # the API adds the breakpoint of the conversation by itself
-    messages: list[dict[str, Any]] = body["messages"]
-    for message in [one for one in messages if one["role"] == "user"][-2:]:
+    messages = [one for one in reversed(body["messages"]) if one["role"] == "user"]
+    for message in messages[: min(2, max(0, _MOST_BREAKPOINTS - marked))]:
         message["content"] = _marked(message["content"], mark)
+
+
+_MOST_BREAKPOINTS = 4
 
 
 def _marked(blocks: list[dict[str, Any]], mark: Mapping[str, Any]) -> list[dict[str, Any]]:

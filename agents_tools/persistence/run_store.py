@@ -138,7 +138,7 @@ class RunStore:
     def conversation(
         self, session: str, /, *, before: str | None = None
     ) -> PendingFuture[list[Event]]:
-        """Return the messages, calls and outputs of the runs of a session, oldest first.
+        """Return the messages, calls, outputs and summaries of a session, oldest first.
 
         Args:
             session: The session.

@@ -45,6 +45,7 @@ from agents_tools.errors import ContextWindowExceeded, ModelError, ToolRefusedEr
 from agents_tools.models import _anthropic_request, anthropic as adapter
 from agents_tools.models._anthropic_request import DEFAULT_MAX_TOKENS
 from agents_tools.models.anthropic import AnthropicModel
+from agents_tools.policies import with_metadata
 from tests.models.asking import ask, check
 from tests.models.http_server import Answer, json_answer, sse_answer
 
@@ -407,6 +408,22 @@ async def test_the_mark_of_the_application_takes_the_place_of_those_in_messages(
     body = await _cached_body(server, model, "one", extra_body=extra)
     assert body["cache_control"] == {"type": "ephemeral"}
     assert body["messages"] == [{"role": "user", "content": [{"type": "text", "text": "one"}]}]
+
+
+async def test_tools_that_the_application_marked_leave_less_marks_for_messages(
+    server: ScriptedServer, model: AnthropicModel
+) -> None:
+    """The API rejects a request with more than four."""
+    mark = with_metadata(anthropic={"cache_control": {"type": "ephemeral"}})
+    tools = tuple(mark(add.with_(name=name)) for name in ("one", "two", "three"))
+    server.answer(complete_answer(*text_block(0, "ok")))
+    settings = ModelSettings(prompt_cache="5m")
+    history = ("one", MessageOutputItem(text="two"), "three")
+    await ask(model, *history, instructions="Be kind.", tools=tools, settings=settings)
+    assert server.last.content.count(b'"cache_control"') == 4
+    assert [list(one["content"][0]) for one in server.last.body["messages"]] == [
+        ["type", "text"]
+    ] * 3
 
 
 async def test_a_wrong_lifetime_of_the_cache_is_rejected(model: AnthropicModel) -> None:
