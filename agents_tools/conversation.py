@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
 
+    from agents_tools.content.usage import Usage
+
 __all__ = [
     "LLM", "ActionEvent", "Agent", "AgentErrorEvent", "Conversation", "ConversationState", "Event",
     "ImageContent", "LLMConvertibleEvent", "MessageEvent", "ObservationEvent", "TextContent",
@@ -53,7 +55,7 @@ DEFAULT_PROMPT = (
 
 
 class Metrics(BaseModel):
-    """The tokens that a model has used, and their cost at the prices of the `LLM`."""
+    """The tokens that a model has used, and their cost in US dollars, as far as it is known."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -63,7 +65,7 @@ class Metrics(BaseModel):
 class LLM(BaseModel):
     """A language model: a name for `load_model` or a `Model`, with connection and prices.
 
-    The prices are per token and 0 by default.
+    The prices are in US dollars per token. Without them, those of `Usage.cost` apply.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -85,14 +87,18 @@ class LLM(BaseModel):
             register_secret(key)
         return load_model(self.model, base_url=self.base_url, api_key=key)
 
-    def charge(self, read: int, written: int) -> None:
-        """Add tokens to the metrics."""
+    def charge(self, used: Usage) -> None:
+        """Add the usage of a run to the metrics."""
         metrics = self.metrics
-        metrics.input_tokens += read
-        metrics.output_tokens += written
-        metrics.accumulated_cost += (
-            read * self.input_cost_per_token + written * self.output_cost_per_token
-        )
+        metrics.input_tokens += used.input_tokens
+        metrics.output_tokens += used.output_tokens
+        if self.input_cost_per_token or self.output_cost_per_token:
+            metrics.accumulated_cost += (
+                used.input_tokens * self.input_cost_per_token
+                + used.output_tokens * self.output_cost_per_token
+            )
+        else:
+            metrics.accumulated_cost += used.cost or 0.0
 
 
 class Agent(BaseModel):
@@ -329,7 +335,7 @@ class Conversation:
                     ):
                         self._add(cast("RunItemStreamEvent[Any]", event).value)
             finally:
-                self.agent.llm.charge(result.usage.input_tokens, result.usage.output_tokens)
+                self.agent.llm.charge(result.usage)
 
     def _add(self, item: Any) -> None:
         self._items.append(item)

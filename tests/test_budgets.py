@@ -16,12 +16,14 @@ from inline_snapshot import snapshot
 from agents_tools import Agent, RunConfig, Runner, ToolContext, function_tool, policies
 from agents_tools.agents import ModelPrice, ModelRequest, ModelResponse, RunState
 from agents_tools.content import MessageOutputItem, ToolCallItem, Usage
+from agents_tools.conversation import LLM, Agent as ConversationAgent, Conversation
 from agents_tools.errors import BudgetExceeded, UserError
 from agents_tools.persistence import MemoryRunStore
 from agents_tools.testing import ScriptedModel, tool_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from agents_tools.agents import Model
     from agents_tools.events import Emit
@@ -311,6 +313,17 @@ async def test_a_model_that_knows_its_cost_reports_it() -> None:
     model = HostedModel("own", Usage(requests=1, input_tokens=5, cost=0.25))
     result = await run(Agent("A", model=model))
     assert result.usage.cost == result.usage.by_model()["own"].cost == 0.25
+
+
+def test_a_conversation_without_prices_sums_the_known_cost(tmp_path: Path) -> None:
+    """Prices of the application come first; see the test of the language model."""
+    model = HostedModel("own", Usage(requests=1, input_tokens=5, cost=0.25))
+    llm = LLM(model=model)
+    with Conversation(ConversationAgent(llm=llm), workspace=tmp_path) as talk:
+        for _ in range(2):
+            talk.send_message("Go.")
+            talk.run()
+    assert llm.metrics.accumulated_cost == 0.5
 
 
 async def test_a_resumed_run_keeps_its_cost() -> None:
