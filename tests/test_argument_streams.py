@@ -514,6 +514,53 @@ async def test_a_cancelled_run_cancels_the_body() -> None:
     assert reader.log == ["open a x"]
 
 
+async def test_a_call_is_cancelled_while_the_model_writes_it() -> None:
+    """The run continues, and the model gets the output when it has written the call."""
+    reader = Reader()
+    gate = asyncio.Event()
+    model = PacedModel(['{"path": "a", "mode": "x", "text": "some', gate, ' text"}'], "done")
+    run = Runner.run_streamed(Agent("W", tools=[reader.tool], model=model), "go")
+    events: list[Event] = []
+
+    async def watch() -> None:
+        events.extend([event async for event in run.stream_events()])
+
+    async with asyncio.timeout(WITHIN), asyncio.TaskGroup() as tasks:
+        tasks.create_task(watch())
+        await reader.has_read.wait()
+        assert run.cancel("call_1") is True
+        gate.set()
+    [output] = [item for item in run.new_items if isinstance(item, ToolCallOutputItem)]
+    assert (output.status, run.final_output) == ("cancelled", "done")
+    assert pairs(events) == [("call_1", "start"), ("call_1", "cancelled")]
+
+
+async def test_a_body_that_does_not_end_is_cancelled_after_the_grace_period(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The next request must not wait for it."""
+    monkeypatch.setattr("agents_tools.agents.tool_calls.GRACE", 0.01)
+    ended: list[str] = []
+    busy = asyncio.Event()
+
+    @function_tool
+    async def save(text: ArgumentStream[str]) -> str:
+        """Save a text."""
+        try:
+            async for _ in text:
+                busy.set()
+                await asyncio.Event().wait()
+        finally:
+            ended.append("cancelled")
+        return ""
+
+    broken: list[Part] = ['{"text": "some', busy, ModelError("cut", retryable=True)]
+    async with asyncio.timeout(WITHIN):
+        _, events = await play(save, PacedModel(broken, "done"))
+    assert ended == ["cancelled"]
+    assert pairs(events) == [("call_1", "start"), ("call_1", "cancelled")]
+
+
 async def test_the_limit_of_calls_holds_for_calls_that_start_early() -> None:
     reader = Reader()
     begin = '{"path": "a", "mode": "x", "text": "some'
