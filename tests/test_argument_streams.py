@@ -21,6 +21,7 @@ from agents_tools import (
     Agent,
     ArgumentStream,
     Event,
+    GuardrailFunctionOutput,
     NotifyStreamEvent,
     RunConfig,
     Runner,
@@ -32,6 +33,7 @@ from agents_tools import (
     ToolStreamStartEvent,
     UserError,
     function_tool,
+    input_guardrail,
     policies,
     streaming_tool,
 )
@@ -48,6 +50,7 @@ from agents_tools.errors import ArgumentStreamError, ModelBehaviorError, ModelEr
 from agents_tools.events import RawResponseStreamEvent, RunItemStreamEvent
 from agents_tools.export import to_langchain
 from agents_tools.models.anthropic import AnthropicModel
+from agents_tools.models.fallback import FallbackModel
 from agents_tools.models.openai_chat import OpenAIChatModel
 from agents_tools.models.openai_responses import OpenAIResponsesModel
 from agents_tools.models.pydantic_ai import PydanticAIModel
@@ -476,6 +479,22 @@ async def test_a_failed_request_is_repeated_after_the_cleanup() -> None:
     assert len(retries) == 1
 
 
+async def test_a_fallback_model_writes_the_call_anew() -> None:
+    """The call of the model that has failed is cleaned up, and that of the next one streams."""
+    reader = Reader()
+    begin = '{"path": "a", "mode": "x", "text": "some'
+    error = ModelError("cut", retryable=True)
+    broken = PacedModel([begin, reader.has_read, error], [error])
+    following = PacedModel([begin, ' text"}'], "done")
+    following.requests.append(ModelRequest(input=[]))  # so that its calls have other ids
+    answers = FallbackModel(broken, following)
+    outputs, events = await play(reader.tool, answers, model_retries=0)
+    assert outputs == ["9 characters"]
+    assert reader.log == ["open a x", "undo: ToolCancelledError", "open a x", "commit"]
+    assert "".join(reader.read) == "somesome text"
+    assert [status for _, status in pairs(events)] == ["start", "cancelled", "start", "ok"]
+
+
 async def test_a_request_that_fails_for_good_cleans_up() -> None:
     reader = Reader()
     parts: list[Part] = [
@@ -596,6 +615,38 @@ async def test_policies_that_see_the_arguments_see_all_of_them(name: str) -> Non
     parts: list[Part] = [f'{{"path": "a", "mode": "x", "{key}": "some', ' text"}']
     outputs, _ = await play(reader.tool, PacedModel(parts, "done"))
     assert (reader.read, outputs) == (["some text"], ["9 characters"])
+
+
+async def test_a_call_in_the_background_starts_when_it_is_acknowledged() -> None:
+    reader = Reader(policies.background())
+    parts: list[Part] = ['{"path": "a", "mode": "x", "text": "some', ' text"}']
+    _, events = await play(reader.tool, PacedModel(parts, "done", "done"))
+    assert reader.read == ["some text"]
+    assert pairs(events) == [("call_1", "start"), ("call_1", "ok")]
+
+
+async def test_a_guardrail_that_has_not_ended_delays_the_call() -> None:
+    """Nothing acts before the input has passed."""
+    reader = Reader()
+    checked = asyncio.Event()
+
+    @input_guardrail
+    async def check(_ctx: Any, _agent: Any, _input: Any) -> GuardrailFunctionOutput:
+        await asyncio.wait_for(checked.wait(), WITHIN)
+        reader.log.append("checked")
+        return GuardrailFunctionOutput(output_info=None, tripwire_triggered=False)
+
+    class Model(PacedModel):
+        async def respond(self, request: ModelRequest, emit: Any) -> ModelResponse:
+            response = await super().respond(request, emit)
+            checked.set()
+            return response
+
+    parts: list[Part] = ['{"path": "a", "mode": "x", "text": "some', ' text"}']
+    agent = Agent("W", tools=[reader.tool], model=Model(parts, "done"), input_guardrails=[check])
+    await Runner.run(agent, "Write.")
+    assert reader.log == ["checked", "open a x", "commit"]
+    assert reader.read == ["some text"]
 
 
 @pytest.mark.parametrize("name", LIVE)

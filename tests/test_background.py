@@ -24,7 +24,6 @@ from agents_tools import (
 )
 from agents_tools.agents import RunState, background_tools
 from agents_tools.agents.config import RunHooks
-from agents_tools.agents.state import conversation
 from agents_tools.content import MessageInputItem, ToolCallOutputItem, ToolOutputImage
 from agents_tools.errors import BudgetExceeded
 from agents_tools.events import Event, RunItemStreamEvent, ToolStreamEndEvent
@@ -36,6 +35,7 @@ from agents_tools.execution import (
     run_on,
 )
 from agents_tools.persistence import MemoryRunStore, SQLiteRunStore
+from agents_tools.persistence.conversation import conversation
 from agents_tools.policies import background, exclusive, limit, needs_approval, retry, timeout
 from agents_tools.testing import ScriptedModel, check_events, tool_call
 

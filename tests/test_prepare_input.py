@@ -285,6 +285,21 @@ async def test_system_messages_and_the_current_task_are_always_read() -> None:
     ]
 
 
+async def test_results_of_calls_in_the_background_are_not_the_task() -> None:
+    """Otherwise each of them would be read until the end of the run."""
+    result = '<background_result call_id="b">\nFound.\n</background_result>'
+    history: list[Any] = [
+        {"role": "user", "content": "Read all."},
+        {"role": "user", "content": result, "call_id": "b"},
+    ]
+    agent, model = reader(*pages(1, 4), "Done.")
+    config = RunConfig(prepare_input=keep_recent(1))
+    await Runner.run(agent, history, run_config=config, max_turns=None)
+    texts = texts_of(model.requests[-1].input)
+    assert "Read all." in texts
+    assert result not in texts
+
+
 # --- a token budget
 
 

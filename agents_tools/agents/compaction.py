@@ -267,7 +267,7 @@ def _always_read(turns: Sequence[_Turn], count: int) -> tuple[list[Item], list[I
             break
         if index < count:
             users = [one for one in turn if isinstance(one, MessageInputItem)]
-            task[:0] = [one for one in users if one.role == "user"]
+            task[:0] = [one for one in users if one.role == "user" and one.call_id is None]
     # Runs that end with a tool have no final answer, so this could be every message of a session.
     return [one for one in messages if one.role != "user"], task[-_MOST_MESSAGES:]
 
