@@ -106,9 +106,9 @@ def request_body(
 def _add_cache_breakpoints(body: dict[str, Any], settings: ModelSettings) -> None:
     """Mark where the beginning of a request is cached: in at most four places, as the API allows.
 
-    The places are the end of the tools, of the system prompt, of the last message of the user, and of the
-    one before it, where the cache of the last request ends. The API searches only 20 blocks back
-    for that end, and a turn with many calls has more.
+    The places are the end of the tools, of the system prompt, of the last message of the user, and
+    of the one before it, where the cache of the last request ends. The API searches only 20 blocks
+    back for that end, and a turn with many calls has more.
     """
     lifetime: object = settings.prompt_cache
     if lifetime not in {"5m", "1h"}:
