@@ -5,11 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from agents_tools import Agent, RunConfig, Runner, SQLiteSession, UserError, function_tool
+from agents_tools import (
+    Agent,
+    RunConfig,
+    Runner,
+    SQLiteSession,
+    UserError,
+    function_tool,
+    policies,
+)
 from agents_tools.content import ToolCallOutputItem
 from agents_tools.errors import RunInUseError
 from agents_tools.persistence import MemoryRunStore, RunStore, Session, SQLiteRunStore
@@ -176,3 +184,88 @@ async def test_a_sqlite_session_without_a_path_ends_with_the_object() -> None:
     assert (said(await one.get_items()), await two.get_items()) == (["x", "Hi."], [])
     one.close()
     two.close()
+
+
+# --- sessions of other libraries
+
+
+class ItemList:
+    """A session of another library: it has only the two methods that a run needs."""
+
+    def __init__(self, *items: dict[str, Any]) -> None:
+        self.items = list(items)
+
+    async def get_items(self, limit: int | None = None) -> list[Any]:
+        """Return all items."""
+        return list(self.items)
+
+    async def add_items(self, items: list[Any]) -> None:
+        """Append items."""
+        self.items += items
+
+
+async def test_a_session_of_another_library_keeps_the_conversation() -> None:
+    """It gets each item once, the input included, also with a handoff and agents inside."""
+    session = ItemList({"role": "user", "content": "I am Bo."})
+    model = ScriptedModel(
+        {
+            "A": [tool_call("helper", input="?"), tool_call("transfer_to_b")],
+            "Helper": ["Help."],
+            "B": ["Hello, Bo.", "You are Bo."],
+        }
+    )
+    b = Agent(name="B", model=model)
+    helper = Agent(name="Helper", model=model)
+    a = Agent(name="A", model=model, tools=[helper.as_tool()], handoffs=[b])
+    run = Runner.run_streamed(a, "Greet me.", session=session)
+    result = await run.wait()
+    assert session.items == result.to_input_list()
+    assert said(session.items)[:2] == ["I am Bo.", "Greet me."]
+    assert said(session.items)[-1] == "Hello, Bo."
+    again = await Runner.run(b, "Who am I?", session=session)
+    assert session.items == again.to_input_list()
+    assert len(model.requests[-1].input) == len(again.to_input_list()) - 1
+
+
+async def test_a_session_of_another_library_gets_the_items_of_a_run_that_waited() -> None:
+    """The conversation is complete when the resumed run has its final output."""
+    session = ItemList({"role": "user", "content": "Hello."})
+    model = ScriptedModel([tool_call("add", a=1, b=2), "3."])
+    agent = Agent(name="A", model=model, tools=[policies.needs_approval(add)])
+    first = await Runner.run(agent, "1 + 2?", session=session)
+    assert said(session.items) == ["Hello."]
+    state = first.to_state()
+    state.approve(state.interruptions[0])
+    await Runner.run(agent, state, session=session)
+    assert said(session.items) == ["Hello.", "1 + 2?", "add", "3", "3."]
+
+
+async def test_a_session_of_openai_agents_works_here(tmp_path: Path) -> None:
+    """A conversation that was begun there continues here, in its own table."""
+    theirs = pytest.importorskip("agents")
+    testing = pytest.importorskip("agents.testing")
+    session: Any = theirs.SQLiteSession("chat", tmp_path / "theirs.db")
+    their_model = testing.ScriptedModel([[testing.assistant_message("Hello, Bo.")]])
+    their_config = theirs.RunConfig(tracing_disabled=True)
+    await theirs.Runner.run(
+        theirs.Agent(name="A", model=their_model),
+        "I am Bo.",
+        session=session,
+        run_config=their_config,
+    )
+    model = ScriptedModel(["You are Bo."])
+    result = await Runner.run(Agent(name="A", model=model), "Who am I?", session=session)
+    assert said([item.to_dict() for item in model.requests[0].input]) == [
+        "I am Bo.",
+        "Hello, Bo.",
+        "Who am I?",
+    ]
+    assert result.final_output == "You are Bo."
+    assert said(await session.get_items()) == ["I am Bo.", "Hello, Bo.", "Who am I?", "You are Bo."]
+    session.close()
+
+
+async def test_an_object_without_the_methods_of_a_session_is_refused() -> None:
+    """The error says what a session needs."""
+    with pytest.raises(UserError, match=r"an object with get_items\(\) and add_items\(\)"):
+        await Runner.run(Agent(name="A"), "x", session=cast("Any", 5))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         ToolsToFinalOutputResult as ToolsToFinalOutputResult,
         ToolUseBehavior as ToolUseBehavior,
     )
+    from agents_tools.agents.foreign_session import ItemSession as ItemSession
     from agents_tools.agents.guardrail import (
         GuardrailFunctionOutput as GuardrailFunctionOutput,
         InputGuardrail as InputGuardrail,
@@ -104,6 +105,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "ConvertibleTool",
         ),
         "background": ("background_tools",),
+        "foreign_session": ("ItemSession",),
         "guardrail": (
             "GuardrailFunctionOutput",
             "InputGuardrail",

@@ -69,7 +69,7 @@ from agents_tools.tool.call import Call, RunScope, current_call
 from agents_tools.tool.failure import describe_error
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
     from agents_tools.agents.config import RunConfig, RunHooks
     from agents_tools.agents.model import Model, ModelResponse
@@ -656,6 +656,11 @@ class Run:
         self._model = self.choose_model()
         self.calls.provider = getattr(self._model, "provider", None)
 
+    def add_hooks(self, *hooks: RunHooks[Any]) -> None:
+        """Add hooks before the run begins."""
+        self.run_hooks += hooks
+        self.hooks += hooks
+
     def set_agent(self, agent: RunnableAgent, filtered: FilteredInput | None = None) -> None:
         """Let another agent continue the run, between two steps."""
         self.agent = self.scope.agent = agent
@@ -721,7 +726,15 @@ class Run:
             return
         events = await recorder.log.conversation()
         items = conversation(events)
-        waiting = waiting_calls(events)
+        self.insert_earlier(items, waiting_calls(events))
+
+    def insert_earlier(self, items: list[Item], waiting: Collection[str] = ()) -> None:
+        """Insert an earlier conversation before the input of the run.
+
+        Args:
+            items: The conversation.
+            waiting: The ids of its open calls that wait for a person; the others are lost.
+        """
         self.calls.load_history(items)
         self.calls.mark_lost(call for call in open_calls(items) if call.call_id not in waiting)
         self.history[:0] = items

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, cast
 
 from agents_tools.agents.agent import Agent
 from agents_tools.agents.config import KEPT, RunConfig, RunHooks
+from agents_tools.agents.foreign_session import ItemSession, SessionHooks
 from agents_tools.agents.run import Run
 from agents_tools.agents.state import RunState
 from agents_tools.agents.type_variables import ContextT, OutputT
@@ -51,7 +52,7 @@ class Runner:
         max_turns: int | None = 10,
         run_config: RunConfig | None = None,
         hooks: RunHooks[ContextT] | None = None,
-        session: Session | str | None = None,
+        session: Session | ItemSession | str | None = None,
         run_id: str | None = None,
         **unknown: Never,
     ) -> RunResult[OutputT]:
@@ -67,7 +68,8 @@ class Runner:
             run_config: The configuration of the run.
             hooks: Callbacks for this run and the runs of agents that are its tools.
             session: The conversation that the run continues: a `Session`, or its id in the store of
-                the configuration.
+                the configuration. A session of another library with the methods `get_items` and
+                `add_items` gets the items of the run when it has its final output.
             run_id: The id of the run; a new one by default. If the store of the configuration has a
                 run with this id and the same input, that run continues.
             **unknown: No other option exists. For one of openai-agents, the error names the
@@ -86,7 +88,7 @@ class Runner:
             refuse_options("Runner.run", Runner.run, unknown)
         history, state = _read_input(agent, input, run_id)
         _check_options(max_turns, run_config, hooks, run_id)
-        session_id, run_config = _read_session(session, run_config)
+        session_id, run_config, session_hooks = _read_session(session, run_config)
         run = Run(
             agent,
             history,
@@ -98,6 +100,8 @@ class Runner:
             session=session_id,
             run_id=run_id,
         )
+        if session_hooks is not None:
+            run.add_hooks(session_hooks)
         return await run.execute()
 
     @staticmethod
@@ -109,7 +113,7 @@ class Runner:
         max_turns: int | None = 10,
         run_config: RunConfig | None = None,
         hooks: RunHooks[ContextT] | None = None,
-        session: Session | str | None = None,
+        session: Session | ItemSession | str | None = None,
         run_id: str | None = None,
         **unknown: Never,
     ) -> RunResult[OutputT]:
@@ -137,7 +141,7 @@ class Runner:
         max_turns: int | None = 10,
         run_config: RunConfig | None = None,
         hooks: RunHooks[ContextT] | None = None,
-        session: Session | str | None = None,
+        session: Session | ItemSession | str | None = None,
         run_id: str | None = None,
         **unknown: Never,
     ) -> RunResultStreaming[OutputT]:
@@ -155,7 +159,7 @@ class Runner:
         _check_loop("run_streamed")
         history, state = _read_input(agent, input, run_id)
         _check_options(max_turns, run_config, hooks, run_id)
-        session_id, run_config = _read_session(session, run_config)
+        session_id, run_config, session_hooks = _read_session(session, run_config)
         channel = Channel()
         run = Run(
             agent,
@@ -170,6 +174,8 @@ class Runner:
             session=session_id,
             run_id=run_id,
         )
+        if session_hooks is not None:
+            run.add_hooks(session_hooks)
         return RunResultStreaming(run, channel)
 
     @staticmethod
@@ -470,10 +476,12 @@ def _read_input(agent: object, value: object, run_id: object) -> tuple[list[Item
     return [], value
 
 
-def _read_session(session: object, config: RunConfig | None) -> tuple[str | None, RunConfig | None]:
-    """Return the id of a session, and the configuration with its store."""
+def _read_session(
+    session: object, config: RunConfig | None
+) -> tuple[str | None, RunConfig | None, SessionHooks | None]:
+    """Return the id of a session, the configuration with its store, and the hooks of a session."""
     if session is None:
-        return None, config
+        return None, config, None
     store = None if config is None else config.store
     if isinstance(session, str):
         if store is None and _inherited_store() is None:
@@ -481,13 +489,16 @@ def _read_session(session: object, config: RunConfig | None) -> tuple[str | None
                 f"session={session!r:.60} names a conversation in a run store, but no store is "
                 "configured. Pass run_config=RunConfig(store=...)."
             )
-        return _checked_session(session), config
+        return _checked_session(session), config, None
     from agents_tools.persistence.run_store import Session
 
     if not isinstance(session, Session):
+        if isinstance(session, ItemSession):
+            return None, config, SessionHooks(session)
         raise UserTypeError(
-            "session is not valid: expected the id of a session or a Session, got "
-            f"{type_with_article(session)}. SQLiteRunStore(path).session(id) returns one."
+            "session is not valid: expected the id of a session, a Session, or an object with "
+            f"get_items() and add_items(), got {type_with_article(session)}. "
+            "SQLiteRunStore(path).session(id) returns one."
         )
     if store is None:
         config = replace(config or RunConfig(), store=session.store)
@@ -496,7 +507,7 @@ def _read_session(session: object, config: RunConfig | None) -> tuple[str | None
             f"Session {session.id!r} belongs to another store than RunConfig(store=...). Pass only "
             "one of them."
         )
-    return _checked_session(session.id), config
+    return _checked_session(session.id), config, None
 
 
 def _inherited_store() -> RunStore | None:

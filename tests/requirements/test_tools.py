@@ -28,7 +28,7 @@ def test_streaming_tools_accept_all_options_of_function_tools() -> None:
     # A sync generator has a thread anyway, and no annotation says what the last value is.
     assert plain - streaming == {"output_schema", "run_in_thread"}
     assert streaming - plain == {"enable_bracketing"}
-    assert set(inspect.signature(function_tool).parameters) == {"func", *plain}
+    assert set(inspect.signature(function_tool).parameters) == {"func", "unknown", *plain}
 
 
 @pytest.mark.requirement("A45")
