@@ -74,6 +74,7 @@ def main() -> None:
     desk = Desk("ada")
     config = {"configurable": {"thread_id": "ada"}}
     for text in ("How do I get to Rome?", "Book it."):
+        result: Any = None
         messages = {"messages": [{"role": "user", "content": text}]}
         for mode, data in agent.stream(
             messages, config, context=desk, stream_mode=["custom", "values"]
