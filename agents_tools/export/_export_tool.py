@@ -326,8 +326,6 @@ def describe_block(block: ContentBlock) -> str:
     where = f"at {block.url}" if block.url is not None else f"{block.file_id}"
     if block.data is not None:
         where = f"{len(block.data):,} bytes"
-    if block.url is not None and block.url.startswith("data:"):
-        where = "inline"
     details = [detail for detail in (name, block.mime_type, where) if detail]
     return f"[{block.type}: {', '.join(details)}]"
 

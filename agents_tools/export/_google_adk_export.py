@@ -190,6 +190,4 @@ def _to_foreign_block(block: Any) -> types.Part | None:
         return None
     if block.data is not None:
         return types.Part.from_bytes(data=block.data, mime_type=block.mime_type)
-    if block.url.startswith("data:"):
-        return None
     return types.Part.from_uri(file_uri=block.url, mime_type=block.mime_type)

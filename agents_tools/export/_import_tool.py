@@ -205,9 +205,6 @@ def media_block(
         mime_type: The MIME type.
         filename: The name, for a file.
     """
-    match = _DATA_URL.fullmatch(url or "")
-    if match is not None:
-        mime_type, data, url = mime_type or match[1], match[2], None
     if isinstance(data, str):
         data = base64.b64decode(data)
     if kind == "image":
@@ -227,9 +224,6 @@ def are_blocks(output: Any) -> TypeIs[list[dict[str, Any]] | tuple[dict[str, Any
     return all(
         isinstance(item, dict) and isinstance(cast("Any", item).get("type"), str) for item in items
     )
-
-
-_DATA_URL = re.compile(r"data:([^;,]+)[^,]*;base64,(.*)", re.DOTALL)
 
 
 async def call_in_thread(fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:

@@ -211,10 +211,7 @@ def _to_foreign_block(block: ContentBlock) -> Any:
     if block.data is not None:
         return Content.from_data(block.data, kind, name=name)
     if block.url is not None:
-        inline = block.url.startswith("data:")
-        return Content.from_uri(
-            block.url, media_type=block.mime_type if inline else kind, name=name
-        )
+        return Content.from_uri(block.url, media_type=kind, name=name)
     return Content.from_hosted_file(block.file_id or "", media_type=block.mime_type, name=name)
 
 

@@ -166,7 +166,7 @@ _IMAGES = {"image/jpeg", "image/png", "image/gif", "image/webp"}
 
 def _to_foreign_block(block: ContentBlock) -> dict[str, Any]:
     match block:
-        case ToolOutputImage() if block.url is not None and not block.url.startswith("data:"):
+        case ToolOutputImage() if block.url is not None:
             return {"type": "image", "source": {"type": "url", "url": block.url}}
         case ToolOutputImage(data=bytes(), mime_type=str(kind)) if kind in _IMAGES:
             return {"type": "image", "source": _inline(block, kind)}

@@ -275,7 +275,7 @@ async def test_arguments_without_a_json_form_raise_an_error_of_the_framework() -
         (ToolOutputImage(data=PIXEL), "[image: image/png, 70 bytes]", to_url(PIXEL)),
         (ToolOutputImage(url="https://a.b/c.png"), "[image: at https://a.b/c.png]", "https://a.b/c.png"),
         (ToolOutputImage(file_id="f1"), "[image: f1]", None),
-        (ToolOutputImage(url="data:image/png;base64,eA=="), "[image: inline]", "data:image/png;base64,eA=="),
+        (ToolOutputImage(url="data:image/png;base64,eA=="), "[image: image/png, 1 bytes]", "data:image/png;base64,eA=="),
         (
             ToolOutputFileContent(data=b"xy", mime_type="text/csv", filename="a.csv"),
             "[file: a.csv, text/csv, 2 bytes]",

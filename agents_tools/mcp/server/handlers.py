@@ -388,10 +388,6 @@ def _block(block: ContentBlock, number: int) -> dict[str, Any]:
                 resource["text"] = text
         return {"type": "resource", "resource": resource}
     uri = block.url or f"file-id:{block.file_id}"
-    if uri.startswith("data:") and isinstance(block, (ToolOutputImage, ToolOutputAudio)):
-        head, _, data = uri.partition(",")
-        if head.endswith(";base64"):
-            return {"type": block.type, "data": data, "mimeType": head[5:-7] or "image/png"}
     filename = block.filename if isinstance(block, ToolOutputFileContent) else None
     link = {"type": "resource_link", "uri": uri, "name": filename or uri.rpartition("/")[2] or uri}
     return {**link, "mimeType": kind} if kind is not None else link
