@@ -764,9 +764,8 @@ async def test_the_next_run_of_a_conversation_learns_that_a_call_is_lost() -> No
     model = ScriptedModel(["One.", "Two."])
     agent = Agent("A", tools=[job.tool], model=model)
     for text in ("And?", "So?"):
-        await Runner.run(
-            agent, [*items, {"role": "user", "content": text}], session=store.session("s")
-        )
+        given = [*items, {"role": "user", "content": text}]
+        await Runner.run(agent, given, run_id=text, session=store.session("s"))
         items = []
     shown = shape(model.requests[-1].input)
     assert [text[:60] for text in shown] == [
@@ -777,6 +776,9 @@ async def test_the_next_run_of_a_conversation_learns_that_a_call_is_lost() -> No
         "One.",
         "So?",
     ]
+    again = await Runner.resume(agent, "And?", store=store)
+    assert shape(again.new_items) == [*shown[3:5]]
+    assert [run.run_id for run in await store.session("s").runs()] == ["And?", "So?"]
 
 
 async def test_a_run_waits_for_the_hooks_of_its_calls() -> None:

@@ -639,13 +639,13 @@ class Run:
         for hook in self.hooks:
             await hook.on_agent_start(scope.context, self.agent)
         await self._load_session()
-        if self.calls.unanswered:
-            self.calls.report_lost_results()
         if recorder is None:
             self._emit_input()
             await self._load_tools()
         else:
             recorder.begin(await self._load_tools(), self._emit_input)
+        if self.calls.unanswered:
+            self.calls.report_lost_results()
 
     def choose_model(self) -> Model:
         """Return the model of the run."""
