@@ -45,7 +45,7 @@ def test_the_public_names_match_the_stored_list() -> None:
             "AgentUpdatedStreamEvent",
             "AgentsToolsError",
             "ArgumentStream",
-                "BaseTool",
+            "BaseTool",
             "BaseToolParams",
             "CallOutcome",
             "CodeInterpreterTool",
