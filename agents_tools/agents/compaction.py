@@ -278,7 +278,7 @@ _MOST_MESSAGES = 5
 # --- the hooks
 
 
-class _Compaction(ABC):
+class _CompactionHook(ABC):
     """A hook that leaves out the oldest turns. It has no state of a run, so runs can share it.
 
     Args:
@@ -373,7 +373,7 @@ def _notice(summary: SummaryEvent | None, count: int) -> Item:
     return MessageInputItem(content=text)
 
 
-class _RecentTurns(_Compaction):
+class _RecentTurns(_CompactionHook):
     """Keeps a number of turns."""
 
     def __init__(self, turns: int, summary: Summarize | None) -> None:
@@ -391,7 +391,7 @@ _BATCH = 16_000
 """The number of tokens of the turns of one request for a summary, if there is no budget."""
 
 
-class _TokenBudget(_Compaction):
+class _TokenBudget(_CompactionHook):
     """Keeps the tokens of a request within a budget."""
 
     def __init__(self, tokens: int, summary: Summarize | None, counter: _TokenCounter) -> None:
