@@ -372,7 +372,7 @@ async def test_invalid_inputs_are_refused_before_anything_runs() -> None:
             "none in list": "input[0]: expected an item or its JSON object, got null.",
             "role": "input[0].role: expected one of user, system, developer, assistant; got 'robot'.",
             "no content": "input[0].content is missing: expected text or a list of content blocks.",
-            "extra": "input[0]: unknown field 'name'. The fields are type, role, content.",
+            "extra": "input[0]: unknown field 'name'. The fields are type, role, content, call_id.",
             "type": "input[0].type: expected one of message, reasoning, function_call, function_call_output, got 'video'.",
             "no arguments": "input[0].arguments: expected text, got nothing.",
             "status": "input[0].output is missing: expected text or a list of content blocks.",
