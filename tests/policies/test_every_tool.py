@@ -16,6 +16,7 @@ from agents_tools import (
     FunctionTool,
     NotifyStreamEvent,
     Observation,
+    Runner,
     ToolContext,
     ToolDefinition,
     ToolExecutor,
@@ -23,8 +24,9 @@ from agents_tools import (
     policies,
     streaming_tool,
 )
+from agents_tools.content import MessageInputItem
 from agents_tools.policies import ArgTransform
-from agents_tools.testing import ScriptedModel
+from agents_tools.testing import ScriptedModel, tool_call
 
 Tool: TypeAlias = FunctionTool[..., Any]
 ROOT = Path(__file__).parents[2]
@@ -203,6 +205,18 @@ async def limit(tool: Tool) -> None:
     assert (await call_tool(limited))[0] == "denied"
 
 
+async def background(tool: Tool) -> None:
+    model = ScriptedModel([tool_call(tool.name, HELLO, call_id="c"), "Waiting.", "Done."])
+    agent = Agent("A", tools=[policies.background()(tool)], model=model)
+    result = await Runner.run(agent, "Go.")
+    (message,) = [one for one in result.new_items if isinstance(one, MessageInputItem)]
+    assert message.call_id == "c"
+    texts = [message.content] if isinstance(message.content, str) else message.content
+    text = "".join(getattr(one, "text", str(one)) for one in texts)
+    assert 'status="ok">' in text
+    assert OK[1] in text
+
+
 async def exclusive(tool: Tool) -> None:
     alone = policies.exclusive()(tool)
     assert alone.metadata["agents_tools"]["exclusive"] is True
@@ -306,6 +320,7 @@ CHECKS: list[Callable[[Tool], Awaitable[None]]] = [
     timeout,
     retry,
     limit,
+    background,
     exclusive,
     circuit_breaker,
     cache,

@@ -45,6 +45,7 @@ def look(number: int) -> int:
 
 EXAMPLES: dict[str, Any] = {
     "approve_destructive": policies.approve_destructive(),
+    "background": policies.background(),
     "cache": cache(),
     "circuit_breaker": circuit_breaker(),
     "exclusive": policies.exclusive(),
@@ -92,8 +93,10 @@ def moments_of(name: str) -> list[str]:
                 found.append(f"{moment} (last)" if is_last else moment)
     if tool.source is not plain.source:
         found.append("source")
-    rest = (tool.name, tool.metadata, tool.max_output)
-    return found if rest == (plain.name, plain.metadata, plain.max_output) else [*found, "tool"]
+    rest, before = (
+        (one.name, one.metadata, one.max_output, one.stack.at_end) for one in (tool, plain)
+    )
+    return found if rest == before else [*found, "tool"]
 
 
 def test_the_table_has_every_policy() -> None:
