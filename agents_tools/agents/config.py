@@ -223,6 +223,10 @@ KEPT: Any = object()
 """Marks `max_turns` that is read from the log of the run."""
 
 
+AnyAgent: TypeAlias = Any
+"""An agent. A hook can declare the class that it expects."""
+
+
 class RunHooks(Generic[ContextT]):
     """Callbacks for the steps of a run. Override the methods that you need.
 
@@ -231,23 +235,23 @@ class RunHooks(Generic[ContextT]):
     the call, with its id and arguments.
     """
 
-    async def on_agent_start(self, context: RunContextWrapper[ContextT], agent: Any) -> None:
+    async def on_agent_start(self, context: RunContextWrapper[ContextT], agent: AnyAgent) -> None:
         """Run when an agent starts."""
 
     async def on_agent_end(
-        self, context: RunContextWrapper[ContextT], agent: Any, output: object
+        self, context: RunContextWrapper[ContextT], agent: AnyAgent, output: object
     ) -> None:
         """Run when an agent has its final output."""
 
     async def on_handoff(
-        self, context: RunContextWrapper[ContextT], from_agent: Any, to_agent: Any
+        self, context: RunContextWrapper[ContextT], from_agent: AnyAgent, to_agent: AnyAgent
     ) -> None:
         """Run when another agent continues the run."""
 
     async def on_llm_start(
         self,
         context: RunContextWrapper[ContextT],
-        agent: Any,
+        agent: AnyAgent,
         system_prompt: str,
         input_items: Sequence[Item],
     ) -> None:
@@ -256,7 +260,7 @@ class RunHooks(Generic[ContextT]):
     async def on_llm_end(
         self,
         context: RunContextWrapper[ContextT],
-        agent: Any,
+        agent: AnyAgent,
         response: ModelResponse,
     ) -> None:
         """Run after a response of the model."""
@@ -264,7 +268,7 @@ class RunHooks(Generic[ContextT]):
     async def on_tool_start(
         self,
         context: ToolContext[ContextT],
-        agent: Any,
+        agent: AnyAgent,
         tool: FunctionTool[..., Any],
     ) -> None:
         """Run before a tool is called."""
@@ -272,7 +276,7 @@ class RunHooks(Generic[ContextT]):
     async def on_tool_end(
         self,
         context: ToolContext[ContextT],
-        agent: Any,
+        agent: AnyAgent,
         tool: FunctionTool[..., Any],
         result: ToolCallOutputItem,
     ) -> None:
@@ -282,28 +286,28 @@ class RunHooks(Generic[ContextT]):
 class AgentHooks(RunHooks[ContextT]):
     """Callbacks for the runs of one agent, passed as `Agent(hooks=...)`."""
 
-    async def on_start(self, context: RunContextWrapper[ContextT], agent: Any) -> None:
+    async def on_start(self, context: RunContextWrapper[ContextT], agent: AnyAgent) -> None:
         """Run when the agent starts."""
 
     async def on_end(
-        self, context: RunContextWrapper[ContextT], agent: Any, output: object
+        self, context: RunContextWrapper[ContextT], agent: AnyAgent, output: object
     ) -> None:
         """Run when the agent has its final output."""
 
     async def on_handoff(  # pyright: ignore[reportIncompatibleMethodOverride] - as below
-        self, context: RunContextWrapper[ContextT], agent: Any, source: Any
+        self, context: RunContextWrapper[ContextT], agent: AnyAgent, source: AnyAgent
     ) -> None:
         """Run when another agent has handed the conversation over to this one.
 
         The order of the agents is that of openai-agents: it differs from that of `RunHooks`.
         """
 
-    async def on_agent_start(self, context: RunContextWrapper[ContextT], agent: Any) -> None:
+    async def on_agent_start(self, context: RunContextWrapper[ContextT], agent: AnyAgent) -> None:
         """Call `on_start`."""
         await self.on_start(context, agent)
 
     async def on_agent_end(
-        self, context: RunContextWrapper[ContextT], agent: Any, output: object
+        self, context: RunContextWrapper[ContextT], agent: AnyAgent, output: object
     ) -> None:
         """Call `on_end`."""
         await self.on_end(context, agent, output)

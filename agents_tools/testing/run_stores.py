@@ -418,14 +418,14 @@ class RunStoreContract(EventStoreContract):
         limits: list[tuple[dict[str, Any], list[str]]] = [
             ({}, ["held", "new", "old", "waiting"]),
             ({"max_events": 10}, ["held", "new", "waiting"]),
-            ({"max_age": time.time() - _AT + 1_000 - 2.5}, ["held", "new", "waiting"]),
+            ({"max_age": time.time() - _AT + 7_500}, ["held", "new", "waiting"]),
             ({"max_bytes": 1}, ["held", "waiting"]),
             ({"max_events": 0}, ["held", "waiting"]),
         ]
         for options, expected in limits:
             with self.make_run_store() as store:
                 for n, name in enumerate(("waiting", "held", "old", "new")):
-                    at = _AT - 1_000 + n
+                    at = _AT - 10_000 + 1_000 * n
                     status = "interrupted" if name == "waiting" else "ok"
                     events = [_created(), _said("a")]
                     events += [] if name == "held" else [_finished(status)]

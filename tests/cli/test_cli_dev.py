@@ -60,10 +60,11 @@ async def hold(marker: str) -> str:
 
 
 @function_tool
-async def cling() -> str:
+async def cling(marker: str) -> str:
     """Take no notice of being cancelled."""
     import asyncio
 
+    Path(marker).write_text("begun")
     while True:
         try:
             await asyncio.sleep(60)
@@ -201,7 +202,10 @@ def test_a_tool_that_cannot_be_stopped_does_not_block_the_shutdown(folder: Path)
 def test_tools_that_ignore_cancellation_are_orphaned_without_output(folder: Path) -> None:
     """The next server reports that nothing runs them."""
     with dev("sample.py", folder=folder) as server:
-        begun = [server.begin("cling"), server.begin("cling")]
+        markers = [folder / "one", folder / "two"]
+        begun = [server.begin("cling", marker=str(marker)) for marker in markers]
+        for marker in markers:
+            until(marker.exists)
         code, _, err = server.end()
     assert (code, "Traceback" in err) == (0, False), err
     with dev("sample.py", folder=folder) as server:

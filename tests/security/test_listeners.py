@@ -375,6 +375,7 @@ def openings(source: str) -> set[str]:
 
 
 NO_SOCKETS = {
+    "agents/handoff.py": {"bind"},  # inspect.Signature.bind
     "classes/registry_entry.py": {"bind"},  # inspect.Signature.bind
     "tool/tool.py": {"bind"},  # a declaration to its instance
     "mcp/client/connection_session.py": {"listen"},  # for changes, at a session

@@ -486,6 +486,8 @@ COVERED_BY = {
     "invoke": "call",  # returns the value of the function itself
     "invoke_sync": "call",
     "StoredLog": "EventStream",  # stores the events that a stream has masked
+    "models.fallback": "run",  # another model sends the request
+    "models.limited": "run",  # another model sends the request
     "models.local": "call",  # runs in this process
     "models.pydantic_ai": "run",  # the request is built from the same cleaned items
     "export": "call",  # every adapter returns `CallOutcome.output`

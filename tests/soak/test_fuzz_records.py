@@ -43,7 +43,7 @@ def _trusts_the_file(_path: Any, text: str) -> Any:
     ("place", "name", "planted", "kinds"),
     [
         (RunState, "from_json", _trusts_the_text, {"RunState as text"}),
-        (Usage, "from_dict", _trusts_the_figures, {"Usage", "ModelResponse"}),
+        (Usage, "from_dict", _trusts_the_figures, {"Usage", "ModelResponse", "RunState"}),
         (pins, "_parse", _trusts_the_file, {"pins file"}),
     ],
     ids=["state", "usage", "pins"],
@@ -59,4 +59,4 @@ def test_a_planted_defect_is_found(
     [finding] = fuzz_records.run(SHORT).findings
 
     assert finding.where in kinds
-    assert "it raised" in finding.what
+    assert "it raised" in finding.what or "cannot be written again" in finding.what
