@@ -529,7 +529,7 @@ def _usage(usage: Mapping[str, Any] | None) -> Chunk | None:
     if usage is None:
         return None
     words = {name: name.split("_") for name, one in usage.items() if isinstance(one, (int, float))}
-    counts = {w[0] + "".join(part.title() for part in w[1:]): usage[n] for n, w in words.items()}
+    counts = {w[0] + "".join(part.capitalize() for part in w[1:]): usage[n] for n, w in words.items()}
     total = usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
     return {**counts, "totalTokens": total}
 
