@@ -260,7 +260,7 @@ class ActiveRun:
                     if isinstance(event, RunRecordEvent):
                         continue
                     is_end = isinstance(event, RunFinishedEvent) and not event.path
-                    if is_end and event.id >= stream.last_id and await self._has_ended(stream):
+                    if is_end and event.id >= stream.last_id and await self._is_end(stream, event):
                         self._finish(cast("RunFinishedEvent", event))
                     yield self._manager.masker.event(event, self.id)
                     if self.is_over(after):
@@ -269,16 +269,17 @@ class ActiveRun:
             if stream is self._reader:
                 self._reader = None  # the store was closed, or cannot be read
                 return
+            await self._until_settled()
 
     async def _until_settled(self) -> None:
         """Wait until the end of a run that this process drives is stored."""
         if self._task is not None and not self._was_given_up:
             await asyncio.wait({self._task})
 
-    async def _has_ended(self, stream: EventStream) -> bool:
+    async def _is_end(self, stream: EventStream, end: Event) -> bool:
         """Return whether the run does not continue after the last event of a stream."""
         if stream is not self._reader:
-            return True
+            return end.id >= stream.first_id  # otherwise this process has only begun to continue it
         info = await self._manager.store.run(self.id)
         return info is None or info.status != "running"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from agents_tools import Agent, RunConfig, ToolContext, UserError, function_tool
+from agents_tools.agents.run_recorder import RunRecorder
 from agents_tools.persistence import MemoryRunStore, SQLiteRunStore
 from agents_tools.policies import needs_approval
 from agents_tools.server.run_manager import RunManager
@@ -97,6 +99,19 @@ async def test_a_thread_resumes_in_another_process(tmp_path: Path) -> None:
         await app.aclose()
 
 
+def answered(chunks: list[Json]) -> Json:
+    """Return the part of a message in which a person approves the call."""
+    (question,) = [one["approvalId"] for one in chunks if "approvalId" in one]
+    return {
+        "type": "dynamic-tool",
+        "toolName": "drop",
+        "toolCallId": "call_1",
+        "state": "approval-responded",
+        "input": {"table": "a"},
+        "approval": {"id": question, "approved": True},
+    }
+
+
 async def test_a_chat_resumes_in_another_process(tmp_path: Path) -> None:
     """The message is replayed under its id, and the approval resumes the run."""
     tables, path = Tables(), tmp_path / "runs.db"
@@ -105,24 +120,38 @@ async def test_a_chat_resumes_in_another_process(tmp_path: Path) -> None:
         before = await ask(app, "POST", "/", {"id": "c", "messages": [HI]})
         await app.aclose()
     first = chunks_in(before)
-    (question,) = [one["approvalId"] for one in first if "approvalId" in one]
     with closing(SQLiteRunStore(path)) as store:
         app = vercel.app(tables.agent("Done."), store=store, context=answering)
         again = chunks_in(await ask(app, "GET", "/c/stream"))
         assert again == first
-        part = {
-            "type": "dynamic-tool",
-            "toolName": "drop",
-            "toolCallId": "call_1",
-            "state": "approval-responded",
-            "input": {"table": "a"},
-            "approval": {"id": question, "approved": True},
-        }
-        message = {"id": first[0]["messageId"], "role": "assistant", "parts": [part]}
+        message = {"id": first[0]["messageId"], "role": "assistant", "parts": [answered(first)]}
         after = await ask(app, "POST", "/", {"id": "c", "messages": [HI, message]})
         assert chunks_in(after)[0]["messageId"] == first[0]["messageId"]
         assert "Done." in after.text
         assert (tables.dropped, tables.contexts) == (["a"], ["of the answer"])
+        await app.aclose()
+
+
+async def test_a_reader_waits_for_a_run_that_begins_to_continue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest event is still the stop for the decision."""
+    tables, gate = Tables(), asyncio.Event()
+    receive = RunRecorder.receive
+
+    async def receive_late(recorder: RunRecorder) -> None:
+        await gate.wait()
+        await receive(recorder)
+
+    with closing(SQLiteRunStore(tmp_path / "runs.db")) as store:
+        app = vercel.app(tables.agent(tool_call("drop", table="a"), "Done."), store=store)
+        first = chunks_in(await ask(app, "POST", "/", {"id": "c", "messages": [HI]}))
+        message = {"id": first[0]["messageId"], "role": "assistant", "parts": [answered(first)]}
+        monkeypatch.setattr(RunRecorder, "receive", receive_late)
+        post = asyncio.ensure_future(ask(app, "POST", "/", {"id": "c", "messages": [HI, message]}))
+        await asyncio.wait({post}, timeout=0.3)  # it ends too early, or waits for the run
+        gate.set()
+        assert "Done." in (await post).text
         await app.aclose()
 
 

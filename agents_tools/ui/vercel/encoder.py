@@ -528,10 +528,16 @@ class VercelEncoder:
 def _usage(usage: Mapping[str, Any] | None) -> Chunk | None:
     if usage is None:
         return None
-    words = {name: name.split("_") for name, one in usage.items() if isinstance(one, (int, float))}
-    counts = {w[0] + "".join(part.capitalize() for part in w[1:]): usage[n] for n, w in words.items()}
+    counts = {
+        _in_camel_case(name): one for name, one in usage.items() if isinstance(one, (int, float))
+    }
     total = usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
     return {**counts, "totalTokens": total}
+
+
+def _in_camel_case(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
 
 
 def _message_text(item: Mapping[str, Any]) -> str:
