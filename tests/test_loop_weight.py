@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections import Counter
 from pathlib import Path
@@ -38,11 +39,14 @@ async def _counted(tools: list[Any], turns: int) -> Counter[str]:
         agent = Agent("Adder", tools=tools, model=model)
         await Runner.run(agent, "1 + 2?", max_turns=None)  # the first run builds what is kept
         model.add(*(tool_call("add", a=1, b=2) for _ in range(turns)), "3")
+        gc.collect()
+        gc.disable()  # finalizers of what other tests have left would be counted
         sys.setprofile(enter)
         try:
             await Runner.run(agent, "1 + 2?", max_turns=None)
         finally:
             sys.setprofile(None)
+            gc.enable()
     return entered
 
 

@@ -105,16 +105,18 @@ async def test_a_request_that_is_retried_holds_no_place_during_the_delay() -> No
 async def test_event_loops_of_several_threads_share_a_limit() -> None:
     """Synchronous programs run each agent in a loop of its own."""
     limit, lock = RequestLimit(concurrent=3), threading.Lock()
-    running, most = 0, 0
-    both = threading.Barrier(3)
+    running, most, begun = 0, 0, 0
+    together = threading.Barrier(3)
 
     class Counting:
         async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
-            nonlocal running, most
+            nonlocal running, most, begun
             with lock:
-                running += 1
+                begun, running = begun + 1, running + 1
                 most = max(most, running)
-            await asyncio.to_thread(both.wait, WITHIN)  # all three places are used at once
+                is_first = begun <= together.parties
+            if is_first:  # all three places are used at once
+                await asyncio.to_thread(together.wait, WITHIN)
             with lock:
                 running -= 1
             return ModelResponse(items=[MessageOutputItem(text="x")])
