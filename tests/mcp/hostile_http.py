@@ -82,6 +82,7 @@ class HostileHTTP:
         calls: The names of the tools that were run, in order.
         given: The session ids it has given out and still knows.
         silent: Set when a request came that is not answered.
+        unknown: The status and the body of the answer to a request in an unknown session.
     """
 
     modern: bool = False
@@ -90,6 +91,7 @@ class HostileHTTP:
     calls: list[str] = field(default_factory=list[str])
     given: set[str] = field(default_factory=set[str])
     silent: asyncio.Event = field(default_factory=asyncio.Event)
+    unknown: tuple[int, bytes] = (404, b"")
     port: int = 0
     _came: asyncio.Event = field(default_factory=asyncio.Event)
     _faults: dict[str, deque[Fault]] = field(default_factory=lambda: defaultdict(deque[Fault]))
@@ -175,7 +177,7 @@ class HostileHTTP:
             self.given.discard(request.headers.get("mcp-session-id", ""))
             await respond(writer, 200)
         elif self._unknown_session(request):
-            await respond(writer, 404)
+            await respond(writer, *self.unknown)
         elif request.id is None:
             await respond(writer, 202)
         else:

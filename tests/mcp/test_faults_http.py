@@ -475,10 +475,22 @@ async def test_a_restart_between_two_calls_is_transparent(*, modern: bool) -> No
         await still_works(tools)
 
 
+NO_SESSION: Any = {"code": -32000, "message": "Bad Request: No valid session ID provided"}
+
+
 @pytest.mark.requirement("F33")
-async def test_an_expired_session_is_replaced_once() -> None:
-    """404 means that the request was not run; ten calls share the new session."""
-    async with HostileHTTP() as server, connected(server) as (_, tools):
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        (404, b""),
+        (400, json.dumps({"jsonrpc": "2.0", "error": NO_SESSION, "id": None}).encode()),
+        (400, b"Unknown session."),
+    ],
+    ids=["as in the specification", "as in the TypeScript SDK", "as a text"],
+)
+async def test_an_expired_session_is_replaced_once(unknown: tuple[int, bytes]) -> None:
+    """The request was not run; ten calls share the new session."""
+    async with HostileHTTP(unknown=unknown) as server, connected(server) as (_, tools):
         await still_works(tools)
         server.given.clear()
         outcomes = await asyncio.gather(*[call(tools["echo"], text=str(n)) for n in range(10)])

@@ -36,7 +36,6 @@ _MAX_RETRY_AFTER = 5.0
 """The longest wait in seconds, as requested by a server, after which a request is sent again."""
 _CLOSE_TIMEOUT = 8.0
 """Seconds that a connection has to close."""
-_NOT_FOUND = 404
 
 
 class ConnectionOwner(Protocol):
@@ -324,7 +323,7 @@ class Connection:
                 if not first or not repeatable:
                     raise
             first = False
-            if self._session is session and (session.is_closed or request.status == _NOT_FOUND):
+            if self._session is session and (session.is_closed or request.session_lost):
                 session.retire()
 
     def _not_run(self, error: NotRunError) -> MCPConnectionError:

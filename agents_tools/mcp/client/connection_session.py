@@ -39,7 +39,7 @@ _DEBOUNCE = 0.3
 """Seconds from a change of the tool list to its reload; change notifications come in bursts."""
 _MAX_LOGS = 10_000
 """The maximum number of log messages of a server; further ones are dropped."""
-_NOT_FOUND, _CLOSED = 404, -32000
+_CLOSED = -32000
 
 
 class SessionOwner(Protocol):
@@ -403,8 +403,7 @@ class ConnectionSession:
     def _refusal_error(self, request: PendingRequest, refusal: ServerRefusal) -> Exception:
         name, status = self.config.name, request.status
         if request.fault is not None and not request.sent:
-            session_expired = status == _NOT_FOUND and request.in_session
-            retryable = status is None or session_expired or request.retry_after is not None
+            retryable = status is None or request.session_lost or request.retry_after is not None
             why = without_secrets(self.config, request.fault)
             return NotRunError(
                 why, retryable=retryable, retry_after=request.retry_after, code=status

@@ -29,6 +29,10 @@ __all__ = ["http_client"]
 logger = logging.getLogger("agents_tools.mcp")
 
 _NOT_FOUND = 404
+"""The status for an unknown session (2025-11-25, Streamable HTTP, "Session Management")."""
+_BAD_REQUEST = 400
+"""The status of servers that follow the examples of the TypeScript SDK, which keep their sessions
+in memory: "Bad Request: No valid session ID provided"."""
 _KEEP_ALIVE = 3.0
 """Seconds for which an idle connection is kept open: fewer than on most servers, because a request
 on a connection that the server is closing counts as lost."""
@@ -249,11 +253,15 @@ async def _rejection_response(
     message = an_object(data)
     error = an_object(message.get("error"))
     is_rpc_error = message.get("jsonrpc") == "2.0" and isinstance(error.get("code"), int)
+    if open_request is not None and open_request.in_session:
+        open_request.session_lost = status == _NOT_FOUND or (
+            status == _BAD_REQUEST and b"session" in body.lower()
+        )
     if is_rpc_error and status not in _OUTCOME_UNKNOWN:
         if open_request is not None:
             open_request.retry_after = wait
             open_request.sent = status not in _NOT_EXECUTED
-            if wait is not None or (status == _NOT_FOUND and open_request.in_session):
+            if wait is not None or open_request.session_lost:
                 open_request.fault = _status_text(config, status, body)
         if number is None:
             return httpx.Response(202, request=request)

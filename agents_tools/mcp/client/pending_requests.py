@@ -39,7 +39,8 @@ class PendingRequest:
         raw: The result as it arrived.
         fault: The reason why there is no answer, if the transport knows it.
         stream_ended: Whether the stream for its answer has ended without an answer.
-        in_session: Whether it was sent in a session, which can have expired on the server.
+        in_session: Whether it was sent in a session.
+        session_lost: Whether it was refused because the server does not know the session.
         status: The HTTP status of the response.
         retry_after: The wait that the server requests, in seconds.
         timeout: The running timeout: progress extends it, the end of the connection ends it.
@@ -61,6 +62,7 @@ class PendingRequest:
         "raw",
         "retry_after",
         "sent",
+        "session_lost",
         "status",
         "stream_ended",
         "timeout",
@@ -83,6 +85,7 @@ class PendingRequest:
         self.lost = False
         self.stream_ended = False
         self.in_session = False
+        self.session_lost = False
         self.raw: dict[str, Any] | None = None
         self.fault: str | None = None
         self.status: int | None = None
