@@ -98,3 +98,34 @@ async def test_a_key_that_a_schema_can_allow_is_accepted(
     outcome = await tool(**schema).call(None, json.dumps(arguments))
     assert outcome.status == "ok", outcome.output
     assert json.loads(str(outcome.output)) == arguments
+
+
+BOUNDED = {"type": "number", "minimum": 0, "exclusiveMinimum": True, "maximum": 9}
+PAIR = {"type": "array", "items": [CITY, {"type": "integer"}], "additionalItems": False}
+
+
+@pytest.mark.parametrize("dialect", [{}, {"$schema": "http://json-schema.org/draft-04/schema#"}])
+async def test_a_schema_of_draft_4_is_published_and_enforced_in_the_current_dialect(
+    dialect: dict[str, str],
+) -> None:
+    """Models and providers know the current form only. Names of properties are no keywords."""
+    properties = {"n": BOUNDED, "pair": PAIR, "exclusiveMinimum": {"type": "boolean"}}
+    found = tool(**dialect, properties=properties)
+    assert found.json_schema["properties"] == {
+        "n": {"type": "number", "maximum": 9, "exclusiveMinimum": 0},
+        "pair": {"type": "array", "prefixItems": [CITY, {"type": "integer"}], "items": False},
+        "exclusiveMinimum": {"type": "boolean"},
+    }
+    assert "$schema" not in found.json_schema
+    given = {"n": 9, "pair": ["Oslo", 1], "exclusiveMinimum": True}
+    assert (await found.call(None, json.dumps(given))).status == "ok"
+    for wrong in ({"n": 0}, {"pair": [1, 1]}, {"pair": ["Oslo", 1, 2]}):
+        assert (await found.call(None, json.dumps(wrong))).status == "invalid_args"
+
+
+async def test_a_schema_that_names_another_draft_keeps_its_meaning() -> None:
+    """In draft 7, the list form of `items` is valid."""
+    found = tool(**{"$schema": "http://json-schema.org/draft-07/schema#"}, properties={"a": PAIR})
+    assert found.json_schema["properties"]["a"] == PAIR
+    assert (await found.call(None, '{"a": ["Oslo", 1]}')).status == "ok"
+    assert (await found.call(None, '{"a": [1, 1]}')).status == "invalid_args"

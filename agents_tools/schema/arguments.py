@@ -10,6 +10,7 @@ from agents_tools.errors import ModelBehaviorError
 from agents_tools.schema.callables import EMPTY
 from agents_tools.schema.canonical import canonical_value
 from agents_tools.schema.coercion import coerce
+from agents_tools.schema.dialect import modern
 from agents_tools.schema.lookup import SchemaLookup
 from agents_tools.schema.problems import (
     arguments_error,
@@ -234,12 +235,14 @@ class ArgumentReader:
 
         Args:
             tool: The name of the tool, for error messages.
-            json_schema: The JSON Schema; validating needs the extra `schema`.
+            json_schema: The JSON Schema; validating needs the extra `schema`. One of draft 4 is
+                rewritten in the current dialect.
 
         Raises:
             UserError: The extra is not installed, or the schema is not valid.
         """
-        return cls(tool, JsonSchemaValidator(tool, json_schema), lambda: json_schema)
+        schema = modern(json_schema)
+        return cls(tool, JsonSchemaValidator(tool, schema), lambda: schema)
 
     @property
     def json_schema(self) -> dict[str, Any]:

@@ -83,6 +83,10 @@ BLOCKS: dict[str, dict[str, Any]] = {
         "type": "resource",
         "resource": {"uri": "file:///a/b.wav", "mimeType": "audio/wav", "blob": DATA},
     },
+    "page of an app": {
+        "type": "resource",
+        "resource": {"uri": "ui://shop/cart", "mimeType": "text/html", "text": "<p>3 items"},
+    },
     "bytes without a type": {"type": "resource", "resource": {"uri": "x:", "blob": DATA}},
     "annotated": {
         "type": "text",
@@ -118,6 +122,9 @@ def test_each_kind_of_block_is_read() -> None:
             ),
             "image file": ToolOutputImage(data=b"\x89PNG", mime_type="image/png"),
             "sound file": ToolOutputAudio(data=b"\x89PNG", mime_type="audio/wav"),
+            "page of an app": ToolOutputText(
+                text="[The page ui://shop/cart is for the user interface.]"
+            ),
             "bytes without a type": ToolOutputFileContent(
                 data=b"\x89PNG", filename="x:", mime_type="application/octet-stream"
             ),
@@ -156,6 +163,10 @@ def test_each_kind_of_block_is_read() -> None:
             "bytes": {"uri": "file:///a/b.pdf"},
             "image file": {"uri": "file:///a/b.png"},
             "sound file": {"uri": "file:///a/b.wav"},
+            "page of an app": {
+                "uri": "ui://shop/cart",
+                "app": {"uri": "ui://shop/cart", "mimeType": "text/html", "text": "<p>3 items"},
+            },
             "bytes without a type": {"uri": "x:"},
             "annotated": {
                 "annotations": {"audience": ["user"], "priority": 0.1},

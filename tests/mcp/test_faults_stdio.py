@@ -648,7 +648,8 @@ async def test_an_unusable_tool_is_skipped_with_the_reason(notes: ServerNotes) -
         skipped = manager.skipped["hostile"]
         assert {"text_schema", "array_schema", "no_schema", "null_schema"} <= set(skipped)
         assert all(isinstance(reason, str) and reason for reason in skipped.values())
-        assert not set(skipped) & set(tools)
+        # These are offered, but without validation.
+        assert set(skipped) & set(tools) == {"wrong_schema", "no_type"}
         assert not {"", "7"} & set(tools)
         await still_works(tools)
         assert (await call(tools["add"], a=1, b=2)).status == "ok"
@@ -1158,11 +1159,12 @@ def test_the_servers_of_a_process_that_is_interrupted_end_with_it(
 
 @pytest.mark.requirement("F25")
 def test_servers_end_with_a_sync_program_that_exits_without_closing(notes: ServerNotes) -> None:
-    """No `close()` is needed, the exit does not hang, and stderr stays empty."""
+    """No `close()` is needed, the exit does not hang, and stderr has no error."""
     with program(SYNC_PROGRAM, notes.command(), "end") as process:
         assert process.wait(BOUND) == 0
         assert process.stderr is not None
-        assert process.stderr.read() == b""
+        told = process.stderr.read().splitlines()
+        assert [line for line in told if b"requires the tasks extension" not in line] == []
         assert all(has_ended(pid) for pid in notes.pids)
 
 

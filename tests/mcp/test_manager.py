@@ -745,6 +745,48 @@ async def test_s16_pins_decide_whether_a_changed_tool_can_be_used(
         assert questions == [], "what was allowed once is known"
 
 
+async def test_a_tool_with_an_invalid_schema_is_offered_without_validation(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It works with servers that check the arguments themselves. The log says so."""
+    broken = {"type": "object", "properties": {"text": {"type": "string", "pattern": 5}}}
+    small = Small(tool("echo", "Echo.", broken), tool("see"))
+    async with connected_box({"server": small.server}) as (manager, tools):
+        assert [*tools] == ["echo", "see"]
+        assert (await call_tool(tools["echo"], text="tea")).status == "ok"
+        assert manager.skipped == snapshot(
+            {
+                "box": {
+                    "echo": "its arguments are not validated: The JSON Schema of tool 'box_echo' is not valid: 5 is not of type \"string\"."
+                }
+            }
+        )
+        assert [one.getMessage() for one in caplog.records if one.levelname == "WARNING"] == [
+            f"Tool 'echo' of MCP server 'box': {manager.skipped['box']['echo']}"
+        ]
+
+
+async def test_a_tool_for_the_page_of_an_app_is_not_offered_to_the_model(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The server allows its calls from its own user interface only (MCP Apps, 2026-01-26)."""
+    small = Small(
+        tool("both", _meta={"ui": {"visibility": ["model", "app"]}}),
+        tool("page", _meta={"ui": {"visibility": ["app"]}}),
+        tool("odd", _meta={"ui": {"visibility": "app"}}),
+    )
+    async with connected_box({"server": small.server}) as (manager, tools):
+        assert [*tools] == ["both", "odd"]
+        assert manager.skipped == snapshot(
+            {
+                "box": {
+                    "page": "it is for the user interface of the server only (_meta.ui.visibility)"
+                }
+            }
+        )
+        assert "Tool 'page' of MCP server 'box': it is for" in caplog.text
+
+
 @pytest.mark.requirement("S16")
 async def test_s16_a_tool_that_changes_while_connected_is_blocked(tmp_path: Path) -> None:
     """An agent that holds the old tool cannot call the changed one."""

@@ -16,9 +16,10 @@ from agents_tools.content.outputs import (
     ToolOutputText,
     ToolResult,
 )
-from agents_tools.errors import AgentsToolsError, ToolError
+from agents_tools.errors import AgentsToolsError, MissingExtraError, ToolError, UserError
 from agents_tools.mcp._coerce import an_object
 from agents_tools.schema.arguments import ArgumentReader
+from agents_tools.schema.dialect import modern
 from agents_tools.schema.results import result_faults
 from agents_tools.text.output import release_text
 from agents_tools.tool.failure import default_tool_error_function
@@ -140,7 +141,7 @@ class _ServerToolSource(DescribedSource):
         perform: Callable[[ToolContext[Any], dict[str, Any]], Awaitable[dict[str, Any]]],
         validate: bool,
     ) -> None:
-        schema: dict[str, Any] = wire["inputSchema"]
+        schema = modern(wire["inputSchema"])
         description = ToolDescription(wire.get("description") or "", schema)
         super().__init__(name, description, wire.get("outputSchema"), origin)
         self._perform = perform
@@ -163,8 +164,17 @@ class _ServerToolSource(DescribedSource):
         """
         reader = self._reader
         if reader is None:
-            reader = self._reader = ArgumentReader.of_schema(self.name, self._validated_schema)
+            reader = self._reader = self._compiled()
         return reader.parse(args_json)
+
+    def _compiled(self) -> ArgumentReader:
+        try:
+            return ArgumentReader.of_schema(self.name, self._validated_schema)
+        except MissingExtraError:
+            raise
+        except UserError as error:  # a part of it that its own schema does not check
+            logger.warning("The arguments of tool %r are not validated. %s", self.name, error)
+            return ArgumentReader.of_schema(self.name, {"type": "object"})
 
     async def run(self, call: Call) -> ToolResult:
         """Call the tool on the server, and read its result.
@@ -311,7 +321,10 @@ def _link(item: Mapping[str, Any], metadata: dict[str, Any]) -> ContentBlock:
 
 def _resource(item: Mapping[str, Any], metadata: dict[str, Any]) -> ContentBlock:
     resource = an_object(item["resource"])
-    metadata["uri"] = resource.get("uri")
+    metadata["uri"] = uri = resource.get("uri")
+    if str(uri).startswith("ui://"):  # the page of an app (MCP Apps, 2026-01-26)
+        metadata["app"] = dict(resource)
+        return ToolOutputText(f"[The page {uri} is for the user interface.]")
     kind = resource.get("mimeType")
     if isinstance(resource.get("text"), str):
         return ToolOutputText(resource["text"])

@@ -312,8 +312,12 @@ class MCPToolManager:
 
     @property
     def skipped(self) -> dict[str, dict[str, str]]:
-        """The reasons why tools are left out, by server and tool name."""
-        return {name: dict(one.skipped) for name, one in self._servers.items() if one.skipped}
+        """The reasons why tools, or only their validation, are left out, by server and tool name.
+
+        A tool whose input schema is not valid is offered without validation.
+        """
+        skipped = {name: {**s.unvalidated, **s.skipped} for name, s in self._servers.items()}
+        return {name: reasons for name, reasons in skipped.items() if reasons}
 
     @property
     def findings(self) -> dict[str, dict[str, list[str]]]:
@@ -503,6 +507,7 @@ class MCPToolManager:
                     skipped[change.tool] = f"it differs from its pin: {_describe(change)}"
             server.last_list = tools, refused
             server.set_definitions(usable)
+            known = {**server.unvalidated, **server.skipped}
             server.skipped, server.findings = skipped, findings
             new_changes = () if changes == server.changes else tuple(changes)
             server.changes = changes
@@ -513,11 +518,10 @@ class MCPToolManager:
                     change.server,
                     _describe(change),
                 )
-            for name, reason in skipped.items():
-                logger.info(
-                    "Tool %r of MCP server %r is left out: %s", name, server.config.name, reason
-                )
             change_list = self._rebuild(server, new_changes)
+            for name, reason in {**server.unvalidated, **server.skipped}.items():
+                if known.get(name) != reason:
+                    logger.warning("Tool %r of MCP server %r: %s", name, server.config.name, reason)
         self._notifier.notify(change_list)
 
     def _drop(self, server: ServerTools) -> None:
@@ -629,7 +633,7 @@ class MCPToolManager:
             name=name,
             server=config.name,
             perform=perform,
-            validate_arguments=config.validate_arguments,
+            validate_arguments=config.validate_arguments and wire["name"] not in server.unvalidated,
         )
 
 

@@ -7,7 +7,7 @@ import weakref
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from agents_tools.errors import UserError
+from agents_tools.errors import MissingExtraError, UserError
 from agents_tools.mcp._coerce import an_object, text_or_none
 from agents_tools.mcp._sanitize import UnusableTool, clean_text, clean_tool, public_names
 
@@ -30,6 +30,7 @@ class ServerTools:
         definitions: The definitions of the usable tools, by their names on the server.
         tools: The function tools, by their names on the server.
         skipped: The reasons why tools are left out, by their names.
+        unvalidated: The reasons why the arguments of tools are not validated, by their names.
         findings: The changes of sanitized definitions, by the names of the tools.
         changes: The differences from the pinned tools.
         asked_changes: The differences that a person was asked about.
@@ -41,6 +42,7 @@ class ServerTools:
         self.definitions: dict[str, dict[str, Any]] = {}
         self.tools: dict[str, AnyTool] = {}
         self.skipped: dict[str, str] = {}
+        self.unvalidated: dict[str, str] = {}
         self.findings: dict[str, list[str]] = {}
         self.changes: list[PinChange] = []
         self.asked_changes: set[PinChange] = set()
@@ -62,8 +64,12 @@ class ServerTools:
 
         Args:
             used_names: The names in use; the method adds the names of these tools.
-            create: Creates a tool from a definition, with a name.
+            create: Creates a tool from a definition, with a name. It validates the arguments
+                unless the tool is in `unvalidated`.
         """
+        self.unvalidated = {
+            name: reason for name, reason in self.unvalidated.items() if name in self.definitions
+        }
         preferred = public_names(self.config.name, [*self.definitions], prefix=self.config.prefix)
         tools: dict[str, AnyTool] = {}
         for wire_name, wire in self.definitions.items():
@@ -71,8 +77,9 @@ class ServerTools:
             preferred_name = preferred[wire_name] if tool is None else tool.name
             name = self._unique_name(wire_name, preferred_name, used_names)
             if tool is None or _DEFINITIONS.get(tool) != wire:
+                self.unvalidated.pop(wire_name, None)
                 try:
-                    tool = create(self, name, wire)
+                    tool = self._created(name, wire_name, wire, create)
                 except UserError as error:
                     self.skipped[wire_name] = str(error)
                     continue
@@ -80,6 +87,22 @@ class ServerTools:
             used_names[name] = self, wire_name
             tools[wire_name] = tool
         self.tools = tools
+
+    def _created(
+        self,
+        name: str,
+        wire_name: str,
+        wire: dict[str, Any],
+        create: Callable[[ServerTools, str, dict[str, Any]], AnyTool],
+    ) -> AnyTool:
+        """Create a tool; without validation if its schema is not valid."""
+        try:
+            return create(self, name, wire)
+        except MissingExtraError:
+            raise
+        except UserError as error:
+            self.unvalidated[wire_name] = f"its arguments are not validated: {error}"
+            return create(self, name, wire)
 
     def _unique_name(self, wire_name: str, name: str, used_names: UsedNames) -> str:
         """Return an unused name: add the server's name as prefix or a hash as suffix if needed."""
@@ -121,6 +144,9 @@ def clean_tools(
         if _needs_tasks(clean.wire):
             skipped[name] = "it requires the tasks extension of the protocol"
             continue
+        if _is_for_apps(clean.wire):
+            skipped[name] = "it is for the user interface of the server only (_meta.ui.visibility)"
+            continue
         if clean.findings:
             findings[name] = list(clean.findings)
         usable[name] = clean.wire
@@ -131,6 +157,12 @@ def _is_included(config: MCPServerConfig, name: str) -> bool:
     if any(fnmatchcase(name, pattern) for pattern in config.deny):
         return False
     return config.allow is None or any(fnmatchcase(name, pattern) for pattern in config.allow)
+
+
+def _is_for_apps(wire: Mapping[str, Any]) -> bool:
+    """Return whether only an app of the server can call a tool (MCP Apps, 2026-01-26)."""
+    visibility: object = an_object(an_object(wire.get("_meta")).get("ui")).get("visibility")
+    return isinstance(visibility, list) and "app" in visibility and "model" not in visibility
 
 
 def _needs_tasks(wire: Mapping[str, Any]) -> bool:
