@@ -302,6 +302,13 @@ def _from_entry(
         field_name = _ALIASES.get(key, key)
         if field_name in known:
             values[field_name] = _expand(name, key, value)
+        elif key in _WITHOUT_EFFECT:
+            logger.warning(
+                "MCP server %r: the key %r of its configuration has no effect. %s",
+                name,
+                key,
+                _WITHOUT_EFFECT[key],
+            )
         elif key not in _IGNORED and (
             matches := difflib.get_close_matches(key, [*known, *_ALIASES], n=1, cutoff=0.8)
         ):
@@ -332,11 +339,23 @@ _CODE_ONLY = frozenset({"name", "header_provider", "auth", "server", "trusted"})
 """Fields that can only be set in code."""
 
 _IGNORED = frozenset({
-    "alwaysAllow", "args_hint", "autoApprove", "auto_approve", "description", "dev", "disabled",
-    "enabled", "envFile", "gallery", "icon", "keep_alive", "note", "oauth", "source", "tools",
-    "trust", "version",
+    "args_hint", "description", "dev", "disabled", "enabled", "gallery", "icon", "keep_alive",
+    "note", "source", "tools", "version",
 })  # fmt: skip
 """Keys of other programs that are ignored."""
+
+_APPROVALS = "Tools run without asking a person, unless they have the policy needs_approval()."
+_CREDENTIALS = 'Pass auth= in code, or a header with a token in "headers".'
+_WITHOUT_EFFECT = {
+    "alwaysAllow": _APPROVALS,
+    "auth": _CREDENTIALS,
+    "autoApprove": _APPROVALS,
+    "auto_approve": _APPROVALS,
+    "envFile": 'Write the variables in "env"; ${NAME} stands for a variable of this process.',
+    "oauth": _CREDENTIALS,
+    "trust": _APPROVALS,
+}
+"""Keys of other programs that a user could rely on, and what to do instead."""
 
 
 def _transport(name: str, transport: Any, values: Mapping[str, Any]) -> Any:

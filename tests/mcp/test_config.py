@@ -669,3 +669,21 @@ async def test_servers_added_in_code_are_validated_too() -> None:
             "args": "MCP server 'box': 'args' expects a list of strings, got a string.",
         }
     )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "remedy"),
+    [
+        ("auth", "oauth", "Pass auth= in code"),
+        ("oauth", {"clientId": "x"}, "Pass auth= in code"),
+        ("envFile", "./.env", 'Write the variables in "env"'),
+        ("autoApprove", ["look"], "Tools run without asking a person"),
+    ],
+)
+def test_a_key_without_effect_that_a_user_could_rely_on_is_named(
+    key: str, value: Any, remedy: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    load_config({"mcpServers": {"box": {"command": "box", key: value}}})
+    [record] = caplog.records
+    assert f"MCP server 'box': the key {key!r} of its configuration has no effect." in caplog.text
+    assert remedy in record.getMessage()

@@ -190,7 +190,8 @@ class ConnectionSession:
         self.process = process
 
     def _on_connect_timeout(self) -> None:
-        self._fail(f"it has not answered within {self.config.connect_timeout:g} s")
+        seconds = self.config.connect_timeout
+        self._fail(f"it has not answered within {seconds:g} s (connect_timeout={seconds:g})")
         self.pending.close()
         self.task.cancel()
 
