@@ -59,15 +59,18 @@ def coerce(data: Any, paths: Iterable[Path], lookup: SchemaLookup, validator: Va
                 del holder[path[-1]]
                 changed = True
             continue
+        if not isinstance(value, (str, float)):
+            continue  # it stands for nothing else
         types = lookup.types(path, value)
         if json_type(value) in types:
             continue
         converted = _decoded(value, types)
-        if converted is _UNCHANGED and not validator.keeps_own_rules(path):
+        if converted is _UNCHANGED:
             converted = _converted(value, types)
-        if converted is not _UNCHANGED:
-            holder[path[-1]] = converted
-            changed = True
+            if converted is _UNCHANGED or validator.keeps_own_rules(path):
+                continue
+        holder[path[-1]] = converted
+        changed = True
     return changed
 
 

@@ -153,10 +153,10 @@ async def test_an_extractor_hands_on_what_it_finds_in_the_items(model: str) -> N
 
 @pytest.mark.requirement("A9", "A10")
 async def test_hosted_tools_go_to_the_provider(model: str) -> None:
-    """Hosted tools must reach the Responses API, and be refused by name elsewhere."""
+    """Hosted tools must reach the Responses API, and be refused by name where there is none."""
     if model in {"scripted", "openai/gpt-5"}:
         assert await programs.hosted_tools() == "Go to the Blue Door: it is sunny."
         return
-    with pytest.raises(Exception, match="web_search") as caught:
+    with pytest.raises(Exception, match="(web|file)_search") as caught:
         await programs.hosted_tools()
     assert type(caught.value).__module__ == "agents_tools.errors"
