@@ -157,6 +157,6 @@ async def test_hosted_tools_go_to_the_provider(model: str) -> None:
     if model in {"scripted", "openai/gpt-5"}:
         assert await programs.hosted_tools() == "Go to the Blue Door: it is sunny."
         return
-    with pytest.raises(Exception, match="(web|file)_search") as caught:
+    with pytest.raises(Exception, match=r"(web|file)_search") as caught:
         await programs.hosted_tools()
     assert type(caught.value).__module__ == "agents_tools.errors"
