@@ -50,9 +50,7 @@ from agents_tools.errors import (
     UserTypeError,
     UserValueError,
 )
-from agents_tools.events.envelope import EventSource, Origin
 from agents_tools.events.kinds import (
-    MessageEvent,
     RunFinishedEvent,
     RunItemStreamEvent,
     RunStartedEvent,
@@ -60,6 +58,7 @@ from agents_tools.events.kinds import (
 from agents_tools.events.listener import current_listeners
 from agents_tools.persistence.conversation import (
     conversation,
+    message_event,
     open_calls,
     waiting_calls,
 )
@@ -925,12 +924,7 @@ class Run:
         if message.call_id is not None:
             self._emit_item(*self.calls.take_result(message))
             return
-        by_user = message.role == "user"
-        event = MessageEvent(message.to_dict()["content"], role="user" if by_user else "system")
-        if by_user and not self.scope.path:
-            origin = Origin(source=EventSource.USER)
-            event = event.replace(origin=origin, timestamp=time.time())
-        self._emit(event)
+        self._emit(message_event(message, is_outermost=not self.scope.path))
 
     def _emit_item(self, name: str, item: Any, is_replayed: bool = False) -> None:
         """Emit a new item; a replayed one was emitted by an earlier process."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import time
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from agents_tools.content.items import (
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from agents_tools.events.base import Event
 
-__all__ = ["REMOVED", "conversation", "input_event", "open_calls", "waiting_calls"]
+__all__ = ["REMOVED", "conversation", "input_event", "message_event", "open_calls", "waiting_calls"]
 
 REMOVED: Final = "item_removed"
 """The name of the event that removes the last item of a conversation."""
@@ -30,11 +31,22 @@ _USER: Final = Origin(source=EventSource.USER)
 
 def input_event(item: Item) -> MessageEvent | RunItemStreamEvent:
     """Return the event of an item that is the input of a run."""
-    if not isinstance(item, MessageInputItem):
-        return RunItemStreamEvent("input", item.to_dict())
-    by_user = item.role == "user"
-    event = MessageEvent(item.to_dict()["content"], role="user" if by_user else "system")
-    return event.replace(origin=_USER) if by_user else event
+    if isinstance(item, MessageInputItem):
+        return message_event(item)
+    return RunItemStreamEvent("input", item.to_dict())
+
+
+def message_event(message: MessageInputItem, *, is_outermost: bool = True) -> MessageEvent:
+    """Return the event of a message to the model.
+
+    Args:
+        message: The message.
+        is_outermost: Whether a message with the role of a user comes from the user. The input of
+            the run of a sub-agent comes from the agent that calls it.
+    """
+    by_user = message.role == "user"
+    event = MessageEvent(message.to_dict()["content"], role="user" if by_user else "system")
+    return event.replace(origin=_USER, timestamp=time()) if by_user and is_outermost else event
 
 
 def open_calls(history: Sequence[Item]) -> list[ToolCallItem]:
