@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from agents_tools.concurrency.bridge import (
         call_async_from_sync as call_async_from_sync,
     )
-    from agents_tools.mcp._command_audit import (
-        ConfigFinding as ConfigFinding,
-    )
     from agents_tools.mcp.client.adapter import (
         MCPToolError as MCPToolError,
     )
@@ -29,6 +26,9 @@ if TYPE_CHECKING:
     )
     from agents_tools.mcp.client.mcp_tool import (
         MCPTool as MCPTool,
+    )
+    from agents_tools.mcp.command_findings import (
+        ConfigFinding as ConfigFinding,
     )
     from agents_tools.mcp.config import (
         MCPServerConfig as MCPServerConfig,
@@ -48,7 +48,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "agents_tools.concurrency.bridge": ("call_async_from_sync",),
-        "_command_audit": ("ConfigFinding",),
+        "command_findings": ("ConfigFinding",),
         "client.adapter": ("MCPToolError",),
         "client.background": (
             "MCPTools",

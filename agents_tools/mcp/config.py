@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from agents_tools.errors import UserError, UserTypeError, UserValueError
-from agents_tools.mcp._command_audit import ConfigFinding, findings_of_command
+from agents_tools.mcp.command_findings import ConfigFinding, findings_of_command
 from agents_tools.text.json_limits import check_bounds
 from agents_tools.text.output import release_text
 from agents_tools.text.secrets import guard_logs
