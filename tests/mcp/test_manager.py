@@ -1384,3 +1384,54 @@ async def test_a_manager_that_works_logs_no_warning(caplog: pytest.LogCaptureFix
     async with connected_box(program()) as (_, tools):
         await call_ok(tools["echo"], text="x")
     assert caplog.records == []
+
+
+@pytest.mark.requirement("B39")
+async def test_a_slow_server_does_not_delay_the_first_turn(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A server that starts slowly, such as one that npx downloads, would hold up every answer."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    wait = f"open({str(gate)!r}).close(); import runpy, sys; sys.argv[1:] = []; "
+    entry = program()
+    slow = [*entry["args"]]
+    code = f"{wait}runpy.run_path({slow[0]!r}, run_name='__main__')"
+    config = {
+        "quick": entry,
+        "slow": {**entry, "args": ["-c", code]},
+    }
+    changed = asyncio.Event()
+    manager = MCPToolManager.from_config(
+        {"mcpServers": config}, start_timeout=0.01, connect_timeout=BOUND
+    )
+    manager.subscribe(changed.set)
+    async with asyncio.timeout(BOUND), manager:
+        model = ScriptedModel(["first", "second"])
+        agent = Agent("A", model=model, mcp_servers=[manager])
+        await Runner.run(agent, "hi")
+        assert {one.partition("_")[0] for one in manager.get_tool_names()} == {"quick"}
+        changed.clear()
+        await asyncio.to_thread(gate.write_bytes, b"")
+        await changed.wait()
+        await Runner.run(agent, "hi")
+    offered = [{one.name.partition("_")[0] for one in request.tools} for request in model.requests]
+    assert offered == [{"quick"}, {"quick", "slow"}]
+    assert "MCP server 'slow' is slow: its tools are added when it is ready." in caplog.text
+
+
+@pytest.mark.requirement("B39")
+async def test_closing_ends_the_servers_that_still_connect(tmp_path: Path) -> None:
+    """A program that stops early must not leave a process behind."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    entry = program()
+    hangs = {"command": sys.executable, "args": ["-c", f"open({str(gate)!r}).read()"]}
+    async with asyncio.timeout(BOUND):
+        async with MCPToolManager.from_config(
+            {"mcpServers": {"quick": entry, "slow": hangs}}, start_timeout=0.01
+        ) as manager:
+            pid = manager.get_connection("slow").pid
+            assert manager.failures == {}
+        assert pid is not None
+        await comes(lambda: has_ended(pid))

@@ -44,7 +44,9 @@ class BackgroundServers:
     """The servers of `Agent(mcp_config=...)`, whose tools are read before each turn.
 
     The first use connects the servers, on a loop that all runs share, so that one agent can run on
-    several loops and threads. They are closed with the agent, or at the end of the program.
+    several loops and threads. A server that is slower than the others does not delay the first
+    turn: its tools are added when it is ready. The servers are closed with the agent, or at the end
+    of the program.
 
     Args:
         config: The path of the file, or its content.
@@ -70,9 +72,12 @@ class BackgroundServers:
     def _connect(self) -> MCPTools:
         with self._lock:
             if self._tools is None:
-                self._tools = create_mcp_tools(self._config)
+                self._tools = create_mcp_tools(self._config, start_timeout=_START_TIMEOUT)
             return self._tools
 
+
+_START_TIMEOUT = 2.0
+"""Seconds that the first turn of an agent waits for slow servers after the first one is ready."""
 
 _shared: WeakValueDictionary[int | str, BackgroundServers] = WeakValueDictionary()
 

@@ -72,6 +72,9 @@ class MCPToolManager:
         roots: The folders that servers can work in.
         allow_commands: The programs that can be started as stdio servers; any by default.
         max_connecting: The maximum number of servers that connect at the same time.
+        start_timeout: Seconds that `connect` waits for slow servers after the first one is ready.
+            Slower servers continue to connect in the background, and their tools are added when
+            they are ready. By default, `connect` waits for all servers.
     """
 
     def __init__(
@@ -89,6 +92,7 @@ class MCPToolManager:
         roots: Sequence[str | os.PathLike[str]] = (),
         allow_commands: Iterable[str] | None = None,
         max_connecting: int = 8,
+        start_timeout: float | None = None,
     ) -> None:
         self._defaults = {
             "connect_timeout": connect_timeout,
@@ -103,6 +107,8 @@ class MCPToolManager:
         self._roots = tuple(roots)
         self._allowed_commands = None if allow_commands is None else tuple(allow_commands)
         self._max_connecting = max_connecting
+        self._start_timeout = start_timeout
+        self._late: set[asyncio.Task[None]] = set()
         self._servers: dict[str, ServerTools] = {}
         self._tools: list[AnyTool] = []
         self.connections: list[Connection] = []
@@ -143,21 +149,52 @@ class MCPToolManager:
     async def connect(self) -> None:
         """Connect all servers concurrently; the errors of those that fail are in `failures`."""
         semaphore = asyncio.Semaphore(self._max_connecting)
+        connecting = {
+            asyncio.ensure_future(self._connect(server, semaphore)): server
+            for server in list(self._servers.values())
+        }
+        try:
+            late = await self._wait_for_servers(set(connecting))
+        except BaseException:
+            for task in connecting:
+                task.cancel()
+            await asyncio.gather(*connecting, return_exceptions=True)
+            raise
+        for task in late:
+            name = connecting[task].config.name
+            logger.warning("MCP server %r is slow: its tools are added when it is ready.", name)
+            self._late.add(task)
+            task.add_done_callback(self._late.discard)
 
-        async def connect(server: ServerTools) -> None:
-            server.connection.reopen()
-            async with semaphore:
-                try:
-                    await server.connection.connect()
-                except MCPError as error:
-                    self.failures[server.config.name] = error
-                    logger.warning("%s", error)
-                else:
-                    self.failures.pop(server.config.name, None)
+    async def _connect(self, server: ServerTools, semaphore: asyncio.Semaphore) -> None:
+        server.connection.reopen()
+        async with semaphore:
+            try:
+                await server.connection.connect()
+            except MCPError as error:
+                self.failures[server.config.name] = error
+                logger.warning("%s", error)
+            else:
+                self.failures.pop(server.config.name, None)
 
-        async with asyncio.TaskGroup() as group:
-            for server in list(self._servers.values()):
-                group.create_task(connect(server))
+    async def _wait_for_servers(
+        self, connecting: set[asyncio.Task[None]]
+    ) -> set[asyncio.Task[None]]:
+        """Wait until the servers are ready, or slow; return the tasks of the slow ones."""
+        loop = asyncio.get_running_loop()
+        pending, deadline = connecting, None
+        while pending and (deadline is None or loop.time() < deadline):
+            if deadline is None and any(one.connection.connected for one in self._servers.values()):
+                deadline = (
+                    None if self._start_timeout is None else loop.time() + self._start_timeout
+                )
+            timeout = None if deadline is None else max(0, deadline - loop.time())
+            done, pending = await asyncio.wait(
+                pending, timeout=timeout, return_when=asyncio.FIRST_COMPLETED
+            )
+            for task in done:
+                task.result()
+        return pending
 
     async def add_server(
         self, name: str, transport: str | None = None, **connection: Any
@@ -235,6 +272,9 @@ class MCPToolManager:
 
     async def cleanup(self) -> None:
         """Close all servers. Their tools stay listed; `connect` makes them usable again."""
+        for task in set(self._late):
+            with contextlib.suppress(RuntimeError):  # its loop is closed
+                task.get_loop().call_soon_threadsafe(task.cancel)
         async with asyncio.TaskGroup() as group:
             for server in list(self._servers.values()):
                 group.create_task(server.connection.close())
