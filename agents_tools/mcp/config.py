@@ -40,6 +40,12 @@ HeaderProvider: TypeAlias = (
 """Returns the headers of one request, from the context of its call (`None` outside of a call)."""
 
 
+RequireApproval: TypeAlias = (
+    "bool | Sequence[str] | Callable[[ToolContext[Any], dict[str, Any]], Any]"
+)
+"""Which calls need approval: all or none, patterns of names of tools, or a function."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MCPServerConfig:
     """The configuration of one server.
@@ -67,6 +73,9 @@ class MCPServerConfig:
             no prefix.
         allow: Patterns (`fnmatch`) of the names of the tools to include; all by default.
         deny: Patterns of the names of the tools to exclude.
+        require_approval: Whether a person must approve calls: all of them, those of the tools whose
+            names match patterns, or those for which a function of the context and the arguments
+            returns true; see `policies.needs_approval`.
         trusted: Whether to trust the annotations of the tools: a tool that is declared read-only
             or idempotent is called again if its outcome is unknown.
         validate_arguments: Whether arguments are validated against the input schemas before they
@@ -92,6 +101,7 @@ class MCPServerConfig:
     prefix: str | None = ""
     allow: tuple[str, ...] | None = None
     deny: tuple[str, ...] = ()
+    require_approval: RequireApproval = False
     trusted: bool = False
     validate_arguments: bool = True
     max_message: int = 64 << 20
@@ -270,6 +280,9 @@ def server_config(name: str, transport: str | None = None, **connection: Any) ->
             values[key] = _strings(name, key, values[key])
         else:
             values.pop(key, None)
+    approval = values.get("require_approval", False)
+    if not isinstance(approval, bool) and not callable(approval):
+        values["require_approval"] = _strings(name, "require_approval", approval)
     for key in ("env", "headers"):
         if values.get(key) is not None:
             values[key] = _mapping(name, key, values[key])
@@ -344,7 +357,10 @@ _IGNORED = frozenset({
 })  # fmt: skip
 """Keys of other programs that are ignored."""
 
-_APPROVALS = "Tools run without asking a person, unless they have the policy needs_approval()."
+_APPROVALS = (
+    'Tools run without approval by default. Set "require_approval" to true, or to a list of '
+    "patterns of the names of tools."
+)
 _CREDENTIALS = 'Pass auth= in code, or a header with a token in "headers".'
 _WITHOUT_EFFECT = {
     "alwaysAllow": _APPROVALS,

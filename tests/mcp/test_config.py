@@ -677,7 +677,7 @@ async def test_servers_added_in_code_are_validated_too() -> None:
         ("auth", "oauth", "Pass auth= in code"),
         ("oauth", {"clientId": "x"}, "Pass auth= in code"),
         ("envFile", "./.env", 'Write the variables in "env"'),
-        ("autoApprove", ["look"], "Tools run without asking a person"),
+        ("autoApprove", ["look"], "Tools run without approval by default"),
     ],
 )
 def test_a_key_without_effect_that_a_user_could_rely_on_is_named(

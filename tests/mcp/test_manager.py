@@ -1435,3 +1435,36 @@ async def test_closing_ends_the_servers_that_still_connect(tmp_path: Path) -> No
             assert manager.failures == {}
         assert pid is not None
         await comes(lambda: has_ended(pid))
+
+
+@pytest.mark.requirement("S5")
+@pytest.mark.parametrize("required", [True, ["ec*"], lambda _, arguments: arguments["text"] == "x"])
+async def test_calls_that_require_approval_wait_for_a_person(required: Any) -> None:
+    """One word in the configuration is easier to review than a policy on each tool."""
+    async with connected_box({**program(), "require_approval": required}) as (manager, _):
+        model = ScriptedModel([tool_call("box_echo", text="x"), "done"])
+        agent = Agent("A", model=model, mcp_servers=[manager])
+        stopped = await Runner.run(agent, "hi")
+        [item] = stopped.interruptions
+        assert item.arguments == '{"text":"x"}'
+        state = stopped.to_state()
+        state.approve(item)
+        assert (await Runner.run(agent, state)).final_output == "done"
+
+
+@pytest.mark.requirement("S5")
+@pytest.mark.parametrize("required", [False, [], ["other"], lambda *_: False])
+async def test_other_calls_run_without_approval(required: Any) -> None:
+    """A pattern must not hold up the tools that it does not match."""
+    async with connected_box({**program(), "require_approval": required}) as (_, tools):
+        assert await call_ok(tools["echo"], text="x") == "x"
+
+
+@pytest.mark.requirement("S5")
+@pytest.mark.parametrize("required", [3, None, [3], {"always": ["x"]}])
+async def test_a_wrong_require_approval_is_refused(required: Any) -> None:
+    """A misread value would let calls run without approval."""
+    with pytest.raises(UserError, match="'require_approval' expects"):
+        MCPToolManager.from_config(
+            {"mcpServers": {"b": {**program(), "require_approval": required}}}
+        )

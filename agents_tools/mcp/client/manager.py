@@ -8,6 +8,8 @@ import inspect
 import logging
 import os
 import threading
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agents_tools.errors import (
@@ -28,9 +30,10 @@ from agents_tools.mcp.client.sdk import ClientHooks
 from agents_tools.mcp.client.server_tools import ServerTools, clean_tools
 from agents_tools.mcp.config import MCPServerConfig, load_config, server_config
 from agents_tools.mcp.pins import PinChange, ToolPins
+from agents_tools.policies import needs_approval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Self
 
     from agents_tools.mcp.client.callbacks import Sample
@@ -668,13 +671,17 @@ class MCPToolManager:
                 connection, wire["name"], arguments, context, repeatable=repeatable
             )
 
-        return function_tool_of(
+        tool = function_tool_of(
             wire,
             name=name,
             server=config.name,
             perform=perform,
             validate_arguments=config.validate_arguments and wire["name"] not in server.unvalidated,
         )
+        approval = config.require_approval
+        if isinstance(approval, Sequence):
+            approval = any(fnmatchcase(wire["name"], pattern) for pattern in approval)
+        return tool if approval is False else needs_approval(approval)(tool)
 
 
 _MAX_PAGES = 100
