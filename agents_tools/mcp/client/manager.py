@@ -8,7 +8,6 @@ import inspect
 import logging
 import os
 import threading
-from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -33,7 +32,7 @@ from agents_tools.mcp.pins import PinChange, ToolPins
 from agents_tools.policies import needs_approval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Self
 
     from agents_tools.mcp.client.callbacks import Sample
@@ -679,7 +678,7 @@ class MCPToolManager:
             validate_arguments=config.validate_arguments and wire["name"] not in server.unvalidated,
         )
         approval = config.require_approval
-        if isinstance(approval, Sequence):
+        if not isinstance(approval, bool) and not callable(approval):
             approval = any(fnmatchcase(wire["name"], pattern) for pattern in approval)
         return tool if approval is False else needs_approval(approval)(tool)
 
