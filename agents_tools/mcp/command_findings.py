@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import dropwhile
 from pathlib import PureWindowsPath
 from typing import TYPE_CHECKING
 
 from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 __all__ = ["ConfigFinding", "findings_of_command"]
 
@@ -37,7 +38,7 @@ def findings_of_command(command: str, args: Sequence[str]) -> tuple[ConfigFindin
         command: The program.
         args: The arguments of the program.
     """
-    program, rest = _skip_wrapper([command, *args])
+    program, rest = _skip_wrappers([command, *args])
     if (option := _code_option(program, rest)) is not None:
         message = (
             f"{program} runs code from its arguments ({option}), which is easily overlooked: put "
@@ -55,19 +56,14 @@ def findings_of_command(command: str, args: Sequence[str]) -> tuple[ConfigFindin
     )
 
 
-def _skip_wrapper(words: list[str]) -> tuple[str, list[str]]:
+def _skip_wrappers(words: Sequence[str]) -> tuple[str, list[str]]:
     """Return the program that a command starts, and its arguments."""
-    program = _program_name(words[0])
-    rest = words[1:]
-    if program in {"cmd", "env", "sudo"}:
-        rest = [*_skip_while(rest, re.compile(r"-|/|\w+="))]
-        return _skip_wrapper(rest) if rest else (program, [])
+    program, rest = _program_name(words[0]), list(words[1:])
+    while rest and program in {"cmd", "env", "sudo"}:
+        _, rest = _options(rest, {"-u", "--unset", "--user", "-C", "--chdir"})
+        rest = list(dropwhile(re.compile(r"/[a-zA-Z]$|\w+=").match, rest))
+        program, rest = _program_name(rest[0]) if rest else program, rest[1:]
     return program, rest
-
-
-def _skip_while(words: list[str], pattern: re.Pattern[str]) -> list[str]:
-    first = next((n for n, word in enumerate(words) if not pattern.match(word)), len(words))
-    return words[first:]
 
 
 def _program_name(command: str) -> str:
@@ -81,7 +77,7 @@ def _program_name(command: str) -> str:
 _SHELL = (re.compile(r"-[a-zA-Z]*c$"), {"-o", "-O", "-eo", "-euo"})
 _PYTHON = (re.compile(r"-[a-zA-Z]*c"), {"-W", "-X"})
 _NODE = (re.compile(r"-(e|p|pe)$|--(eval|print)\b"), {"-r", "--require", "--import", "--env-file"})
-_SCRIPT = (re.compile(r"-[a-zA-Z]*[eE]$"), {"-I", "-r"})
+_SCRIPT = (re.compile(r"-[alnpwW]*[eE]$"), {"-I", "-r"})
 _CODE_OPTIONS = {
     "python": _PYTHON,
     "pypy": _PYTHON,
@@ -138,29 +134,14 @@ _PYTHON_VALUES = frozenset({
     "--from", "--spec", "--with", "-w", "-p", "--python", "--index", "--index-url", "-i",
     "--directory", "--project", "--env-file", "-c", "--constraints", "--exclude-newer",
 })  # fmt: skip
-_LAUNCHERS = {
-    ("npx",): "npm",
-    ("bunx",): "npm",
-    ("npm", "exec"): "npm",
-    ("pnpm", "dlx"): "npm",
-    ("yarn", "dlx"): "npm",
-    ("uvx",): "python",
-    ("uv", "tool", "run"): "python",
-    ("pipx", "run"): "python",
-    ("docker", "run"): "image",
-    ("podman", "run"): "image",
-}
-"""The words that start a package or an image, with its kind."""
 
 
 def _unpinned(program: str, args: list[str]) -> Iterator[tuple[str, str, str]]:
     """Yield the launcher, a package without an exact version, and an example with a version."""
     words = (program, *args)
-    for launcher, kind in _LAUNCHERS.items():
+    for launcher, unpinned in _LAUNCHERS.items():
         if words[: len(launcher)] == launcher:
-            rest = list(words[len(launcher) :])
-            find = {"npm": _npm, "python": _python, "image": _image}[kind]
-            for package, pinned in find(rest):
+            for package, pinned in unpinned(list(words[len(launcher) :])):
                 yield " ".join(launcher), package, pinned
 
 
@@ -213,3 +194,18 @@ def _image(args: list[str]) -> Iterator[tuple[str, str]]:
         has_tag = bool(colon) and "/" not in tag
         if not _LOCAL.match(image) and "@" not in image and not (has_tag and tag != "latest"):
             yield image, f"{repository if has_tag else image}@sha256:<digest>"
+
+
+_LAUNCHERS: dict[tuple[str, ...], Callable[[list[str]], Iterator[tuple[str, str]]]] = {
+    ("npx",): _npm,
+    ("bunx",): _npm,
+    ("npm", "exec"): _npm,
+    ("pnpm", "dlx"): _npm,
+    ("yarn", "dlx"): _npm,
+    ("uvx",): _python,
+    ("uv", "tool", "run"): _python,
+    ("pipx", "run"): _python,
+    ("docker", "run"): _image,
+    ("podman", "run"): _image,
+}
+"""The words that start a package or an image."""

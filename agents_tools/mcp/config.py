@@ -75,7 +75,8 @@ class MCPServerConfig:
         deny: Patterns of the names of the tools to exclude.
         require_approval: Whether a person must approve calls: all of them, those of the tools whose
             names match patterns, or those for which a function of the context and the arguments
-            returns true; see `policies.needs_approval`.
+            returns true; see `policies.needs_approval`. It applies to the tools that the server
+            lists, not to an `MCPTool`.
         trusted: Whether to trust the annotations of the tools: a tool that is declared read-only
             or idempotent is called again if its outcome is unknown.
         validate_arguments: Whether arguments are validated against the input schemas before they
@@ -281,6 +282,11 @@ def server_config(name: str, transport: str | None = None, **connection: Any) ->
         else:
             values.pop(key, None)
     approval = values.get("require_approval", False)
+    if isinstance(approval, (str, Mapping)) or approval is None:
+        raise UserTypeError(
+            f"MCP server {name!r}: 'require_approval' expects true, false or a list of patterns, "
+            f"got {approval!r:.60}. Write true to require approval of all calls."
+        )
     if not isinstance(approval, bool) and not callable(approval):
         values["require_approval"] = _strings(name, "require_approval", approval)
     for key in ("env", "headers"):
@@ -304,6 +310,12 @@ def server_config(name: str, transport: str | None = None, **connection: Any) ->
                 f"MCP server {name!r}: {key!r} expects a string, got {_type_name(value)}."
             )
     return MCPServerConfig(name=name, **values)
+
+
+def check_seconds(option: str, value: object) -> None:
+    """Raise an error unless the value of an option is a positive number of seconds."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
+        raise UserTypeError(f"{option} expects seconds as a positive number, got {value!r:.60}.")
 
 
 def _from_entry(

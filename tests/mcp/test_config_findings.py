@@ -42,6 +42,8 @@ OPEN = (
     r"'C:\Program Files\nodejs\npx.cmd' -y pkg",
     "cmd /c npx -y pkg",
     "env -i PATH=/bin npx -y pkg",
+    "env -i /usr/local/bin/npx -y pkg",
+    "sudo -u deploy /usr/local/bin/npx -y pkg",
     "npm exec -y -- pkg",
     "pnpm dlx pkg",
     "yarn dlx -q pkg",
@@ -133,6 +135,7 @@ FINE = (
     "sh serve.sh -c x",
     "php -c php.ini server.php -r",
     "perl -Ilib server.pl -e x",
+    "ruby -rfile server.rb -e x",
     "my-server -c conf.toml -e prod --eval",
     "docker run -e A=1 -c 512 -i mcp/fetch:1.2 sh -c serve",
     "powershell -ExecutionPolicy Bypass -File serve.ps1 -Command x",
@@ -145,6 +148,7 @@ FINE = (
     "docker run",
     "docker",
     "env",
+    "env A=1",
     "cmd",
     "timeout",
     "bash",
@@ -216,6 +220,12 @@ def test_unparsable_commands_have_no_findings(words: list[str]) -> None:
     """They never break loading."""
     for one in findings(words[0] or "x", *words[1:]):
         assert one.code in {"unpinned", "inline-code"}
+
+
+@pytest.mark.requirement("S34")
+def test_a_long_chain_of_wrappers_is_read() -> None:
+    """The file can come from a stranger."""
+    assert [one.code for one in findings(*["env"] * 20_000, "npx", "pkg")] == ["unpinned"]
 
 
 @pytest.mark.requirement("S34")

@@ -1393,14 +1393,10 @@ async def test_a_slow_server_does_not_delay_the_first_turn(
     """A server that starts slowly, such as one that npx downloads, would hold up every answer."""
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    wait = f"open({str(gate)!r}).close(); import runpy, sys; sys.argv[1:] = []; "
     entry = program()
-    slow = [*entry["args"]]
-    code = f"{wait}runpy.run_path({slow[0]!r}, run_name='__main__')"
-    config = {
-        "quick": entry,
-        "slow": {**entry, "args": ["-c", code]},
-    }
+    code = f"open({str(gate)!r}).close(); import runpy; "
+    code += f"runpy.run_path({entry['args'][0]!r}, run_name='__main__')"
+    config = {"quick": entry, "slow": {**entry, "args": ["-c", code]}}
     changed = asyncio.Event()
     manager = MCPToolManager.from_config(
         {"mcpServers": config}, start_timeout=0.01, connect_timeout=BOUND
@@ -1417,7 +1413,7 @@ async def test_a_slow_server_does_not_delay_the_first_turn(
         await Runner.run(agent, "hi")
     offered = [{one.name.partition("_")[0] for one in request.tools} for request in model.requests]
     assert offered == [{"quick"}, {"quick", "slow"}]
-    assert "MCP server 'slow' is slow: its tools are added when it is ready." in caplog.text
+    assert "MCP server 'slow' is not ready yet; its tools are added later." in caplog.text
 
 
 @pytest.mark.requirement("B39")
@@ -1432,9 +1428,37 @@ async def test_closing_ends_the_servers_that_still_connect(tmp_path: Path) -> No
             {"mcpServers": {"quick": entry, "slow": hangs}}, start_timeout=0.01
         ) as manager:
             pid = manager.get_connection("slow").pid
-            assert manager.failures == {}
         assert pid is not None
         await comes(lambda: has_ended(pid))
+        assert manager.failures == {}
+
+
+@pytest.mark.requirement("B39")
+async def test_a_slow_server_can_be_removed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A server that the program removed has not failed."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    hangs = {"command": sys.executable, "args": ["-c", f"open({str(gate)!r}).read()"]}
+    config = {"mcpServers": {"quick": program(), "slow": hangs}}
+    async with (
+        asyncio.timeout(BOUND),
+        MCPToolManager.from_config(config, start_timeout=0.01) as manager,
+    ):
+        caplog.clear()
+        await manager.remove_server("slow")
+        await manager.ping("quick")
+        assert manager.failures == {}
+        assert manager.get_server_names() == ["quick"]
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("seconds", [0, -1, "2", True])
+def test_a_wrong_start_timeout_is_refused(seconds: Any) -> None:
+    """The error must not come from the event loop, far from the mistake."""
+    with pytest.raises(UserError, match=r"start_timeout=\.\.\.\) expects seconds as a positive"):
+        MCPToolManager(start_timeout=seconds)
 
 
 @pytest.mark.requirement("S5")
@@ -1461,7 +1485,7 @@ async def test_other_calls_run_without_approval(required: Any) -> None:
 
 
 @pytest.mark.requirement("S5")
-@pytest.mark.parametrize("required", [3, None, [3], {"always": ["x"]}])
+@pytest.mark.parametrize("required", [3, None, [3], "always", {"always": ["x"]}])
 async def test_a_wrong_require_approval_is_refused(required: Any) -> None:
     """A misread value would let calls run without approval."""
     with pytest.raises(UserError, match="'require_approval' expects"):

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakValueDictionary
 
 from agents_tools.concurrency.bridge import call_async_from_sync
-from agents_tools.errors import MCPError, UserTypeError
 from agents_tools.mcp.client.adapter import AnyTool
 from agents_tools.mcp.client.manager import MCPToolManager
+from agents_tools.mcp.config import check_seconds
 
 if TYPE_CHECKING:
     import os
     from typing import Self
 
+    from agents_tools.errors import MCPError
     from agents_tools.mcp.client.connection import Connection
 
 __all__ = ["BackgroundServers", "MCPTools", "create_mcp_tools", "servers_of"]
@@ -144,11 +145,7 @@ def create_mcp_tools(
             raise
         return manager
 
-    if not isinstance(timeout, (int, float)) or isinstance(timeout, bool) or not timeout > 0:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UserTypeError(
-            f"create_mcp_tools(timeout=...) expects seconds as a positive number, got "
-            f"{timeout!r:.60}."
-        )
+    check_seconds("create_mcp_tools(timeout=...)", timeout)
     manager = call_async_from_sync(connect)
     if manager.failures and len(manager.failures) == len(manager.get_server_names()):
         first = next(iter(manager.failures.values()))

@@ -27,7 +27,12 @@ from agents_tools.mcp.client.connection import Connection
 from agents_tools.mcp.client.input_required import perform_call
 from agents_tools.mcp.client.sdk import ClientHooks
 from agents_tools.mcp.client.server_tools import ServerTools, clean_tools
-from agents_tools.mcp.config import MCPServerConfig, load_config, server_config
+from agents_tools.mcp.config import (
+    MCPServerConfig,
+    check_seconds,
+    load_config,
+    server_config,
+)
 from agents_tools.mcp.pins import PinChange, ToolPins
 from agents_tools.policies import needs_approval
 
@@ -109,6 +114,8 @@ class MCPToolManager:
         self._roots = tuple(roots)
         self._allowed_commands = None if allow_commands is None else tuple(allow_commands)
         self._max_connecting = max_connecting
+        if start_timeout is not None:
+            check_seconds("MCPToolManager(start_timeout=...)", start_timeout)
         self._start_timeout = start_timeout
         self._late: set[asyncio.Task[None]] = set()
         self._servers: dict[str, ServerTools] = {}
@@ -164,7 +171,7 @@ class MCPToolManager:
             raise
         for task in late:
             name = connecting[task].config.name
-            logger.warning("MCP server %r is slow: its tools are added when it is ready.", name)
+            logger.warning("MCP server %r is not ready yet; its tools are added later.", name)
             self._late.add(task)
             task.add_done_callback(self._late.discard)
 
@@ -174,8 +181,9 @@ class MCPToolManager:
             try:
                 await server.connection.connect()
             except MCPError as error:
-                self.failures[server.config.name] = error
-                logger.warning("%s", error)
+                if self._servers.get(server.config.name) is server:  # it was not removed meanwhile
+                    self.failures[server.config.name] = error
+                    logger.warning("%s", error)
             else:
                 self.failures.pop(server.config.name, None)
 
@@ -186,16 +194,15 @@ class MCPToolManager:
         loop = asyncio.get_running_loop()
         pending, deadline = connecting, None
         while pending and (deadline is None or loop.time() < deadline):
-            if deadline is None and any(one.connection.connected for one in self._servers.values()):
-                deadline = (
-                    None if self._start_timeout is None else loop.time() + self._start_timeout
-                )
-            timeout = None if deadline is None else max(0, deadline - loop.time())
+            timeout = None if deadline is None else deadline - loop.time()
             done, pending = await asyncio.wait(
                 pending, timeout=timeout, return_when=asyncio.FIRST_COMPLETED
             )
             for task in done:
                 task.result()
+            one_is_ready = any(one.connection.connected for one in self._servers.values())
+            if deadline is None and self._start_timeout is not None and one_is_ready:
+                deadline = loop.time() + self._start_timeout
         return pending
 
     async def add_server(
@@ -274,17 +281,22 @@ class MCPToolManager:
 
     async def cleanup(self) -> None:
         """Close all servers. Their tools stay listed; `connect` makes them usable again."""
-        for task in set(self._late):
-            with contextlib.suppress(RuntimeError):  # its loop is closed
-                task.get_loop().call_soon_threadsafe(task.cancel)
+        self._cancel_late()
         async with asyncio.TaskGroup() as group:
             for server in list(self._servers.values()):
                 group.create_task(server.connection.close())
 
     def close_soon(self) -> None:
         """Close all servers in the background; can be called from any thread."""
+        self._cancel_late()
         for server in list(self._servers.values()):
             server.connection.close_soon()
+
+    def _cancel_late(self) -> None:
+        """Stop waiting for slow servers, also from another loop."""
+        for task in set(self._late):
+            with contextlib.suppress(RuntimeError):  # its loop is closed
+                task.get_loop().call_soon_threadsafe(task.cancel)
 
     def get_connection(self, name: str) -> Connection:
         """Return the connection to a server, for use with `MCPTool`.
