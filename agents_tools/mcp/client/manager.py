@@ -192,7 +192,8 @@ class MCPToolManager:
     ) -> set[asyncio.Task[None]]:
         """Wait until the servers are ready, or slow; return the tasks of the slow ones."""
         loop = asyncio.get_running_loop()
-        pending, deadline = connecting, None
+        pending = connecting
+        deadline: float | None = None
         while pending and (deadline is None or loop.time() < deadline):
             timeout = None if deadline is None else deadline - loop.time()
             done, pending = await asyncio.wait(
