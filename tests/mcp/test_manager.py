@@ -1386,13 +1386,19 @@ async def test_a_manager_that_works_logs_no_warning(caplog: pytest.LogCaptureFix
     assert caplog.records == []
 
 
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    """Return a pipe that a program opens and waits for, until the test writes to it."""
+    path = tmp_path / "gate"
+    os.mkfifo(path)
+    return path
+
+
 @pytest.mark.requirement("B39")
 async def test_a_slow_server_does_not_delay_the_first_turn(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    gate: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A server that starts slowly, such as one that npx downloads, would hold up every answer."""
-    gate = tmp_path / "gate"
-    os.mkfifo(gate)
     entry = program()
     code = f"open({str(gate)!r}).close(); import runpy; "
     code += f"runpy.run_path({entry['args'][0]!r}, run_name='__main__')"
@@ -1417,10 +1423,8 @@ async def test_a_slow_server_does_not_delay_the_first_turn(
 
 
 @pytest.mark.requirement("B39")
-async def test_closing_ends_the_servers_that_still_connect(tmp_path: Path) -> None:
+async def test_closing_ends_the_servers_that_still_connect(gate: Path) -> None:
     """A program that stops early must not leave a process behind."""
-    gate = tmp_path / "gate"
-    os.mkfifo(gate)
     entry = program()
     hangs = {"command": sys.executable, "args": ["-c", f"open({str(gate)!r}).read()"]}
     async with asyncio.timeout(BOUND):
@@ -1434,12 +1438,8 @@ async def test_closing_ends_the_servers_that_still_connect(tmp_path: Path) -> No
 
 
 @pytest.mark.requirement("B39")
-async def test_a_slow_server_can_be_removed(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_slow_server_can_be_removed(gate: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A server that the program removed has not failed."""
-    gate = tmp_path / "gate"
-    os.mkfifo(gate)
     hangs = {"command": sys.executable, "args": ["-c", f"open({str(gate)!r}).read()"]}
     config = {"mcpServers": {"quick": program(), "slow": hangs}}
     async with (
