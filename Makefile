@@ -1,6 +1,6 @@
 # Every target installs what it needs into .venv, from nothing but a Python (3.11 or newer) and its pip.
 #   make demo | test | test-all | check | format
-#   make cov | conformance | ui-conformance | frameworks | corpus
+#   make cov | conformance | mcp-peers | ui-conformance | frameworks | corpus
 #   make test-external | test-long | test-mcp1 | test-pythons | test-hostile    the parts of test-all
 #   make docs | docs-serve | pictures | reference
 #   make bench | bench-gate | figures
@@ -32,7 +32,7 @@ CORPUS := .venv-corpus/.stamp
 MOCK := .aimock/.stamp-1.43.0
 # MCP servers and clients that are not ours, in environments of their own; and the other line of
 # the protocol's SDK.
-PEERS := .mcp-peers/.stamp-1
+PEERS := .mcp-peers/.stamp-2
 MCP1 := .venv-mcp1/.stamp
 # Clients of the protocols of user interfaces that are not ours, some with a Node of their own.
 UI_PEERS := .ui-peers/.stamp-1
@@ -44,7 +44,7 @@ PYTEST := -m pytest --numprocesses $(WORKERS) --dist worksteal
 FAILED := --last-failed --last-failed-no-failures none
 pytest = $(1) $(PYTEST) $(2) $(if $(AGAIN),|| $(1) $(PYTEST) $(2) $(FAILED))
 TEST_PARTS := test-external test-long test-mcp1 test-pythons test-hostile
-.PHONY: help setup demo test test-all $(TEST_PARTS) programs conformance ui-conformance frameworks
+.PHONY: help setup demo test test-all $(TEST_PARTS) programs conformance mcp-peers ui-conformance frameworks
 .PHONY: cov corpus check dist dist-test audit release-check
 .PHONY: format docs docs-serve pictures reference bench bench-gate figures clean
 
@@ -103,6 +103,10 @@ programs:
 # The official suites of the protocol, against our server and our client, on both wires.
 conformance: $(DEV) $(PEERS)
 	@$(BIN)/python -m tests.conformance.mcp.run $(ARGS)
+
+# Real MCP clients and servers: the tests with them, as a page of the docs.
+mcp-peers: $(DEV) $(PEERS)
+	@$(BIN)/python -m tests.mcp.table $(ARGS)
 
 # Real clients of AG-UI and of the Vercel AI SDK, against our endpoints.
 ui-conformance: $(DEV) $(UI_PEERS)

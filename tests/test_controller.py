@@ -752,10 +752,13 @@ def test_each_call_has_one_output_directly_after_its_turn() -> None:
         item(ToolCallItem(call_id="b", name="add"), 1),
         seen("b", "second"),
         user(MessageAction("Hurry.")),
+        event_of(ErrorObservation("It is lost.", "lost")).replace(  # the run log has the result
+            origin=Origin("add", "a", (), ENVIRONMENT), cause=99
+        ),
         seen("a", "first"),
         seen("a", "first again"),
-        item(ToolCallItem(call_id="c", name="add"), 7),
-        item(ReasoningItem(text="Once more."), 8),
+        item(ToolCallItem(call_id="c", name="add"), 8),
+        item(ReasoningItem(text="Once more."), 9),
         user(CmdRunAction("ls")).replace(id=20),
         event_of(CmdOutputObservation("a.py", "ls", 0)).replace(
             origin=Origin(source=ENVIRONMENT), cause=20

@@ -943,6 +943,9 @@ def test_the_fields_of_a_class_are_read_from_their_annotations() -> None:
         "type": "array",
         "default": [],
     }
+    whole = json.loads(json.dumps(event_json_schema()))  # also a default has its wire form
+    default = whole["$defs"]["PlainEvent"]["properties"]["content"]["default"]
+    assert default == PlainEvent("low", 1).to_dict()["content"]
     assert PlainEvent("low", 1).rows is not PlainEvent("low", 1).rows
     for wrong in ({"rows": ()}, {"level": "mid"}, {"level": []}, {"names": "a"}, {"content": 1}):
         with pytest.raises(UserValueError, match=rf"PlainEvent\.{next(iter(wrong))}: expected"):

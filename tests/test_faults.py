@@ -532,7 +532,7 @@ async def test_f04_a_sync_tool_past_its_deadline_times_out_and_is_counted() -> N
 
     release, ended = threading.Event(), threading.Event()
 
-    @timeout(0.02)
+    @timeout(0.5)  # the function has begun, also on a busy machine
     @function_tool
     def hangs() -> str:
         release.wait(600)

@@ -208,7 +208,7 @@ ORIGINS = {
 async def test_only_the_servers_own_hosts_and_origins_are_accepted(
     bind: str, host: str, origin: str
 ) -> None:
-    """A web page of another origin cannot reach the tools, whatever address is bound."""
+    """A web page of another machine cannot reach the tools, whatever address is bound."""
     inner = RecordingApp()
     app = SecuredApp(inner, host=bind)
     host_value, host_good = HOSTS[host]
@@ -217,7 +217,8 @@ async def test_only_the_servers_own_hosts_and_origins_are_accepted(
     reply = await send_request(app, *headers, host=host_value)
     assert reply.status == (421 if not host_good else 200 if origin_good else 403)
     assert bool(inner.bodies) == (host_good and origin_good)
-    assert reply.header("access-control-allow-origin") is None
+    readable_by = origin_value if host_good and origin_good else None
+    assert reply.header("access-control-allow-origin") == readable_by
 
 
 @pytest.mark.requirement("S1")
@@ -1171,9 +1172,23 @@ async def test_a_preflight_of_an_allowed_origin_is_answered() -> None:
     ]
 
 
+async def test_a_page_of_a_development_server_can_call_and_read() -> None:
+    """Vite and Next serve pages on a port of their own, and send a preflight before JSON."""
+    inner = RecordingApp()
+    app, page = SecuredApp(inner), "http://localhost:5173"
+    asking = ("access-control-request-method", "POST")
+    preflight = await send_request(app, ("origin", page), asking, method="OPTIONS", kind=None)
+    assert (preflight.status, inner.scopes) == (204, [])
+    reply = await send_request(app, ("origin", page))
+    name = "access-control-allow-origin"
+    assert (preflight.header(name), reply.header(name)) == (page, page)
+    elsewhere = await send_request(app, ("origin", page), host="evil.com")
+    assert (elsewhere.status, elsewhere.header(name)) == (421, None)
+
+
 @pytest.mark.parametrize(
     ("origin", "status"),
-    [("https://evil.com", 403), ("null", 403), ("http://localhost:3000", 401), (None, 401)],
+    [("https://evil.com", 403), ("null", 403), ("http://localhost.evil.com", 403), (None, 401)],
 )
 async def test_a_preflight_of_another_origin_is_not_answered(
     origin: str | None, status: int

@@ -811,6 +811,36 @@ xxxxxxxxxxxxxxxxxxxxend\
     assert len(rest) > 999_000
 
 
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=300),
+    lambda inner: st.lists(inner, max_size=40) | st.dictionaries(st.text(max_size=9), inner),
+    max_leaves=60,
+)
+
+
+@given(st.lists(VALUES, min_size=1, max_size=60), st.integers(min_value=300, max_value=3_000))
+def test_shortened_json_fits_and_stays_json(value: list[Any], limit: int) -> None:
+    """A model and a program can read it; the user gets the whole text."""
+    whole = json.dumps(value, ensure_ascii=False)
+    output, rest = truncate_output(whole, limit)
+    assert isinstance(output, str)
+
+    assert len(output) <= limit
+    if rest is None:
+        assert output == whole
+    elif rest == whole:  # else it has too many levels to fit
+        assert isinstance(json.loads(output), list)
+
+
+def test_shortened_json_counts_what_is_left_out() -> None:
+    value = [{"id": number, "tags": list("abcdefgh")} for number in range(99)]
+    output, rest = truncate_output(json.dumps(value), 300)
+    assert rest == json.dumps(value)
+    assert output == snapshot(
+        '[{"id":0,"tags":["a","b","c","… 4 of 8 items omitted …","h"]},{"id":1,"tags":["a","b","c","… 4 of 8 items omitted …","h"]},{"id":2,"tags":["a","b","c","… 4 of 8 items omitted …","h"]},"… 95 of 99 items omitted …",{"id":98,"tags":["a","b","c","… 4 of 8 items omitted …","h"]}]'
+    )
+
+
 def test_a_text_within_the_limit_is_not_copied() -> None:
     """Every result passes this code."""
     text = "a" * 100

@@ -61,7 +61,11 @@ class ToolSpecification(Protocol):
 
 
 class ToolProvider(Protocol):
-    """An object that provides tools: a `Toolset`, an `MCPToolManager`."""
+    """An object that provides tools: a `Toolset`, an `MCPToolManager`.
+
+    It can also have a method `get_instructions()`, sync, that returns a text about the use of its
+    tools, or an empty one. An agent appends the text to its instructions.
+    """
 
     @property
     def get_tools(self) -> Callable[..., Any]:
@@ -173,6 +177,19 @@ class Agent(ForeignOptions, Generic[ContextT, OutputT]):
         more = ", …" if len(self.tools) > 5 else ""  # noqa: PLR2004 - what fits in a line
         return f"<Agent {self.name!r}, model {self.model!r}, tools: {names or 'none'}{more}>"
 
+    def _repr_html_(self) -> str:
+        from agents_tools.text.html import html_block, html_table, html_text
+
+        model = self.model
+        text = self.instructions or ""
+        tools = ((tool.name, getattr(tool, "description", "")) for tool in self.known_tools)
+        return html_block(
+            self.name,
+            [] if model is None else [model if isinstance(model, str) else type(model).__name__],
+            html_text(text if isinstance(text, str) else "The instructions are a function."),
+            html_table(("tool", "description"), tools),
+        )
+
     def clone(self, **changes: object) -> Self:
         """Return a copy with some attributes changed."""
         return replace(self, **cast("dict[str, Any]", changes))
@@ -193,14 +210,21 @@ class Agent(ForeignOptions, Generic[ContextT, OutputT]):
         return self._cache.get("output")
 
     async def system_prompt(self, context: RunContextWrapper[ContextT]) -> str:
-        """Return the instructions for a run.
+        """Return the instructions for a run, followed by those of servers and toolsets.
 
         Args:
             context: The context of the run.
         """
-        if isinstance(self.instructions, str):
-            return self.instructions
-        text: object = self.instructions(context, self)
+        own = self.instructions
+        text = own if isinstance(own, str) else await self._computed(own, context)
+        source, static = self._source()
+        more = source.instructions() if static is None else ""
+        return "\n\n".join(filter(None, [text, more])) if more else text
+
+    async def _computed(
+        self, instructions: Callable[..., Any], context: RunContextWrapper[ContextT]
+    ) -> str:
+        text: object = instructions(context, self)
         if isinstance(text, Awaitable):
             text = await cast("Awaitable[object]", text)
         if not isinstance(text, str):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agents_tools.tool.call import Call, RunScope
     from agents_tools.tool.tool import FunctionTool
 
-__all__ = ["CallApprovals", "arguments_of"]
+__all__ = ["CallApprovals", "approval_item_of", "arguments_of"]
 
 _MAX_QUESTIONS = 3
 """How often a person is asked about one call who edits its arguments to invalid ones."""
@@ -123,14 +123,7 @@ class CallApprovals:
         Args:
             record: The record of the call.
         """
-        item = ToolApprovalItem(
-            call_id=record.tool_call_id,
-            name=record.tool_name,
-            arguments=arguments_of(record),
-            agent=self.agent_name,
-            path=record.path[:-1],
-        )
-        return await self._decide(record, item)
+        return await self._decide(record, approval_item_of(record, self.agent_name))
 
     def approval_item(self, call: ToolCallItem, arguments: str) -> ToolApprovalItem:
         """Return the item that requests or records the approval of a call."""
@@ -216,6 +209,22 @@ async def _is_decided(record: Call, decision: Decision | None) -> bool:
     except Interruption:
         return False
     return True
+
+
+def approval_item_of(record: Call, agent: str | None = None) -> ToolApprovalItem:
+    """Return the request for the approval of a running call.
+
+    Args:
+        record: The record of the call.
+        agent: The name of the agent that made it.
+    """
+    return ToolApprovalItem(
+        call_id=record.tool_call_id,
+        name=record.tool_name,
+        arguments=arguments_of(record),
+        agent=agent,
+        path=record.path[:-1],
+    )
 
 
 def arguments_of(record: Call) -> str:

@@ -39,6 +39,7 @@ from agents_tools.content.items import (
 from agents_tools.content.outputs import (
     ToolOutputFileContent,
     ToolOutputText,
+    output_text,
     truncate_output,
 )
 from agents_tools.errors import ModelBehaviorError, ModelError, UserTypeError, UserValueError
@@ -598,7 +599,7 @@ def _transcript(items: Sequence[Item]) -> str:
     for item in items:
         match item:
             case MessageInputItem():
-                lines.append(f"{item.role}: {_as_text(item.content)}")
+                lines.append(f"{item.role}: {output_text(item.content)}")
             case MessageOutputItem():
                 lines.append(f"assistant: {item.refusal or item.text}")
             case ToolCallItem():
@@ -606,17 +607,8 @@ def _transcript(items: Sequence[Item]) -> str:
             case ToolCallOutputItem():
                 status = "" if item.status == "ok" else f" ({item.status})"
                 lines.append(
-                    f"result of {item.name or 'the call'}{status}: {_as_text(item.output)}"
+                    f"result of {item.name or 'the call'}{status}: {output_text(item.output)}"
                 )
             case ReasoningItem():
                 pass  # the conclusions are in the messages and calls
     return "\n".join(lines)
-
-
-def _as_text(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    parts = [
-        block.text if isinstance(block, ToolOutputText) else f"[{block.type}]" for block in content
-    ]
-    return "\n".join(parts)

@@ -496,6 +496,14 @@ class RunResult(Generic[OutputT]):
             f"{len(self.raw_responses)} turns, {self.usage.total_tokens} tokens{waiting}>"
         )
 
+    def _repr_html_(self) -> str:
+        from agents_tools.agents.notebook import run_html
+
+        return run_html(
+            self.last_agent, items=self.new_items, turns=len(self.raw_responses),
+            usage=self.usage, output=self.final_output,
+        )  # fmt: skip
+
 
 def last_text(items: Sequence[Item]) -> str:
     """Return the text of the last message with text."""

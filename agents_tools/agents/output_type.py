@@ -14,6 +14,7 @@ from agents_tools.errors import ModelBehaviorError, UserError, UserTypeError
 from agents_tools.schema.strict import ensure_strict_json_schema
 from agents_tools.schema.types import imports_objects
 from agents_tools.text.escape import describe_value, shorten
+from agents_tools.tool.naming import valid_tool_name
 
 __all__ = ["ResultType"]
 
@@ -60,8 +61,8 @@ class ResultType:
             schema, strict = ensure_strict_json_schema(schema), True
         except UserError:
             strict = False
-        name = re.sub(r"[^A-Za-z0-9_-]+", "_", getattr(kind, "__name__", "answer")).strip("_")
-        self.format = OutputFormat(name=name[:64] or "answer", schema=schema, strict=strict)
+        name = valid_tool_name(getattr(kind, "__name__", ""), default="answer")
+        self.format = OutputFormat(name=name, schema=schema, strict=strict)
 
     def read(self, text: str) -> Any:
         """Return the value in the text of an answer.

@@ -291,6 +291,17 @@ class Run:
         """Return whether another process continues this run."""
         return self.recorder is not None and await self.recorder.log.is_handed_over()
 
+    async def record_remote(self, call_id: str, reference: Mapping[str, Any]) -> bool:
+        """Record where a call continues if this process ends; return whether there is a log."""
+        if self.recorder is not None:
+            await self.recorder.record_remote(call_id, reference)
+        return self.recorder is not None
+
+    @property
+    def remote_calls(self) -> dict[str, Mapping[str, Any]]:
+        """Where calls of an earlier process continue, by call id; a call removes its own."""
+        return {} if self.recorder is None else self.recorder.remote_calls
+
     def cancel_call(self, call_id: str) -> bool:
         """Cancel one call of this run or of a run inside it; return whether it was running."""
         return self.calls.cancel(call_id) or any(

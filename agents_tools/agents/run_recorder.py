@@ -446,6 +446,17 @@ class RunRecorder:
             self.log.record("call_result", {"call_id": call.call_id, **result}, self._path)
         return outcome
 
+    async def record_remote(self, call_id: str, reference: Mapping[str, Any]) -> None:
+        """Record where a call continues outside of this process, before it waits for it."""
+        data = {"call_id": call_id, "reference": dict(reference)}
+        self.log.record("call_remote", data, self._path)
+        await self.log.flush()
+
+    @property
+    def remote_calls(self) -> dict[str, Mapping[str, Any]]:
+        """Where calls of an earlier process continue, by call id."""
+        return self._replay.remote
+
     def dropped(self, call_id: str) -> None:
         """Record that a call of a lost response has ended, so that it is not reported as lost."""
         self.log.record("call_result", {"call_id": call_id, "is_dropped": True}, self._path)

@@ -449,6 +449,9 @@ class RunResultStreaming(Generic[OutputT]):
         state = "done" if self.is_complete else "running"
         return f"<RunResultStreaming of {self._run.agent.name!r}: {state}>"
 
+    def _repr_html_(self) -> str:
+        return self._current_result()._repr_html_()  # pyright: ignore[reportPrivateUsage]
+
 
 def _cancel(task: asyncio.Task[Any], loop: asyncio.AbstractEventLoop) -> None:
     """Cancel a run whose result was dropped; the finalizer can run in any thread."""

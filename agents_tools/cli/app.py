@@ -38,7 +38,7 @@ _COMMANDS = {
     "schema": ("schema", "Print tools in the format of a model provider, or compare them."),
     "dev": ("dev", "Try tools and agents on a local web page."),
     "serve": ("serve", "Serve tools and agents over MCP."),
-    "mcp": ("mcp", "List, call and ping the tools of MCP servers."),
+    "mcp": ("mcp", "Inspect MCP servers, and try their tools, resources and prompts."),
     "events": ("events", "List, show, replay and export recorded events."),
     "check": ("check", "Find problems that tools will have with models and providers."),
     "doctor": ("doctor", "Show versions, extras and the state of this installation."),

@@ -7,22 +7,22 @@ import json
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from agents_tools.cli.arguments import parse_arguments
-from agents_tools.cli.errors import CommandError
 from agents_tools.cli.output import is_terminal, paint
+from agents_tools.cli.questions import answer_question
 from agents_tools.concurrency.future import PendingFuture
 from agents_tools.text.output import release_text
 from agents_tools.tool.records import Decision
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from agents_tools.agents.state import RunState
     from agents_tools.content.items import ToolApprovalItem
     from agents_tools.tool.question import Question
-    from agents_tools.ui.console.text_views import RunView
 
 __all__ = ["TerminalApprover", "can_ask", "decide_all", "decider"]
 
@@ -32,6 +32,14 @@ def can_ask() -> bool:
     return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
+class View(Protocol):
+    """Shows a run or a call on the screen."""
+
+    def aside(self) -> AbstractContextManager[None]:
+        """Free the screen for a question while the block runs."""
+        ...
+
+
 class TerminalApprover:
     """Asks the person at the terminal, one question at a time.
 
@@ -39,7 +47,7 @@ class TerminalApprover:
         view: The view on the screen, which makes room for each question.
     """
 
-    def __init__(self, view: RunView) -> None:
+    def __init__(self, view: View) -> None:
         self._view = view
         self._turn = asyncio.Lock()
         self._always: set[tuple[str | None, str]] = set()
@@ -55,19 +63,11 @@ class TerminalApprover:
 
     async def answer(self, question: Question) -> Any:
         """Ask the person a tool's question; return `None` if they do not answer."""
-        schema = {"type": "object", "properties": {"answer": question.schema}}
         async with self._turn:
             with self._view.aside():
                 name = paint(release_text(question.tool_name), err=True, bold=True)
                 click.echo(f"{name} asks: {release_text(question.message)}", err=True)
-                while True:
-                    text = await _typed("Answer (Enter for none): ")
-                    if not text:
-                        return None
-                    try:
-                        return parse_arguments(schema, [f"answer={text}"])["answer"]
-                    except CommandError as error:
-                        click.echo(str(error), err=True)
+                return await answer_question(question, _typed)
 
     async def _decided(self, item: ToolApprovalItem, key: tuple[str | None, str]) -> Decision:
         name = paint(release_text(item.name), err=True, bold=True)

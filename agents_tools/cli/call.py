@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agents_tools.cli import options
+from agents_tools.cli.approvals import TerminalApprover, can_ask, decider
 from agents_tools.cli.arguments import arguments_json
 from agents_tools.cli.errors import CANCELLED, EXIT_CODES, CommandError
 from agents_tools.cli.execution import run_call, say_stopping
@@ -19,9 +20,11 @@ from agents_tools.cli.target import Tool, load_tools, pick
 from agents_tools.errors import AgentsToolsError
 from agents_tools.events.kinds import ToolArtifactEvent
 from agents_tools.text.output import release_text
+from agents_tools.tool.records import Decision
 
 if TYPE_CHECKING:
     from agents_tools.cli.execution import FinishedCall
+    from agents_tools.content.items import ToolApprovalItem
     from agents_tools.events.base import Emit, Event
     from agents_tools.tool.records import CallOutcome
 
@@ -50,6 +53,7 @@ __all__ = ["call", "command"]
     metavar="SECONDS",
     help="Stop the call after this time.",
 )
+@options.approve_option("`ask` denies them.")
 @click.option(
     "--events",
     type=click.Choice(["auto", "live", "plain", "ndjson", "none"]),
@@ -77,6 +81,7 @@ def command(
     *,
     input_json: str | None,
     timeout: float | None,
+    approve: str,
     events: str,
     quiet: bool,
     output: Path | None,
@@ -91,6 +96,7 @@ def command(
         words=words,
         input_json=input_json,
         timeout=timeout,
+        approve=approve,
         events=events,
         quiet=quiet,
         output=output,
@@ -107,6 +113,7 @@ def call(
     words: tuple[str, ...],
     input_json: str | None,
     timeout: float | None,
+    approve: str,
     events: str,
     quiet: bool,
     output: Path | None,
@@ -136,16 +143,24 @@ def call(
     args_json = arguments_json(tool.json_schema, rest, input_json)
     view = choose_view("none" if quiet else events, tool.name)
     folder = None if output is None else ArtifactFolder(output)
+    person = TerminalApprover(view) if can_ask() else None
     finished = run_call(
         tool,
         args_json,
         emit=_emit(view, folder),
         timeout=timeout,
+        ask=None if person is None else person.answer,
+        approve=decider(approve, person) or _no_person,
         slow=view.open,
         stopping=lambda: None if quiet or events in {"ndjson", "none"} else say_stopping(),
     )
     typed = f"{ctx.command_path} {shlex.quote(target)} {tool.name}"
     ctx.exit(_finish(finished, view, folder, compact=as_json, debug=debug, typed=typed))
+
+
+async def _no_person(item: ToolApprovalItem) -> Decision:
+    text = f"A call of {item.name!r} needs approval, and there is no terminal to ask at."
+    return Decision(approved=False, message=f"{text} Pass --approve yes to allow it.")
 
 
 def _chosen(

@@ -23,9 +23,11 @@ from agents_tools.cli.errors import OK, CommandError
 from agents_tools.cli.execution import attend, cancelled_by_sigterm
 from agents_tools.cli.listening import check_host, token_in
 from agents_tools.cli.mcp_target import is_mcp, is_there
-from agents_tools.cli.output import is_terminal, say
+from agents_tools.cli.output import is_terminal, say, say_traceback
 from agents_tools.cli.target import BUILTIN, is_agent, load_target, parted, tools_in
 from agents_tools.errors import EventStoreError, UserError
+from agents_tools.persistence.user_folders import state_folder
+from agents_tools.server.browser import can_open_browser
 from agents_tools.server.listener import bound_socket
 
 if TYPE_CHECKING:
@@ -80,7 +82,7 @@ _WILDCARDS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - compared with, not
     help="An accepted Host header, besides loopback; can be repeated.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the address as one line of JSON.")
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.option("--debug", is_flag=True, help="Print the traceback of each error of a tool.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -102,7 +104,6 @@ def command(
     The page shows the definitions that each provider gets, has a form for each tool, shows runs
     live and keeps their history. TARGET, see `list`, is reloaded when its files change.
     """
-    del debug
     _require_server()
     if history is not None and no_history:
         raise click.UsageError("--history and --no-history exclude each other.", ctx)
@@ -111,7 +112,7 @@ def command(
     check_host(host, own, risk="every machine that can connect could request the page")
     opens = wants_page
     if opens is None:
-        opens = is_terminal(sys.stdout) and not as_json and _can_open()
+        opens = is_terminal(sys.stdout) and not as_json and can_open_browser()
     or_any = ctx.get_parameter_source("port") is not ParameterSource.COMMANDLINE
     with _redirect_output() as out, contextlib.ExitStack() as stack:
         bench = _workbench(target)
@@ -135,6 +136,7 @@ def command(
                 host=host,
                 allowed_hosts=names,
                 run_config=config,
+                on_error=say_traceback if debug else None,
             )
             link = f"{address.rstrip('/')}{app.link()}" if opens else None
             facts = {"url": f"{address}#token={token}", "address": address, "token": token}
@@ -205,13 +207,6 @@ def _announcement(
             threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()
 
     return ready
-
-
-def _can_open() -> bool:
-    """Return whether a page opens in a window and not in this terminal."""
-    if sys.platform in {"win32", "darwin"}:
-        return True
-    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
 
 
 def _nothing() -> None:
@@ -404,7 +399,8 @@ def _store(path: Path | None, target: str) -> RunStore | None:
     from agents_tools.persistence import SQLiteRunStore
 
     try:
-        chosen = path if path is not None else _state_folder() / f"{_file_name(target)}.sqlite"
+        default = state_folder() / "playground" / f"{_file_name(target)}.sqlite"
+        chosen = path if path is not None else default
         if path is None:
             chosen.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         store = SQLiteRunStore(chosen, keep_display=True)
@@ -427,17 +423,3 @@ def _file_name(target: str) -> str:
         whole = f"{Path.cwd()}:{target}"
     word = re.sub(r"\W+", "-", Path(place).stem, flags=re.ASCII).strip("-")[:40] or "target"
     return f"{word}-{hashlib.sha256(os.fsencode(whole)).hexdigest()[:12]}"
-
-
-def _state_folder() -> Path:
-    """Return the folder for the state of programs, by the conventions of the system."""
-    state_home = Path(os.environ.get("XDG_STATE_HOME") or ".")
-    if state_home.is_absolute():  # the specification says to ignore a relative path
-        base = state_home
-    elif sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Application Support"
-    else:
-        base = Path.home() / ".local" / "state"
-    return base / "agents-tools" / "playground"

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.content.items import ToolApprovalItem, ToolCallItem, ToolCallOutputItem
+from agents_tools.content.outputs import output_text
 from agents_tools.errors import AgentsToolsError
 from agents_tools.events.kinds import (
     AgentUpdatedStreamEvent,
@@ -30,7 +31,6 @@ from agents_tools.ui.console.run_tree import (
     RunTree,
     arguments_shown,
     ended_in_words,
-    in_words,
     item_of,
 )
 
@@ -197,6 +197,10 @@ def _line_of(event: Event) -> str:
     return shorten(" ".join(release_text(text).split()), _WIDEST)
 
 
+def _output_of(item: ToolCallOutputItem) -> str:
+    return release_text(output_text(item.output))
+
+
 def _item_in_words(event: RunItemStreamEvent[Any]) -> str:
     try:
         item = item_of(event)
@@ -209,7 +213,7 @@ def _item_in_words(event: RunItemStreamEvent[Any]) -> str:
     if isinstance(item, ToolCallOutputItem) and item.in_background:
         return f"{item.name} continues in the background"
     if isinstance(item, ToolCallOutputItem):
-        return f"{item.name} returned ({item.status}) {in_words(item.output)}"
+        return f"{item.name} returned ({item.status}) {_output_of(item)}"
     return f"{event.name.replace('_', ' ')}: {getattr(item, 'text', '')}"
 
 
@@ -230,7 +234,7 @@ def _item_in_markdown(event: RunItemStreamEvent[Any]) -> Iterator[str]:
         yield f"\n*{_code(item.name)} continues in the background.*\n"
     elif isinstance(item, ToolCallOutputItem):
         status = "" if item.status == "ok" else f" ({_inline(item.status)})"
-        yield f"\n**{_code(item.name)} returned{status}**\n\n{_fenced(in_words(item.output), '')}\n"
+        yield f"\n**{_code(item.name)} returned{status}**\n\n{_fenced(_output_of(item), '')}\n"
     elif text := getattr(item, "text", ""):
         yield f"\n**assistant**\n\n{_quoted(text)}\n"
 

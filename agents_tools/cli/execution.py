@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from agents_tools.cli.errors import CANCELLED
 from agents_tools.cli.output import prints_on_stderr
 from agents_tools.concurrency.supervisor import GRACE, abandoned_tasks
-from agents_tools.tool.context import ToolContext
+from agents_tools.tool.context import ToolContext, call_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator
+    from collections.abc import Awaitable, Callable, Coroutine, Generator
 
     from agents_tools.cli.target import Tool
+    from agents_tools.content.items import ToolApprovalItem
     from agents_tools.events.base import Emit
-    from agents_tools.tool.records import CallOutcome
+    from agents_tools.tool.question import Question
+    from agents_tools.tool.records import CallOutcome, Decision
 
 __all__ = [
     "FinishedCall",
@@ -75,6 +77,8 @@ def run_call(
     *,
     emit: Emit,
     timeout: float | None = None,
+    ask: Callable[[Question], Any] | None = None,
+    approve: Callable[[ToolApprovalItem], Awaitable[Decision]] | None = None,
     slow: Callable[[], None],
     stopping: Callable[[], None],
 ) -> FinishedCall:
@@ -88,6 +92,8 @@ def run_call(
         args_json: The arguments as JSON text.
         emit: Receives the events.
         timeout: The largest duration of the call in seconds.
+        ask: Answers questions of the tool; by default, none can be asked.
+        approve: Decides about calls that need approval; by default, they are denied.
         slow: Called when the call takes longer than a moment.
         stopping: Called at the first Ctrl-C.
     """
@@ -95,9 +101,13 @@ def run_call(
         from agents_tools import policies
 
         tool = policies.timeout(timeout)(tool)
-    done = attend(
-        lambda: tool.call(ToolContext[Any](emit=emit), args_json), slow=slow, stopping=stopping
-    )
+    context = ToolContext[Any](emit=emit)
+    call_of(context).asker = ask
+    if approve is not None:
+        from agents_tools.agents.approvals import approval_item_of
+
+        call_of(context).approver = lambda call: approve(approval_item_of(call))
+    done = attend(lambda: tool.call(context, args_json), slow=slow, stopping=stopping)
     return FinishedCall(outcome=done.value, duration=done.duration, left_behind=done.left_behind)
 
 

@@ -27,6 +27,8 @@ from agents_tools.ui._format import described, ended, progressed, seconds
 from agents_tools.ui._terminal import can_show, marks
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from agents_tools.events.base import Event
     from agents_tools.events.kinds import CallStatus
 
@@ -59,11 +61,12 @@ class LiveView:
         self._lock = threading.Lock()  # guards the calls; never held while the console is used
         self._live: Live | None = None
         self._has_output = False
+        self._is_aside = False
         self._spinners: dict[CallState, Spinner] = {}
 
     def open(self) -> None:
         """Show the spinner."""
-        if self._live is None:
+        if self._live is None and not self._is_aside:
             self._live = Live(
                 self,
                 console=self._console,
@@ -84,6 +87,19 @@ class LiveView:
             for line in lines:
                 self._has_output = True
                 self._console.print(line, soft_wrap=True)
+
+    @contextlib.contextmanager
+    def aside(self) -> Generator[None]:
+        """Remove the running calls from the screen while the block asks a question."""
+        live, self._live = self._live, None
+        self._is_aside = True
+        if live is not None:
+            live.stop()
+        try:
+            yield
+        finally:
+            self._is_aside = False
+            self.open()
 
     def close(self, status: CallStatus, duration: float, problem: str | None) -> bool:
         """Show the last lines and the final status, if anything was shown before."""

@@ -10,16 +10,25 @@ import click
 from agents_tools.cli import call as calling
 from agents_tools.cli.errors import EXIT_CODES, OK
 from agents_tools.cli.list_ import summary_of
-from agents_tools.cli.mcp_target import connect, connection_options, is_mcp, is_there, take_options
+from agents_tools.cli.mcp_discover import discover_command
+from agents_tools.cli.mcp_features import (
+    print_prompts,
+    print_resources,
+    prompt_command,
+    prompts_of,
+    read_command,
+    resources_of,
+)
+from agents_tools.cli.mcp_install import install_command, uninstall_command
+from agents_tools.cli.mcp_login import login_command, logout_command
+from agents_tools.cli.mcp_target import connect_words, connection_options, take_options
 from agents_tools.cli.options import json_option
 from agents_tools.cli.output import console_errors, paint, print_json, print_table
-from agents_tools.errors import AgentsToolsError, UserError
+from agents_tools.errors import AgentsToolsError, MCPError, UserError
 from agents_tools.text.escape import shorten
 from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from agents_tools.cli.mcp_target import ServerConnection
     from agents_tools.cli.target import Tool
     from agents_tools.mcp import MCPTools
@@ -40,28 +49,64 @@ _EPILOG = (
 
 @click.group("mcp", epilog=_EPILOG)
 def command() -> None:
-    """Inspect MCP servers and try their tools."""
+    """Inspect MCP servers, and try their tools, resources and prompts."""
 
 
 @command.command("list", epilog=_EPILOG, params=connection_options(*_TIMEOUTS))
 @click.argument("server", nargs=-1, required=True)
+@click.option("--resources", "has_resources", is_flag=True, help="Also list the resources.")
+@click.option("--prompts", "has_prompts", is_flag=True, help="Also list the prompts.")
 @json_option
-def list_command(server: tuple[str, ...], *, as_json: bool, debug: bool, **values: Any) -> None:
+def list_command(
+    server: tuple[str, ...],
+    *,
+    has_resources: bool,
+    has_prompts: bool,
+    as_json: bool,
+    debug: bool,
+    **values: Any,
+) -> None:
     """List the tools of SERVER and its information about itself."""
     del debug
-    tools = _connected(server, take_options(values))
+    tools = connect_words(server, take_options(values))
     names = tools.manager.get_server_names()
+    features = {
+        name: _features(tools, name, resources=has_resources, prompts=has_prompts) for name in names
+    }
     if as_json:
         failed = [
             {"name": name, "connected": False, "error": str(error)}
             for name, error in tools.failures.items()
         ]
-        print_json([*(_record(tools, name) for name in names), *failed], compact=True)
+        records = [{**_record(tools, name), **features[name]} for name in names]
+        print_json([*records, *failed], compact=True)
         return
     for number, name in enumerate(names):
         if number:
             click.echo()
         _print_server(tools, name)
+        _print_features(features[name])
+
+
+def _features(tools: MCPTools, name: str, *, resources: bool, prompts: bool) -> dict[str, Any]:
+    """Return the resources and prompts of a server, as far as they are requested."""
+    features: dict[str, Any] = {}
+    try:
+        if resources:
+            listed, templates = resources_of(tools, name)
+            features |= {"resources": listed, "resource_templates": templates}
+        if prompts:
+            features["prompts"] = prompts_of(tools, name)
+    except MCPError as error:
+        console_errors("warning:", str(error))
+    return features
+
+
+def _print_features(features: dict[str, Any]) -> None:
+    if "resources" in features:
+        print_resources(features["resources"], features["resource_templates"])
+    if "prompts" in features:
+        print_prompts(features["prompts"])
 
 
 @command.command("ping", epilog=_EPILOG, params=connection_options(*_TIMEOUTS))
@@ -80,7 +125,7 @@ def ping_command(
     """Ping SERVER and show the response time."""
     del debug
     how = take_options(values)
-    tools = _connected(server, how)
+    tools = connect_words(server, how)
     answers = {name: _answer(tools, name, how) for name in tools.manager.get_server_names()}
     answers |= {name: {"ok": False, "error": str(error)} for name, error in tools.failures.items()}
     if as_json:
@@ -111,11 +156,18 @@ def _call(*, target: str | None, words: tuple[str, ...], **values: Any) -> None:
             middle = words.index("--")
             server, words = (target, *words[:middle]), words[middle + 1 :]
             target = shlex.join(server)
-        tools = _connected(server, how)
+        tools = connect_words(server, how)
     ctx = click.get_current_context()
     calling.call(ctx, target=target, words=words, tools=tools, **values)
 
 
+command.add_command(read_command)
+command.add_command(prompt_command)
+command.add_command(discover_command)
+command.add_command(install_command)
+command.add_command(uninstall_command)
+command.add_command(login_command)
+command.add_command(logout_command)
 command.add_command(
     click.Command(
         "call",
@@ -128,21 +180,6 @@ command.add_command(
         epilog=_EPILOG,
     )
 )
-
-
-def _connected(server: Sequence[str], how: ServerConnection) -> MCPTools:
-    if len(server) > 1:
-        return connect(server, how)
-    typed = server[0]
-    try:
-        words = shlex.split(typed)
-    except ValueError as error:
-        raise click.UsageError(f"the command {typed!r} cannot be read: {error}.") from error
-    if not words:
-        raise click.UsageError("the command is empty.")
-    # The last word of a command can look like a configuration file.
-    is_target = is_mcp(typed) and (len(words) == 1 or is_there(typed))
-    return connect(typed if is_target else words, how)
 
 
 # --- output

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from agents_tools.cli.approvals import can_ask
 from agents_tools.cli.errors import CommandError
 from agents_tools.cli.options import SecondsParam
 from agents_tools.cli.output import console_errors
@@ -30,10 +31,12 @@ __all__ = [
     "ServerConnection",
     "configs_of",
     "connect",
+    "connect_words",
     "connection_options",
     "is_mcp",
     "is_there",
     "require_mcp",
+    "suppress_mcp_logs",
     "take_options",
 ]
 
@@ -51,12 +54,14 @@ class ServerConnection:
         transport: The transport for a URL.
         timeout: The seconds in which the server must answer.
         env: Names of variables that its process gets as well.
+        auth: How to authenticate: `oauth` to log in.
     """
 
     headers: tuple[tuple[str, str], ...] = ()
     transport: str | None = None
     timeout: float | None = None
     env: tuple[str, ...] = ()
+    auth: str | None = None
 
 
 def connection_options(*timeouts: str) -> list[click.Parameter]:
@@ -91,6 +96,11 @@ def connection_options(*timeouts: str) -> list[click.Parameter]:
             metavar="NAME",
             help="An environment variable to pass to the server; can be repeated.",
         ),
+        click.Option(
+            ["--auth"],
+            type=click.Choice(["oauth"]),
+            help="oauth: log in to a URL in the browser, unless there is a stored login.",
+        ),
     ]
 
 
@@ -101,6 +111,7 @@ def take_options(values: dict[str, Any]) -> ServerConnection:
         transport=values.pop("transport"),
         timeout=values.pop("connect_timeout"),
         env=tuple(values.pop("env")),
+        auth=values.pop("auth"),
     )
 
 
@@ -131,7 +142,7 @@ def connect(target: str | Sequence[str], how: ServerConnection | None = None) ->
     from agents_tools.mcp import MCPTools
 
     configs = _configs(target, how or ServerConnection())
-    with _suppress_mcp_logs():
+    with suppress_mcp_logs():
         tools = MCPTools(call_async_from_sync(_connected, configs))
     if (ctx := click.get_current_context(silent=True)) is not None:
         ctx.call_on_close(tools.close)
@@ -142,6 +153,30 @@ def connect(target: str | Sequence[str], how: ServerConnection | None = None) ->
     for failure in failures:
         console_errors("warning:", str(failure))
     return tools
+
+
+def connect_words(words: Sequence[str], how: ServerConnection) -> MCPTools:
+    """Connect servers that are typed as one word, or as the words of a command.
+
+    Args:
+        words: A URL, a file, or a command in one word; or the words of a command.
+        how: The options for the connection.
+
+    Raises:
+        CommandError: None of the servers can be connected.
+    """
+    if len(words) > 1:
+        return connect(words, how)
+    typed = words[0]
+    try:
+        parts = shlex.split(typed)
+    except ValueError as error:
+        raise click.UsageError(f"the command {typed!r} cannot be read: {error}.") from error
+    if not parts:
+        raise click.UsageError("the command is empty.")
+    # The last word of a command can look like a configuration file.
+    is_target = is_mcp(typed) and (len(parts) == 1 or is_there(typed))
+    return connect(typed if is_target else parts, how)
 
 
 def require_mcp() -> None:
@@ -159,7 +194,8 @@ def require_mcp() -> None:
 async def _connected(configs: Sequence[MCPServerConfig]) -> MCPToolManager:
     from agents_tools.mcp import MCPToolManager
 
-    manager = MCPToolManager()
+    # `call` and `run` pass the questions of servers to the person.
+    manager = MCPToolManager(ask=True if can_ask() else None)
     room = asyncio.Semaphore(_AT_ONCE)
 
     async def one(config: MCPServerConfig) -> None:
@@ -182,12 +218,15 @@ async def _connected(configs: Sequence[MCPServerConfig]) -> MCPToolManager:
 
 def _hint(failures: Sequence[MCPError]) -> str | None:
     if any(error.code in {401, 403} or "status 401" in str(error) for error in failures):
-        return "If the server needs a token: --header 'Authorization: Bearer ${NAME}'"
+        return (
+            "If the server needs a login: --auth oauth; a token: "
+            "--header 'Authorization: Bearer ${NAME}'"
+        )
     return None
 
 
 @contextlib.contextmanager
-def _suppress_mcp_logs() -> Generator[None]:
+def suppress_mcp_logs() -> Generator[None]:
     """Suppress log output of the MCP client: the command reports the failures itself."""
     logger, nobody = logging.getLogger("agents_tools.mcp"), logging.NullHandler()
     logger.addHandler(nobody)
@@ -214,11 +253,12 @@ def _configs(target: str | Sequence[str], how: ServerConnection) -> list[MCPServ
         found = _of_file(target)
     if how.timeout is not None:
         found = [replace(config, connect_timeout=how.timeout) for config in found]
-    if not (how.headers or how.transport or how.env):
+    if not (how.headers or how.transport or how.env or how.auth):
         return found
     if len(found) > 1:
         raise CommandError(
-            f"--header, --transport and --env are for one server, and {target} has {len(found)}.",
+            "--header, --transport, --env and --auth are for one server, and "
+            f"{target} has {len(found)}.",
             hint=f"Name the one: {target}:{found[0].name}",
         )
     return [_adjusted(found[0], how)]
@@ -273,9 +313,10 @@ def _of_file(target: str) -> list[MCPServerConfig]:
 def _adjusted(config: MCPServerConfig, how: ServerConnection) -> MCPServerConfig:
     """Return a server configuration with the options of the command line."""
     if config.transport == "stdio":
-        if how.headers or how.transport:
+        if how.headers or how.transport or how.auth:
             raise CommandError(
-                f"--header and --transport require a URL, but {config.name!r} is a command.",
+                f"--header, --transport and --auth require a URL, but {config.name!r} is a "
+                "command.",
                 hint="Pass settings of a command in its environment: --env NAME",
             )
         if missing := [name for name in how.env if name not in os.environ]:
@@ -288,7 +329,12 @@ def _adjusted(config: MCPServerConfig, how: ServerConnection) -> MCPServerConfig
         )
     headers = {name: _with_variables(name, value) for name, value in how.headers}
     transport: Any = how.transport or config.transport
-    return replace(config, transport=transport, headers={**config.headers, **headers})
+    return replace(
+        config,
+        transport=transport,
+        headers={**config.headers, **headers},
+        auth=how.auth or config.auth,
+    )
 
 
 def _is_address(target: str) -> bool:

@@ -9,7 +9,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["PROVIDERS", "SecondsParam", "json_option", "target_argument"]
+__all__ = ["PROVIDERS", "SecondsParam", "approve_option", "json_option", "target_argument"]
 
 CommandT = TypeVar("CommandT", bound="Callable[..., Any]")
 
@@ -24,6 +24,22 @@ def json_option(command: CommandT) -> CommandT:
         "--json", "as_json", is_flag=True, help="Print one line of JSON, also for an error."
     )
     return as_json(debug(command))
+
+
+def approve_option(without_terminal: str) -> Callable[[CommandT], CommandT]:
+    """Return the decorator that adds `--approve`.
+
+    Args:
+        without_terminal: What `ask` does without a terminal.
+    """
+    return click.option(
+        "--approve",
+        type=click.Choice(["ask", "yes", "no"]),
+        default="ask",
+        show_default=True,
+        metavar="ask|yes|no",
+        help=f"What to do with calls that need approval. Without a terminal, {without_terminal}",
+    )
 
 
 def target_argument(command: CommandT) -> CommandT:

@@ -19,13 +19,17 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Sequence
     from typing import TextIO
 
+    from rich.console import Console
+
 __all__ = [
     "can_show",
     "console_errors",
     "forgiving_streams",
     "is_terminal",
     "paint",
+    "print_answer",
     "print_json",
+    "print_result",
     "print_table",
     "print_text",
     "prints_on_stderr",
@@ -41,6 +45,60 @@ def print_text(text: str) -> None:
     """Print a result; on a terminal without control characters."""
     shown = release_text(text, to="person" if is_terminal(sys.stdout) else "program")
     click.echo(shown, nl=not shown.endswith("\n"))
+
+
+def print_result(text: str) -> None:
+    """Print a result; JSON on a terminal is indented and coloured, and otherwise unchanged."""
+    indented = _indented(text) if is_terminal(sys.stdout) else None
+    if indented is None:
+        print_text(text)
+        return
+    from rich.highlighter import JSONHighlighter
+    from rich.text import Text
+
+    shown = Text(release_text(indented, to="person"))
+    JSONHighlighter().highlight(shown)
+    _console().print(shown, soft_wrap=True)
+
+
+def print_answer(text: str) -> None:
+    """Print the answer of an agent; on a terminal its Markdown is rendered."""
+    if not is_terminal(sys.stdout) or _is_dumb() or len(text) > _MAX_RENDERED:
+        print_text(text)
+        return
+    from rich.markdown import Markdown
+
+    shown = release_text(text, to="person")
+    # Addresses of links are printed, because a terminal can hide where a link leads.
+    console = _console()
+    with console.capture() as rendered:
+        console.print(Markdown(shown, code_theme="ansi_dark", hyperlinks=False))
+    for line in rendered.get().splitlines():
+        click.echo(line.rstrip())  # rich fills lines with spaces
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(width=width(), highlight=False, emoji=False, markup=False)
+
+
+def _indented(text: str) -> str | None:
+    """Return JSON on one line with line breaks; `None` for other text, or if it would change."""
+    if text[:1] not in {"[", "{"} or "\n" in text or len(text) > _MAX_RENDERED:
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    separators = ((",", ":"), (", ", ": "))
+    written = [json.dumps(value, ensure_ascii=False, separators=pair) for pair in separators]
+    is_same = text in written  # no number, escape or key would be written in another way
+    return json.dumps(value, ensure_ascii=False, indent=2) if is_same else None
+
+
+_MAX_RENDERED = 200_000
+"""The largest number of characters that are rendered; longer texts are printed as they are."""
 
 
 def print_json(value: Any, *, compact: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from typing import TYPE_CHECKING, Protocol
@@ -21,6 +22,8 @@ from agents_tools.ui._terminal import is_lively
 from agents_tools.ui.ndjson import json_of
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from agents_tools.events.base import Event
     from agents_tools.events.kinds import CallStatus
 
@@ -45,6 +48,10 @@ class CallView(Protocol):
 
     def show(self, event: Event) -> None:
         """Show an event."""
+        ...
+
+    def aside(self) -> AbstractContextManager[None]:
+        """Free the screen for a question while the block runs."""
         ...
 
     def close(self, status: CallStatus, duration: float, problem: str | None) -> bool:
@@ -89,6 +96,10 @@ class SilentView:
     def show(self, event: Event) -> None:
         """Show nothing."""
 
+    def aside(self) -> AbstractContextManager[None]:
+        """Return a context manager that does nothing."""
+        return contextlib.nullcontext()
+
     def close(self, status: CallStatus, duration: float, problem: str | None) -> bool:
         """Show nothing."""
         del status, duration, problem
@@ -109,6 +120,10 @@ class NdjsonView:
     def show(self, event: Event) -> None:
         """Write an event."""
         self._lines.write(json_of(event).decode())
+
+    def aside(self) -> AbstractContextManager[None]:
+        """Return a context manager that does nothing."""
+        return contextlib.nullcontext()
 
     def close(self, status: CallStatus, duration: float, problem: str | None) -> bool:
         """Write the error message as an event, so that every line is valid JSON."""
@@ -154,6 +169,10 @@ class PlainView:
             case _:
                 if text := described(event):
                     self._write(call, text)
+
+    def aside(self) -> AbstractContextManager[None]:
+        """Return a context manager that does nothing."""
+        return contextlib.nullcontext()
 
     def close(self, status: CallStatus, duration: float, problem: str | None) -> bool:
         """Write the final status if the tool has written anything."""

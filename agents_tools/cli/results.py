@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.cli.errors import CommandError
-from agents_tools.cli.output import print_text, say
+from agents_tools.cli.output import print_result, print_text, say
 from agents_tools.content.json_value import to_json
 from agents_tools.content.outputs import ToolOutputText, as_tool_result
 from agents_tools.errors import AgentsToolsError, ModelBehaviorError
@@ -17,11 +17,13 @@ from agents_tools.tool.failure import default_tool_error_function
 from agents_tools.ui._format import size
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agents_tools.content.outputs import ContentBlock
     from agents_tools.events.kinds import ToolArtifactEvent
     from agents_tools.tool.records import CallOutcome
 
-__all__ = ["ArtifactFolder", "as_json", "print_output", "problem_of"]
+__all__ = ["ArtifactFolder", "as_json", "print_content", "print_output", "problem_of"]
 
 
 class ArtifactFolder:
@@ -63,12 +65,24 @@ class ArtifactFolder:
 
 
 def print_output(outcome: CallOutcome, folder: ArtifactFolder | None) -> None:
-    """Print the output for the model: text unchanged, a description for images and files."""
-    if isinstance(outcome.output, str):
-        if outcome.output:
-            print_text(outcome.output)
+    """Print the output for the model: its text, and a description for images and files."""
+    print_content(outcome.output, folder)
+
+
+def print_content(
+    content: str | Sequence[ContentBlock], folder: ArtifactFolder | None = None
+) -> None:
+    """Print text, and a description for images and files.
+
+    Args:
+        content: A text, or content blocks.
+        folder: The folder in which images and files are saved.
+    """
+    if isinstance(content, str):
+        if content:
+            print_result(content)
         return
-    for number, block in enumerate(outcome.output, start=1):
+    for number, block in enumerate(content, start=1):
         print_text(_described(block, number, folder))
 
 

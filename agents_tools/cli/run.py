@@ -23,8 +23,9 @@ from agents_tools.cli.execution import attend, say_stopping
 from agents_tools.cli.output import (
     console_errors,
     is_terminal,
+    print_answer,
     print_json,
-    print_text,
+    print_result,
     prints_on_stderr,
     say,
     say_traceback,
@@ -86,15 +87,7 @@ _FAILED, _USAGE, _TIMEOUT, _WAITING = 1, 2, 4, 5
     metavar="DOLLARS",
     help="Stop the run before the next model call once it has cost this much.",
 )
-@click.option(
-    "--approve",
-    type=click.Choice(["ask", "yes", "no"]),
-    default="ask",
-    show_default=True,
-    metavar="ask|yes|no",
-    help="What to do with calls that need approval. Without a terminal, `ask` leaves them waiting "
-    "and the run ends with exit code 5.",
-)
+@options.approve_option("`ask` leaves them waiting and the run ends with exit code 5.")
 @click.option(
     "--state",
     "save_to",
@@ -431,11 +424,11 @@ def _print_answer(value: Any) -> None:
     if value is None or value == "":
         say("(the answer is empty)", dim=True)
     elif isinstance(value, str):
-        print_text(value)
+        print_answer(value)
     else:
         written = _as_json(value)
         if isinstance(written, str):
-            print_text(written)
+            print_result(written)
         else:
             print_json(written, compact=not is_terminal(sys.stdout))
 

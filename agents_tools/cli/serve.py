@@ -6,7 +6,6 @@ import contextlib
 import os
 import secrets
 import sys
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -16,23 +15,36 @@ from agents_tools.cli.agents import agents_in
 from agents_tools.cli.errors import OK, CommandError
 from agents_tools.cli.execution import attend, cancelled_by_sigterm
 from agents_tools.cli.listening import check_host, token_in
-from agents_tools.cli.mcp_target import is_mcp, require_mcp
-from agents_tools.cli.output import print_json, say
+from agents_tools.cli.mcp_target import configs_of, is_mcp, require_mcp, suppress_mcp_logs
+from agents_tools.cli.output import console_errors, print_json, say
 from agents_tools.cli.target import is_agent, load_target, tools_in
+from agents_tools.errors import MCPError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
 
     from agents_tools.cli.target import Tool
-    from agents_tools.mcp import MCPToolManager
+    from agents_tools.mcp import MCPGateway, MCPServerConfig
 
 __all__ = ["command"]
 
 _EXAMPLE = "export MCP_TOKEN=...; agents-tools serve TARGET --auth-token-env MCP_TOKEN"
 
 
+def _read_names(
+    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
+) -> dict[str, str]:
+    names: dict[str, str] = {}
+    for value in values:
+        old, equals, new = value.partition("=")
+        if not (old and equals and new):
+            raise click.BadParameter(f"expected NAME=NEW, got {value!r}.", ctx, param)
+        names[old] = new
+    return names
+
+
 @click.command("serve")
-@click.argument("target")
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @click.option(
     "--transport",
     type=click.Choice(["stdio", "http"]),
@@ -81,9 +93,42 @@ _EXAMPLE = "export MCP_TOKEN=...; agents-tools serve TARGET --auth-token-env MCP
 @click.option("--show-errors", is_flag=True, help="Send the messages of all exceptions to clients.")
 @click.option(
     "--only",
+    "--allow",
+    "only",
     multiple=True,
     metavar="PATTERN",
     help="Serve only tools whose names match; can be repeated.",
+)
+@click.option(
+    "--deny",
+    multiple=True,
+    metavar="PATTERN",
+    help="Leave out tools whose names match; can be repeated.",
+)
+@click.option(
+    "--rename",
+    multiple=True,
+    metavar="NAME=NEW",
+    callback=_read_names,
+    help="Serve a tool under another name; can be repeated.",
+)
+@click.option(
+    "--require-approval",
+    "approval",
+    multiple=True,
+    metavar="PATTERN",
+    help="Ask the user of the client before calls of tools whose names match; can be repeated.",
+)
+@click.option(
+    "--tool-search",
+    is_flag=True,
+    help="Serve one tool that searches and one that calls, instead of all definitions.",
+)
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Search tools as with --tool-search if their definitions have more than N tokens.",
 )
 @click.option("--name", default="agents-tools", show_default=True, help="The name of the server.")
 @click.option(
@@ -93,7 +138,7 @@ _EXAMPLE = "export MCP_TOKEN=...; agents-tools serve TARGET --auth-token-env MCP
 @click.pass_context
 def command(
     ctx: click.Context,
-    target: str,
+    targets: tuple[str, ...],
     *,
     transport: Literal["stdio", "http"],
     host: str,
@@ -107,14 +152,19 @@ def command(
     json_response: bool,
     show_errors: bool,
     only: tuple[str, ...],
+    deny: tuple[str, ...],
+    rename: dict[str, str],
+    approval: tuple[str, ...],
+    tool_search: bool,
+    max_tokens: int | None,
     name: str,
     as_json: bool,
     debug: bool,
 ) -> None:
-    """Serve the tools of TARGET over MCP, until the client disconnects or Ctrl-C.
+    """Serve the tools of one or more TARGETs over MCP, until the client disconnects or Ctrl-C.
 
     Agents of TARGET are served as tools. TARGET can also be MCP servers: a URL, or an mcpServers
-    file.
+    file. Their tools are then passed on through this server (a gateway).
     """
     del debug
     require_mcp()
@@ -126,13 +176,18 @@ def command(
         check_host(host, token, risk="every machine that can connect could call the tools")
         if token is None and not no_auth:
             token = made = secrets.token_urlsafe(32)
-        tools = _tools(target, only)
     else:
         _refuse_http_options(ctx)
-        with _redirect_stdio():
-            tools = _tools(target, only)
-        if sys.stdin.isatty() and sys.stderr.isatty():
-            say(f"Serving {_counted(tools)} on standard input and output; Ctrl-D to stop.")
+    with contextlib.nullcontext() if transport == "http" else _redirect_stdio():
+        gateway = _gateway(
+            targets,
+            allow=only,
+            deny=deny,
+            rename=rename,
+            require_approval=approval,
+            tool_search=tool_search,
+            max_tokens=max_tokens,
+        )
     options: dict[str, Any] = {
         "name": name,
         "auth": token or False,
@@ -143,16 +198,21 @@ def command(
         "errors": "show" if show_errors else "hide",
         "path": path,
     }
-    ready = _announcement(tools, safe=token is not None, made=made, as_json=as_json)
+    announce = _announcement(safe=token is not None, made=made, as_json=as_json)
 
     def work() -> Coroutine[Any, Any, None]:
-        return _served(tools, transport, host=host, port=port, on_ready=ready, **options)
+        return _served(gateway, transport, announce, host=host, port=port, **options)
 
     attend(work, slow=_nothing, stopping=_nothing)
     ctx.exit(OK)
 
 
-async def _served(tools: Any, transport: Literal["stdio", "http"], **options: Any) -> None:
+async def _served(
+    gateway: MCPGateway,
+    transport: Literal["stdio", "http"],
+    announce: Callable[[int, str | None], None],
+    **options: Any,
+) -> None:
     """Serve until the client disconnects or SIGTERM. The caller handles Ctrl-C.
 
     Over HTTP, the listener installs its own signal handlers, lets active requests finish, and
@@ -160,20 +220,56 @@ async def _served(tools: Any, transport: Literal["stdio", "http"], **options: An
     """
     from agents_tools.mcp import serve_async
 
-    with cancelled_by_sigterm():
-        await serve_async(tools, transport, **options)
+    async with _entered(gateway):
+        count = len(await gateway.get_tools())
+        if transport == "stdio" and sys.stdin.isatty() and sys.stderr.isatty():
+            announce(count, None)
+        with cancelled_by_sigterm():
+            await serve_async(
+                gateway,
+                transport,
+                resources=gateway if gateway.manager.get_server_names() else (),
+                prompts=gateway if gateway.manager.get_server_names() else (),
+                instructions=gateway.instructions,
+                on_ready=lambda address: announce(count, address),
+                **options,
+            )
+
+
+@contextlib.asynccontextmanager
+async def _entered(gateway: MCPGateway) -> AsyncGenerator[None]:
+    """Connect the servers, and report those that fail.
+
+    Raises:
+        CommandError: None of the servers can be connected.
+    """
+    with suppress_mcp_logs():
+        try:
+            await gateway.__aenter__()
+        except MCPError as error:
+            raise CommandError(str(error)) from error
+    for failure in gateway.manager.failures.values():
+        console_errors("warning:", str(failure))
+    try:
+        yield
+    finally:
+        await gateway.__aexit__(None, None, None)
 
 
 def _announcement(
-    tools: Any, *, safe: bool, made: str | None, as_json: bool
-) -> Callable[[str], None]:
-    """Return a function that announces the address of the server and its token."""
+    *, safe: bool, made: str | None, as_json: bool
+) -> Callable[[int, str | None], None]:
+    """Return a function that announces the number of tools, the address and its token."""
     out = sys.stdout
     header = {} if made is None else {"authorization": f"Bearer {made}"}
 
-    def ready(address: str) -> None:
+    def ready(count: int, address: str | None) -> None:
+        tools = "1 tool" if count == 1 else f"{count} tools"
+        if address is None:
+            say(f"Serving {tools} on standard input and output; Ctrl-D to stop.")
+            return
         open_to = "" if safe else ", without a token: to every program on this machine"
-        say(f"Serving {_counted(tools)} at {address}{open_to}; Ctrl-C to stop.")
+        say(f"Serving {tools} at {address}{open_to}; Ctrl-C to stop.")
         if made is not None:
             say(f"Clients must send: Authorization: Bearer {made}")
         if as_json:
@@ -213,40 +309,22 @@ def _redirect_stdio() -> Generator[None]:
         os.close(nothing)
 
 
-class _SelectedTools:
-    """The current tools of MCP servers whose names match the patterns."""
+def _gateway(targets: Sequence[str], **options: Any) -> MCPGateway:
+    """Return a gateway to the MCP servers of the targets, with the tools of the other ones.
 
-    def __init__(self, manager: MCPToolManager, patterns: tuple[str, ...]) -> None:
-        self._manager = manager
-        self._patterns = patterns
+    Raises:
+        CommandError: A target cannot be loaded, or two servers have the same name.
+    """
+    from agents_tools.mcp import MCPGateway
 
-    def get_tools(self) -> list[Tool]:
-        """Return the tools."""
-        return _matching(self._manager.get_tools(), self._patterns)
-
-
-def _tools(target: str, only: tuple[str, ...]) -> Any:
-    value = load_target(target)
-    if is_mcp(target):
-        offered: Any = _SelectedTools(value.manager, only) if only else value.manager
-        tools = value.manager.get_tools()
-    else:
-        offered = tools = _tools_and_agents(value, target)
-        offered = _matching(tools, only)
-    if only and not _matching(tools, only):
-        names = ", ".join(tool.name for tool in tools)
-        raise CommandError(
-            f"no tool of {target} matches {' or '.join(only)}.", hint=f"Tools: {names}."
-        )
-    return offered
-
-
-def _matching(tools: list[Tool], patterns: tuple[str, ...]) -> list[Tool]:
-    return [
-        tool
-        for tool in tools
-        if not patterns or any(fnmatchcase(tool.name, pattern) for pattern in patterns)
-    ]
+    configs: list[MCPServerConfig] = []
+    tools: list[Tool] = []
+    for target in targets:
+        if is_mcp(target):
+            configs += configs_of(target)
+        else:
+            tools += _tools_and_agents(load_target(target), target)
+    return MCPGateway(configs, tools=tools, **options)
 
 
 def _tools_and_agents(value: Any, target: str) -> list[Tool]:
@@ -263,8 +341,3 @@ def _tools_and_agents(value: Any, target: str) -> list[Tool]:
     known = {tool.origin.agent for tool in tools} | {tool.name for tool in tools}
     made = [agent.as_tool() for agent in agents.values() if agent.name not in known]
     return [*tools, *(tool for tool in made if tool.name not in known)]
-
-
-def _counted(tools: Any) -> str:
-    count = len(tools.get_tools() if hasattr(tools, "get_tools") else tools)
-    return "1 tool" if count == 1 else f"{count} tools"

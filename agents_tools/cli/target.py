@@ -25,6 +25,7 @@ from agents_tools.tool.flatten import function_tools
 from agents_tools.tool.tool import FunctionTool
 
 __all__ = [
+    "BUILTIN",
     "Tool",
     "attribute_of",
     "is_agent",

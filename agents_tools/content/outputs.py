@@ -44,6 +44,7 @@ __all__ = [
     "UnserializableOutput",
     "as_tool_result",
     "block_from_dict",
+    "output_text",
     "to_json",
     "to_model_output",
     "to_output",
@@ -329,10 +330,21 @@ def as_tool_result(value: Any) -> ToolResult | None:
     return None if convert is None else cast("ToolResult", convert(value))
 
 
+def output_text(output: ToolOutput) -> str:
+    """Return the text of an output, with the type of each block that is not text."""
+    if isinstance(output, str):
+        return output
+    return "\n".join(
+        block.text if isinstance(block, ToolOutputText) else f"[{block.type}]" for block in output
+    )
+
+
 def truncate_output(output: ToolOutput, max_chars: int) -> tuple[ToolOutput, str | None]:
     """Truncate the text of an output.
 
-    A text keeps its start and end, with a note in between on the number of omitted characters.
+    A JSON text stays JSON: its lists, objects and strings keep their start and end, with notes on
+    what is omitted. Other texts keep their start and end, with a note in between on the number of
+    omitted characters.
     Of several text blocks, those that fit are kept, the first one that does not fit is truncated,
     and a note counts the others. Images, audio and files are kept unchanged.
 
@@ -341,14 +353,19 @@ def truncate_output(output: ToolOutput, max_chars: int) -> tuple[ToolOutput, str
         max_chars: The maximum number of characters, notes included.
 
     Returns:
-        The truncated output, and the omitted text or `None`. Replacing the note with the omitted
-        text restores a single text; the omitted texts of several blocks are joined by an empty
-        line.
+        The truncated output, and the omitted text or `None`. Of a JSON text, the whole text counts
+        as omitted. Replacing the note with the omitted text restores another single text; the
+        omitted texts of several blocks are joined by an empty line.
     """
     room = max(0, max_chars)
     if not isinstance(output, str):
         return _truncate_blocks(output, room)
-    return (output, None) if len(output) <= room else _cut_middle(output, room)
+    if len(output) <= room:
+        return output, None
+    from agents_tools.content.json_cut import shorten_json
+
+    shorter = shorten_json(output, room)
+    return _cut_middle(output, room) if shorter is None else (shorter, output)
 
 
 def block_from_dict(data: Mapping[str, Any]) -> ContentBlock:

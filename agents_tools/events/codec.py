@@ -108,7 +108,10 @@ def class_schema(cls: type[Any]) -> dict[str, Any]:
         if default is None:
             required.append(name)
         else:
-            properties[name]["default"] = default()
+            value = default()
+            encode = field_type.encode
+            encoded = encode(value, f"{cls.type}.{name}") if encode else value
+            properties[name]["default"] = encoded
     return {
         "type": "object",
         "title": cls.__name__,

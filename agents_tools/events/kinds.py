@@ -239,9 +239,11 @@ RecordName: TypeAlias = Literal[
     "run_created",
     "model_response",
     "call_begun",
+    "call_remote",
     "call_result",
     "approval_requested",
     "approval_decided",
+    "input_requested",
     "hidden_event",
 ]
 """The name of a record of the run log, as described in the page about the run log."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -25,7 +24,7 @@ from agents_tools.tool.context import call_of
 from agents_tools.tool.failure import DEFAULT
 from agents_tools.tool.json_schema import reader_of
 from agents_tools.tool.manual import SchemaSource
-from agents_tools.tool.naming import check_tool_name
+from agents_tools.tool.naming import valid_tool_name
 from agents_tools.tool.records import ToolAnnotations, ToolOrigin
 from agents_tools.tool.tool import FunctionTool
 
@@ -44,7 +43,6 @@ __all__ = [
     "import_tool",
     "import_tools",
     "media_block",
-    "valid_tool_name",
 ]
 
 T = TypeVar("T")
@@ -145,14 +143,6 @@ def import_tools(
     expected = " or ".join(type_name(kind) for kind in known)
     actual = type_name(cast("Any", type(tools)))
     raise UserTypeError(f"{source}() expects a {expected}, got {actual}.")
-
-
-def valid_tool_name(name: str) -> str:
-    """Return a name that every provider accepts, unchanged if possible."""
-    try:
-        return check_tool_name(name)
-    except UserValueError:
-        return re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_")[:64] or "tool"
 
 
 def forward_event(context: ToolContext[Any], data: Any, tag: str | None = None) -> None:

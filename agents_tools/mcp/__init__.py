@@ -34,6 +34,12 @@ if TYPE_CHECKING:
         MCPServerConfig as MCPServerConfig,
         load_config as load_config,
     )
+    from agents_tools.mcp.gateway import (
+        MCPGateway as MCPGateway,
+    )
+    from agents_tools.mcp.oauth import (
+        OAuth as OAuth,
+    )
     from agents_tools.mcp.pins import (
         PinChange as PinChange,
         ToolPins as ToolPins,
@@ -42,6 +48,24 @@ if TYPE_CHECKING:
         mcp_server as mcp_server,
         serve as serve,
         serve_async as serve_async,
+    )
+    from agents_tools.mcp.server.jwt_verifier import (
+        JWTVerifier as JWTVerifier,
+    )
+    from agents_tools.mcp.server.prompts import (
+        Prompt as Prompt,
+        prompt as prompt,
+    )
+    from agents_tools.mcp.server.resources import (
+        Resource as Resource,
+        resource as resource,
+    )
+    from agents_tools.mcp.server.roots import (
+        roots as roots,
+    )
+    from agents_tools.mcp.server.sampling import (
+        SampledMessage as SampledMessage,
+        sample as sample,
     )
 
 __getattr__, __dir__, __all__ = lazy_exports(
@@ -63,15 +87,27 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "MCPServerConfig",
             "load_config",
         ),
+        "gateway": ("MCPGateway",),
+        "oauth": ("OAuth",),
         "pins": (
             "PinChange",
             "ToolPins",
         ),
+        "server.prompts": ("Prompt", "prompt"),
+        "server.resources": ("Resource", "resource"),
         "server.app": (
             "mcp_server",
             "serve",
             "serve_async",
         ),
+        "server.jwt_verifier": ("JWTVerifier",),
+        "server.roots": ("roots",),
+        "server.sampling": (
+            "SampledMessage",
+            "sample",
+        ),
     },
-    requires={"server.app": "pip install -U 'agents-tools[mcp]'"},
+    requires=dict.fromkeys(
+        ("server.app", "server.jwt_verifier"), "pip install -U 'agents-tools[mcp]'"
+    ),
 )

@@ -12,6 +12,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from pydantic_core import to_json
+
 from agents_tools.schema.references import SCHEMA_MAP
 from agents_tools.text.characters import escape_for_model, safe_text
 from agents_tools.text.escape import shorten
@@ -122,16 +124,17 @@ def _is_plain(tool: dict[Any, Any], limit: int, depth: int) -> bool:
     if not isinstance(name, str) or not isinstance(description, str) or not name.strip():
         return False
     try:
-        text = json.dumps(tool)
+        text = to_json(tool)
     except (TypeError, ValueError, RecursionError):
         return False
     return (
         len(text) <= limit
         and len(name) <= LONGEST_NAME
-        and text.count("{") + text.count("[") <= depth
-        and "$" not in text
-        and "\x7f" not in text
-        and "\\" not in text.replace("\\n", " ").replace('\\"', " ")
+        and text.isascii()
+        and text.count(b"{") + text.count(b"[") <= depth
+        and b"$" not in text
+        and b"\x7f" not in text
+        and b"\\" not in text.replace(b"\\n", b" ").replace(b'\\"', b" ")
     )
 
 

@@ -7,15 +7,18 @@ import json
 import logging
 import os
 import re
+import ssl
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 from urllib.parse import urlsplit
 
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.mcp.command_findings import ConfigFinding, findings_of_command
+from agents_tools.mcp.oauth import OAuth, oauth_of
+from agents_tools.server.host_rules import is_loopback
 from agents_tools.text.json_limits import check_bounds
 from agents_tools.text.output import release_text
 from agents_tools.text.secrets import guard_logs
@@ -26,10 +29,27 @@ if TYPE_CHECKING:
 
     from agents_tools.tool.context import ToolContext
 
-__all__ = ["MCPServerConfig", "Transport", "load_config"]
+__all__ = [
+    "HeaderProvider",
+    "LogLevel",
+    "MCPServerConfig",
+    "MetaProvider",
+    "ProtocolEra",
+    "Transport",
+    "load_config",
+]
 
 logger = logging.getLogger("agents_tools.mcp")
 guard_logs()
+
+ProtocolEra: TypeAlias = Literal["auto", "legacy", "modern"]
+"""The protocol versions to use: `legacy` is those up to 2025-11-25, `modern` those from 2026-07-28
+on, and `auto` the latest that the server supports."""
+
+LogLevel: TypeAlias = Literal[
+    "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"
+]
+"""The level of a log message of a server, in increasing order."""
 
 Transport: TypeAlias = Literal["stdio", "http", "sse", "memory"]
 """The transport to a server."""
@@ -38,6 +58,11 @@ HeaderProvider: TypeAlias = (
     "Callable[[ToolContext[Any] | None], Mapping[str, str] | Awaitable[Mapping[str, str]]]"
 )
 """Returns the headers of one request, from the context of its call (`None` outside of a call)."""
+
+MetaProvider: TypeAlias = (
+    "Callable[[ToolContext[Any] | None], Mapping[str, object] | Awaitable[Mapping[str, object]]]"
+)
+"""Returns the `_meta` of one request, from the context of its call (`None` outside of a call)."""
 
 
 RequireApproval: TypeAlias = (
@@ -63,9 +88,21 @@ class MCPServerConfig:
         headers: The headers of every request, for `http` and `sse`.
         header_provider: Returns the headers of one request from the context of its call, for
             `http` and `sse`.
-        auth: An auth object of the SDK's HTTP client, such as its OAuth provider, for `http` and
-            `sse`.
+        auth: `"oauth"` to log in with the user's browser, `OAuth` to do so with options, or an auth
+            object of the SDK's HTTP client; for `http` and `sse`.
+        verify: Whether the certificate of the server is verified, for `http` and `sse`; or the path
+            of a file or folder with the authorities to trust, or an `ssl.SSLContext`.
+        cert: The path of a file with a client certificate and its key, or the paths of both, for
+            `http` and `sse`.
+        http_client_factory: Returns the HTTP client that sends the requests, for `http` and `sse`:
+            an `AsyncClient` of the library that the SDK uses (`httpx2`, or `httpx` for version 1).
+            Its headers, authentication, transport, proxies and event hooks apply. It replaces
+            `verify` and `cert`, and is closed with the connection.
+        meta: The `_meta` of calls and of requests for resources and prompts: a mapping, or a
+            function that returns it from the context of the call.
         server: A server object of the SDK in this process, for `memory`.
+        protocol: The protocol versions to use. With `auto` the client changes to `legacy` when a
+            tool sends a request to the client in a way that later versions do not have.
         connect_timeout: Seconds that the server has to connect and list its tools.
         timeout: Seconds that a call can take without progress.
         max_time: Seconds that a call can take in total.
@@ -81,6 +118,10 @@ class MCPServerConfig:
             or idempotent is called again if its outcome is unknown.
         validate_arguments: Whether arguments are validated against the input schemas before they
             are sent.
+        instructions: Whether the models of agents receive the instructions of the server.
+        resources: Whether there is a tool with which models read the resources of the server.
+        log_level: The lowest level of the log messages that the server sends. Those of a call are
+            its events, the others are logged by `logging`. By default, messages are not requested.
         max_message: The maximum size of a message from the server, in bytes.
     """
 
@@ -95,7 +136,12 @@ class MCPServerConfig:
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     header_provider: HeaderProvider | None = None
     auth: object = field(default=None, repr=False)
+    verify: bool | str | ssl.SSLContext = True
+    cert: str | tuple[str, str] | None = None
+    http_client_factory: Callable[[], object] | None = None
+    meta: Mapping[str, object] | MetaProvider | None = None
     server: object = None
+    protocol: ProtocolEra = "auto"
     connect_timeout: float = 10.0
     timeout: float = 60.0
     max_time: float = 600.0
@@ -105,6 +151,9 @@ class MCPServerConfig:
     require_approval: RequireApproval = False
     trusted: bool = False
     validate_arguments: bool = True
+    instructions: bool = False
+    resources: bool = False
+    log_level: LogLevel | None = None
     max_message: int = 64 << 20
 
     def __post_init__(self) -> None:
@@ -135,6 +184,28 @@ class MCPServerConfig:
                 f"MCP server {self.name!r}: 'url' expects a complete URL, such as "
                 "http://127.0.0.1:8000/mcp."
             )
+        if self.protocol not in {"auto", "legacy", "modern"}:
+            raise UserValueError(
+                f"MCP server {self.name!r}: 'protocol' expects 'auto', 'legacy' or 'modern', got "
+                f"{self.protocol!r:.60}."
+            )
+        self._check_http()
+        if self.log_level is not None and self.log_level not in get_args(LogLevel):
+            levels = ", ".join(map(repr, get_args(LogLevel)))
+            raise UserValueError(
+                f"MCP server {self.name!r}: 'log_level' expects one of {levels}, got "
+                f"{self.log_level!r:.60}."
+            )
+        for name in ("instructions", "resources"):
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                raise UserTypeError(
+                    f"MCP server {self.name!r}: {name!r} expects true or false, got "
+                    f"{_type_name(value)}."
+                )
+        object.__setattr__(self, "auth", oauth_of(self.name, self.auth))
+        if isinstance(self.auth, OAuth):
+            self._check_login()
         for name in ("connect_timeout", "timeout", "max_time", "max_message"):
             value = getattr(self, name)
             if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
@@ -142,6 +213,35 @@ class MCPServerConfig:
                     f"MCP server {self.name!r}: {name!r} expects a number above 0, "
                     f"got {value!r:.60}."
                 )
+
+    def _check_login(self) -> None:
+        parts = urlsplit(self.url or "")
+        if self.url is None:
+            raise UserValueError(
+                f"MCP server {self.name!r}: auth 'oauth' requires a server with a 'url', got the "
+                f"transport {self.transport!r}."
+            )
+        if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
+            raise UserValueError(
+                f"MCP server {self.name!r}: auth 'oauth' requires an https URL, or http on this "
+                f"machine, got {self.place!r:.200}. Otherwise the token could be read on the way."
+            )
+        if any(name.lower() == "authorization" for name in self.headers):
+            raise UserValueError(
+                f"MCP server {self.name!r} has both auth 'oauth' and a header 'Authorization'. "
+                "Remove one of them."
+            )
+
+    def _check_http(self) -> None:
+        if not isinstance(self.verify, (bool, str, ssl.SSLContext)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UserTypeError(
+                f"MCP server {self.name!r}: 'verify' expects true or false, the path of a file or "
+                f"folder with certificates, or an ssl.SSLContext, got {_type_name(self.verify)}."
+            )
+        if self.cert is not None and not isinstance(self.cert, str):
+            object.__setattr__(self, "cert", _two_paths(self.name, self.cert))
+        if self.meta is not None and not callable(self.meta):
+            check_meta(self.name, self.meta)
 
     @property
     def place(self) -> str:
@@ -160,6 +260,47 @@ class MCPServerConfig:
             ConfigFinding(code=finding.code, message=without_secrets(self, finding.message))
             for finding in findings_of_command(self.command or "", self.args)
         )
+
+
+def _two_paths(server: str, value: object) -> tuple[str, ...]:
+    """Return the paths of a certificate and of its key.
+
+    Raises:
+        UserTypeError: The value is something else.
+    """
+    is_list = isinstance(value, (list, tuple))
+    items = tuple(cast("Sequence[object]", value)) if is_list else ()
+    paths = tuple(item for item in items if isinstance(item, str))
+    if len(paths) != 2 or len(items) != 2:  # noqa: PLR2004 - the certificate and its key
+        raise UserTypeError(
+            f"MCP server {server!r}: 'cert' expects the path of a file, or a list of two paths: of "
+            f"a certificate and of its key; got {_type_name(value)}."
+        )
+    return paths
+
+
+def check_meta(server: str, meta: object) -> dict[str, object]:
+    """Return the `_meta` for a server as a dict.
+
+    Raises:
+        UserTypeError: It is not an object with strings as keys, or has keys of the protocol.
+    """
+    if not isinstance(meta, Mapping):
+        raise UserTypeError(
+            f"MCP server {server!r}: 'meta' expects an object, or a function that returns one, got "
+            f"{_type_name(meta)}."
+        )
+    items = cast("Mapping[object, object]", meta)
+    for key in items:
+        if not isinstance(key, str) or key == "progressToken" or key.startswith(_PROTOCOL_PREFIX):
+            raise UserTypeError(
+                f"MCP server {server!r}: 'meta' expects keys other than those of the protocol, got "
+                f"{key!r:.80}. Use a prefix of your own, such as 'example.org/'."
+            )
+    return dict(cast("Mapping[str, object]", items))
+
+
+_PROTOCOL_PREFIX = "io.modelcontextprotocol/"
 
 
 def without_secrets(config: MCPServerConfig, text: str) -> str:
@@ -228,7 +369,7 @@ def load_config(
     Raises:
         UserError: The file cannot be read, or an entry is invalid; the message names the entry.
     """
-    label, content = _load_content(source)
+    label, content = load_content(source)
     section = next((key for key in _SECTIONS if key in content), None)
     if section is None:
         if any(isinstance(entry, Mapping) for entry in content.values()):
@@ -360,7 +501,9 @@ def _from_entry(
     return server_config(name, values.pop("transport", None), **values)
 
 
-_CODE_ONLY = frozenset({"name", "header_provider", "auth", "server", "trusted"})
+_CODE_ONLY = frozenset({
+    "name", "header_provider", "http_client_factory", "server", "trusted",
+})  # fmt: skip
 """Fields that can only be set in code."""
 
 _IGNORED = frozenset({
@@ -373,10 +516,9 @@ _APPROVALS = (
     'Tools run without approval by default. Set "require_approval" to true, or to a list of '
     "patterns of the names of tools."
 )
-_CREDENTIALS = 'Pass auth= in code, or a header with a token in "headers".'
+_CREDENTIALS = 'Write "auth": "oauth" to log in, or a header with a token in "headers".'
 _WITHOUT_EFFECT = {
     "alwaysAllow": _APPROVALS,
-    "auth": _CREDENTIALS,
     "autoApprove": _APPROVALS,
     "auto_approve": _APPROVALS,
     "envFile": 'Write the variables in "env"; ${NAME} stands for a variable of this process.',
@@ -449,9 +591,28 @@ _TYPE_NAMES: dict[type[Any], str] = {
 # --- files
 
 
-def _load_content(
+def server_entries(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entries of servers in the content of a file, unchecked; empty without any.
+
+    Args:
+        content: The content of a configuration file.
+    """
+    section = next((key for key in _SECTIONS if key in content), None)
+    entries = None if section is None else content[section]
+    return dict(cast("Mapping[str, Any]", entries)) if isinstance(entries, Mapping) else {}
+
+
+def load_content(
     source: str | os.PathLike[str] | Mapping[str, Any],
 ) -> tuple[str, Mapping[str, Any]]:
+    """Return the name of a configuration for messages, and its content.
+
+    Args:
+        source: The path of a file of JSON (with comments) or TOML, or its content.
+
+    Raises:
+        UserError: The file cannot be read.
+    """
     if isinstance(source, Mapping):
         return "The MCP configuration", source
     path = Path(source)
@@ -462,7 +623,7 @@ def _load_content(
         raise UserValueError(f"The MCP configuration {path} cannot be read: {reason}.") from error
     try:
         check_bounds(text)
-        content: Any = tomllib.loads(text) if path.suffix == ".toml" else _read_json(text)
+        content: Any = tomllib.loads(text) if path.suffix == ".toml" else parse_json(text)
     except (ValueError, RecursionError) as error:
         raise UserValueError(f"The MCP configuration {path} cannot be read: {error}.") from error
     if not isinstance(content, Mapping):
@@ -477,8 +638,12 @@ _COMMENTS = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING_COMMAS = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
 
 
-def _read_json(text: str) -> Any:
-    """Read JSON with comments and trailing commas, as editors write it."""
+def parse_json(text: str) -> Any:
+    """Return the value of JSON with comments and trailing commas, as editors write it.
+
+    Raises:
+        ValueError: The text is not JSON.
+    """
     try:
         return json.loads(text)
     except ValueError as error:

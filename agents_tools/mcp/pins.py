@@ -221,7 +221,7 @@ class ToolPins:
             self._memory = stored
             return
         try:
-            _write_atomically(self.path, _format({"version": VERSION, "servers": stored}))
+            write_atomically(self.path, _format({"version": VERSION, "servers": stored}))
         except OSError as error:
             raise UserError(
                 f"The pins of MCP tools cannot be written to {self.path}: {error.strerror}. "
@@ -361,8 +361,14 @@ def _format(content: dict[str, Any]) -> str:
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
-def _write_atomically(path: Path, text: str) -> None:
-    """Write a file completely or not at all; only its owner can read it."""
+def write_atomically(path: Path, text: str, *, mode: int = 0o600) -> None:
+    """Write a file completely or not at all.
+
+    Args:
+        path: The path of the file, whose folder is created.
+        text: The content.
+        mode: The permissions; by default, only the owner can read it.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600
     try:
@@ -370,6 +376,7 @@ def _write_atomically(path: Path, text: str) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
+        Path(temporary).chmod(mode)
         Path(temporary).replace(path)
     except BaseException:
         with contextlib.suppress(OSError):

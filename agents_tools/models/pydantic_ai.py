@@ -41,8 +41,8 @@ from agents_tools.content.items import (
 )
 from agents_tools.content.outputs import (
     ContentBlock,
-    ToolOutput,
     ToolOutputText,
+    output_text,
 )
 from agents_tools.content.usage import Usage
 from agents_tools.errors import (
@@ -291,7 +291,7 @@ def _stored_parts(stored: dict[str, Any], path: str) -> list[Any]:
 
 def _output_parts(item: ToolCallOutputItem) -> list[Any]:
     """Return the text of an output, and a message with its other blocks and the id of the call."""
-    texts = _as_text(item.output)
+    texts = output_text(item.output)
     part = wire.ToolReturnPart(item.name, texts, tool_call_id=item.call_id)
     blocks = [] if isinstance(item.output, str) else item.output
     rest = [block for block in blocks if not isinstance(block, ToolOutputText)]
@@ -315,7 +315,7 @@ def _system_text(item: MessageInputItem, path: str) -> str:
             raise UserValueError(
                 f"{path}[{index}]: a message with the role {item.role!r} can only contain text."
             )
-    return _as_text(item.content)
+    return output_text(item.content)
 
 
 def _block(block: ContentBlock, path: str | None) -> Any:
@@ -334,14 +334,6 @@ def _block(block: ContentBlock, path: str | None) -> Any:
         )
     kinds: dict[str, Any] = {"image": wire.ImageUrl, "audio": wire.AudioUrl}
     return kinds.get(block.type, wire.DocumentUrl)(url=block.url)
-
-
-def _as_text(output: ToolOutput) -> str:
-    if isinstance(output, str):
-        return output
-    texts = [block.text for block in output if isinstance(block, ToolOutputText)]
-    others = [block.type for block in output if not isinstance(block, ToolOutputText)]
-    return "\n".join([*texts, *(f"[{kind}]" for kind in others)])
 
 
 # --- the answer

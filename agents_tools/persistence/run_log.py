@@ -340,6 +340,7 @@ class RunReplay:
         outputs: The output items, by call id.
         results: The data of the `call_result` records, by call id.
         begun: How often a call was begun, by call id.
+        remote: Where a call continues outside of its process, by call id.
         incomplete: The items of the calls that were begun while the model wrote them, and whose
             response is not recorded, by call id.
         sent: The messages that were sent before a turn, by turn.
@@ -355,6 +356,7 @@ class RunReplay:
     outputs: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, "Mapping[str, Any]"])
     results: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, "Mapping[str, Any]"])
     begun: defaultdict[str, int] = field(default_factory=lambda: defaultdict[str, int](int))
+    remote: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, "Mapping[str, Any]"])
     incomplete: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, "Mapping[str, Any]"])
     sent: defaultdict[int, list[Item]] = field(
         default_factory=lambda: defaultdict[int, "list[Item]"](list)
@@ -415,6 +417,8 @@ class RunReplay:
                 self.begun[call_id] += 1
                 if "item" in data:
                     self.incomplete[call_id] = data["item"]
+            case "call_remote":
+                self.remote[call_id] = data["reference"]
             case "call_result" if data.get("is_dropped"):
                 self.incomplete.pop(call_id, None)
                 self.begun.pop(call_id, None)  # another call of the response can have its id

@@ -27,7 +27,7 @@ from agents_tools.text.escape import shorten
 from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
@@ -92,6 +92,7 @@ class PlaygroundApp(Application):
         keep_bytes: The largest total size of the kept runs in bytes.
         watch: Whether to watch the files of the target for changes.
         run_config: The settings of the runs.
+        on_error: Called with each error of a call or a run, for the terminal.
         host: The address that the server listens on.
         allowed_hosts: Accepted values of the Host header, besides loopback.
         allowed_origins: Origins of other web pages that can call the app.
@@ -107,6 +108,7 @@ class PlaygroundApp(Application):
         keep_bytes: int = 256 << 20,
         watch: bool = True,
         run_config: RunConfig | None = None,
+        on_error: Callable[[BaseException], object] | None = None,
         host: str = "127.0.0.1",
         allowed_hosts: Sequence[str] = (),
         allowed_origins: Sequence[str] = (),
@@ -121,6 +123,7 @@ class PlaygroundApp(Application):
             keep_bytes=keep_bytes,
             watch=watch,
             run_config=run_config,
+            on_error=on_error,
         )
         self._history = self._running.history
         self._token = token
@@ -182,6 +185,7 @@ class PlaygroundApp(Application):
             ("POST", "/api/runs/{id}/resume"): self._resume,
             ("POST", "/api/runs/{id}/rerun"): self._rerun,
             ("GET", "/api/runs/{id}/export"): self._export,
+            ("GET", "/api/runs/{id}/tracebacks"): self._tracebacks,
             ("GET", "/api/changes"): self._changes,
         }
 
@@ -382,6 +386,10 @@ class PlaygroundApp(Application):
         name, text = export(call, form, catalog)
         text = text.encode(errors="replace").decode()  # the name of a file can be invalid Unicode
         return JsonResponse({"name": name, "text": text})
+
+    async def _tracebacks(self, request: HttpRequest) -> Response:
+        record = await self._record(request)
+        return JsonResponse({"tracebacks": self._running.tracebacks.of_run(record.id)})
 
     # --- look-ups
 

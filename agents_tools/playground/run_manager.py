@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agents_tools.agents.config import RunConfig
 from agents_tools.errors import EventStoreError
 from agents_tools.playground.history import RunHistory, facts_of_run, new_id
+from agents_tools.playground.tracebacks import Tracebacks
 from agents_tools.playground.validation import arguments_text
 from agents_tools.server.http_errors import HttpError
 from agents_tools.server.run_manager import RunManager
@@ -18,7 +19,7 @@ from agents_tools.tool.state import ToolState
 from agents_tools.ui._frames import frame_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 
     from agents_tools.events.base import Event
     from agents_tools.persistence import RunStore
@@ -47,9 +48,11 @@ class PlaygroundRuns:
         keep_bytes: The largest total size of the runs in bytes.
         watch: Whether to watch the files of the target for changes.
         run_config: The settings of the runs.
+        on_error: Called with each error of a call or a run.
 
     Attributes:
         history: The runs of the store.
+        tracebacks: The tracebacks of the runs of this process.
     """
 
     def __init__(
@@ -61,6 +64,7 @@ class PlaygroundRuns:
         keep_bytes: int,
         watch: bool,
         run_config: RunConfig | None = None,
+        on_error: Callable[[BaseException], object] | None = None,
     ) -> None:
         self._store = store
         self._bench = bench
@@ -70,12 +74,14 @@ class PlaygroundRuns:
         config = run_config or RunConfig()
         if config.tool_state is None:
             config = replace(config, tool_state=self._tool_state)
+        self.tracebacks = Tracebacks(on_error)
         self._runs = RunManager(
             store=store,
             on_disconnect="detach",
             errors="show",
             keep_runs=_IN_MEMORY,
             run_config=config,
+            on_failure=lambda run_id, error: self.tracebacks.add(run_id, (), error),
         )
         self.history = RunHistory(self._runs, keep=keep, keep_bytes=keep_bytes)
         self._given: dict[str, Any] = {}
@@ -84,6 +90,7 @@ class PlaygroundRuns:
 
     async def start(self) -> None:
         """Register the tools and agents, and start to watch the files."""
+        self.tracebacks.start()
         self._offer()
         if self._watch:
             self._spawn(self._bench.watch(self._reloaded), "watch files")
@@ -109,6 +116,7 @@ class PlaygroundRuns:
                     await self._runs.aclose()
                     await self.settle()
         finally:
+            self.tracebacks.close()
             await self._end_tasks()
             await self._store.aclose()
             await self._tool_state.aclose()
@@ -251,6 +259,7 @@ class PlaygroundRuns:
         """Delete runs that have ended, and all their events."""
         for run_id in run_ids:
             self._given.pop(run_id, None)
+            self.tracebacks.forget(run_id)
             await self.history.forget([run_id])
 
     def _spawn(self, job: Any, name: str) -> asyncio.Task[None]:

@@ -23,6 +23,7 @@ __all__ = [
     "TargetError",
     "TargetProblem",
     "Tool",
+    "is_own",
     "place_of",
     "short_place",
 ]

@@ -11,7 +11,7 @@ import logging
 import time
 from contextlib import aclosing, contextmanager, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, cast
 
 from agents_tools.concurrency.supervisor import GRACE, supervise
 from agents_tools.errors import (
@@ -43,12 +43,15 @@ if TYPE_CHECKING:
     from agents_tools.server.public_errors import ErrorMasker
     from agents_tools.tool.records import Decision
 
-__all__ = ["ActiveRun", "Status"]
+__all__ = ["DETAILS", "ActiveRun", "Status"]
 
 logger = logging.getLogger("agents_tools.ui")
 
 Status: TypeAlias = Literal["running", "orphaned", "interrupted", "ok", "cancelled", "error"]
 """The status of a run. An `orphaned` run has lost its process and waits until one resumes it."""
+
+DETAILS: Final = "details"
+"""The key of the larger data of an app in the record of the start of a run."""
 
 Policy: TypeAlias = Literal["block", "coalesce", "drop_oldest"]
 
@@ -56,6 +59,7 @@ _PATIENCE = 2 * GRACE
 """The seconds that a cancelled run has until clients are informed of its end."""
 _ORIGIN = Origin(source=EventSource.ENVIRONMENT)
 _LAST_EVENT = EventFilter(types=(RunFinishedEvent.type,))
+_RECORDS = EventFilter(types=(RunRecordEvent.type,))
 _APPROVALS = EventFilter(types=("run_item_stream_event", RunRecordEvent.type))
 
 
@@ -68,6 +72,8 @@ class _Manager(Protocol):
     def masker(self) -> ErrorMasker: ...
     @property
     def on_disconnect(self) -> str: ...
+    @property
+    def on_failure(self) -> Callable[[str, Exception], object] | None: ...
     def claim(self, owner: str | None) -> None: ...
     def resume(self, active: ActiveRun) -> bool: ...
 
@@ -201,6 +207,21 @@ class ActiveRun:
         if info is not None:
             await self.apply(info)
         return info is not None or self._unstored_end is not None
+
+    async def details(self) -> Mapping[str, Any]:
+        """Return the larger data that an app has stored with the run.
+
+        Raises:
+            EventStoreError: The store cannot be read.
+        """
+        await self.wait_until_stored()
+        log = self._manager.store.log(self.id)
+        try:
+            created = await log.read(limit=1, where=_RECORDS)
+        finally:
+            log.close()
+        data: Mapping[str, Any] = cast("RunRecordEvent", created[0]).data if created else {}
+        return data.get(DETAILS) or {}
 
     async def apply(self, info: RunInfo) -> None:
         """Take over the state that the store has."""
@@ -547,6 +568,8 @@ class ActiveRun:
         except Exception as failure:  # noqa: BLE001 - the log has it for the clients
             self.result = getattr(failure, "run_result", None)
             status, error = "error", failure
+            if self._manager.on_failure is not None:
+                self._manager.on_failure(self.id, failure)
         finally:
             self._last_id = max(self._last_id, log.last_id)
             self._end_driving(status)

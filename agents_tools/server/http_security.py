@@ -41,6 +41,7 @@ __all__ = [
     "PRINCIPAL_KEY",
     "ListenerLimits",
     "Principal",
+    "RequestRefused",
     "SecuredApp",
     "SecurityOptions",
     "TokenVerifier",
@@ -49,6 +50,7 @@ __all__ = [
     "header_values",
     "inner_path",
     "owner_of",
+    "scopes_of",
 ]
 
 logger = logging.getLogger("agents_tools")
@@ -80,7 +82,8 @@ class TokenVerifier(Protocol):
         """Return the claims of a token, or `None` if the token is invalid.
 
         The attributes `client_id`, `scopes`, `subject`, `expires_at` (in seconds since 1970) and
-        `resource` (the server that the token is for) are read; each is optional.
+        `resource` (the server that the token is for) are read; each is optional. An attribute
+        `required_scopes` of the verifier adds scopes that all tokens must have.
         """
         ...
 
@@ -161,6 +164,12 @@ def owner_of(principal: Principal | None) -> str | None:
     return json.dumps([principal.client_id, principal.subject])
 
 
+def scopes_of(auth: Any, required_scopes: Sequence[str]) -> tuple[str, ...]:
+    """Return the scopes that a token must have: those of the app, and those of its verifier."""
+    own = () if isinstance(auth, str) else getattr(auth, "required_scopes", None) or ()
+    return tuple(dict.fromkeys([*required_scopes, *own]))
+
+
 def check_binding(host: str, *, auth: Any, setting: str) -> None:
     """Refuse to listen without a token on an address that other machines can reach.
 
@@ -215,7 +224,8 @@ class SecuredApp:
 
     Host and Origin are checked on every address, because a web page can make a browser send
     requests to any address under the page's own host name (DNS rebinding). Loopback names are
-    always accepted, and pages that were loaded from this machine can call them.
+    always accepted. Pages that were loaded from this machine, such as those of a development
+    server, can call the app by these names and read its responses.
 
     Args:
         app: The app.
@@ -266,7 +276,7 @@ class SecuredApp:
         self._hosts = tuple(map(host_rule, check_list("allowed_hosts", allowed_hosts)))
         self._origins = frozenset(map(origin_rule, check_list("allowed_origins", allowed_origins)))
         self._auth = _checked_auth(auth)
-        self._scopes = tuple(check_list("required_scopes", required_scopes))
+        self._scopes = scopes_of(auth, tuple(check_list("required_scopes", required_scopes)))
         if self._scopes and (auth is None or isinstance(auth, str)):
             raise UserValueError(
                 "required_scopes= needs a verifier as auth=: a plain token has no scopes. Pass an "
@@ -387,10 +397,9 @@ class SecuredApp:
             return None
         origin = parse_origin(origins[0])
         if len(origins) == 1 and origin is not None:
-            if origin in self._origins:
+            is_local = origin[0] in DEFAULT_PORTS and is_loopback(origin[1]) and is_loopback(host)
+            if is_local or origin in self._origins:
                 return origins[0]
-            if origin[0] in DEFAULT_PORTS and is_loopback(origin[1]) and is_loopback(host):
-                return None
         raise RequestRefused(403, describe_refused_origin(origins))
 
     def _checked_host(self, hosts: list[str]) -> str:
@@ -420,21 +429,21 @@ class SecuredApp:
             raise RequestRefused(
                 401,
                 "A bearer token is missing. Send the header 'Authorization: Bearer ...' once.",
-                self._challenge(),
+                self._challenge(*self._needed()),
             )
         principal = await self._verified(token)
         if principal is None:
             raise RequestRefused(
                 401,
                 "The bearer token is invalid or has expired.",
-                self._challenge('error="invalid_token"'),
+                self._challenge('error="invalid_token"', *self._needed()),
             )
         missing = [scope for scope in self._scopes if scope not in principal.scopes]
         if missing:
             raise RequestRefused(
                 403,
                 f"The token lacks required scopes: {', '.join(missing)}.",
-                self._challenge('error="insufficient_scope"', f'scope="{" ".join(self._scopes)}"'),
+                self._challenge('error="insufficient_scope"', *self._needed()),
             )
         return principal
 
@@ -468,6 +477,10 @@ class SecuredApp:
         if self._resource is None or resource is None:
             return False
         return str(resource).rstrip("/") != self._resource.rstrip("/")
+
+    def _needed(self) -> list[str]:
+        """Return the parameter of a challenge that names the scopes, if any are required."""
+        return [f'scope="{" ".join(self._scopes)}"'] if self._scopes else []
 
     def _challenge(self, *params: str) -> dict[str, str]:
         if self._metadata_url is not None:

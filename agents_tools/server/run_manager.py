@@ -32,7 +32,7 @@ from agents_tools.errors import (
 )
 from agents_tools.events.kinds import RunRecordEvent
 from agents_tools.persistence import MemoryRunStore
-from agents_tools.server.active_run import ActiveRun, Status
+from agents_tools.server.active_run import DETAILS, ActiveRun, Status
 from agents_tools.server.http_errors import HttpError, shown
 from agents_tools.server.http_security import current_principal, owner_of
 from agents_tools.server.public_errors import ErrorMasker
@@ -101,6 +101,7 @@ class RunManager:
             id to search for in the log, `show` also sends the message.
         secrets: Values that are masked in events, by name. They are registered for the process (see
             `register_secret`), so the store has marks in their place.
+        on_failure: Called with the id of a run of this process and the exception that ended it.
 
     Raises:
         UserError: An argument is invalid.
@@ -118,6 +119,7 @@ class RunManager:
         max_running: int = 100,
         errors: Literal["hide", "show"] = "hide",
         secrets: Mapping[str, str] | None = None,
+        on_failure: Callable[[str, Exception], object] | None = None,
     ) -> None:
         if on_disconnect not in {None, "cancel", "detach"}:
             raise UserValueError(
@@ -148,6 +150,7 @@ class RunManager:
         for value in filter(None, (secrets or {}).values()):
             register_secret(value)
         self.masker = ErrorMasker(errors)
+        self.on_failure = on_failure
         self._config = replace(config, store=self.store)
         self._context = context
         self._keep_runs = keep_runs
@@ -212,6 +215,7 @@ class RunManager:
         context: Any = None,
         max_turns: int | None = 10,
         meta: Mapping[str, Any] | None = None,
+        details: Mapping[str, Any] | None = None,
     ) -> ActiveRun:
         """Start a run of an agent; it continues by itself. Needs a running loop.
 
@@ -223,6 +227,7 @@ class RunManager:
             context: The application's object for tools.
             max_turns: The largest number of model calls.
             meta: Data of the application that is stored with the run, as JSON.
+            details: Larger data of the application, which only `ActiveRun.details` reads.
 
         Raises:
             HttpError: The id is in use or invalid, or there are too many runs.
@@ -236,6 +241,7 @@ class RunManager:
             thread_id=thread_id,
             context=context,
             meta=meta,
+            details=details,
         )
 
     def start_tool(
@@ -283,6 +289,7 @@ class RunManager:
         thread_id: str | None,
         context: Any,
         meta: Mapping[str, Any] | None,
+        details: Mapping[str, Any] | None = None,
         kind: Kind = "agent",
     ) -> ActiveRun:
         asyncio.get_running_loop()
@@ -292,11 +299,17 @@ class RunManager:
         owner = owner_of(current_principal())
         self.claim(owner)
         facts = {"thread_id": thread_id, "meta": dict(meta or {})}
-        RunRecordEvent("run_created", facts).to_dict()  # raises if it has no JSON form
         active = ActiveRun(
             self, run_id, agent_name=agent, kind=kind, owner=owner, facts=facts, context=context
         )
-        created = {"session": thread_id, "kind": kind, "owner": owner, "facts": facts}
+        created = {
+            "session": thread_id,
+            "kind": kind,
+            "owner": owner,
+            "facts": facts,
+            **({DETAILS: dict(details)} if details else {}),
+        }
+        RunRecordEvent("run_created", created).to_dict()  # raises if it has no JSON form
         active.factory = factory
         run = factory(active, given, facts=created)
         self._runs[run_id] = active

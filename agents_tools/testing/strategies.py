@@ -25,6 +25,8 @@ __all__ = ["bad_tool_arguments", "tool_arguments"]
 _MOST = 5
 """The largest number of members that a list or object gets beyond the required ones."""
 _SIZE = 2**53
+_ANNOTATIONS = {"$defs", "default", "description", "discriminator", "examples", "title"}
+"""Keywords next to a union that restrict no value."""
 _TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 _JSON: SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers(-_SIZE, _SIZE) | st.floats(-1e9, 1e9) | _TEXT,
@@ -113,18 +115,24 @@ class _ValueStrategies:
             return st.sampled_from(cast("list[Any]", described["enum"]))
         for key in ("anyOf", "oneOf"):
             if key in described:
+                rest = {name: one for name, one in described.items() if name != key}
                 arms = cast("list[Any]", described[key])
-                return st.one_of([self.of(arm) for arm in arms])
+                return st.one_of([self._of_arm(arm, rest) for arm in arms])
         if "allOf" in described:
-            merged: dict[str, Any] = {}
+            merged = {key: value for key, value in described.items() if key != "allOf"}
             for arm in cast("list[dict[str, Any]]", described["allOf"]):
-                merged |= self._resolved(arm)
-            rest = {key: value for key, value in described.items() if key != "allOf"}
-            return self.of({**merged, **rest})
+                merged = _merge(merged, self._resolved(arm))
+            return self.of(merged)
         kind: Any = described.get("type")
         if isinstance(kind, list):
             return st.one_of([self.of({**described, "type": one}) for one in cast("Any", kind)])
         return self._of_kind(kind, described)
+
+    def _of_arm(self, arm: Any, rest: dict[str, Any]) -> SearchStrategy[Any]:
+        """Return a strategy for one schema of a union, together with the keywords next to it."""
+        if not isinstance(arm, dict) or rest.keys() <= _ANNOTATIONS:
+            return self.of(arm)
+        return self.of(_merge(rest, self._resolved(cast("dict[str, Any]", arm))))
 
     def _of_kind(self, kind: Any, schema: dict[str, Any]) -> SearchStrategy[Any]:
         match kind:
@@ -192,6 +200,16 @@ class _ValueStrategies:
         names = _TEXT.filter(lambda name: name not in known)
         more = st.dictionaries(names, self.of(others), min_size=least, max_size=most)
         return st.tuples(own, more).map(lambda both: {**both[1], **both[0]})
+
+
+def _merge(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """Return one schema with the keywords of two; both have to hold for properties."""
+    merged = {**first, **second}
+    if "properties" in first and "properties" in second:
+        merged["properties"] = {**first["properties"], **second["properties"]}
+    if "required" in first and "required" in second:
+        merged["required"] = [*first["required"], *second["required"]]
+    return merged
 
 
 def _integers(schema: dict[str, Any]) -> SearchStrategy[Any]:

@@ -433,7 +433,9 @@ class Call:
 
             self.emit(ToolArtifactEvent(name, data=data, uri=uri, mime_type=mime_type))
 
-    async def ask(self, message: str, *, answer: Any = str) -> Any:
+    async def ask(
+        self, message: str, *, answer: Any = str, url: str | None = None, key: str | None = None
+    ) -> Any:
         """Ask the user of the run a question; see `ToolContext.ask`."""
         from agents_tools.tool.question import ask_person
 
@@ -444,6 +446,8 @@ class Call:
             tool_name=self.tool_name,
             tool_call_id=self.tool_call_id,
             path=self.path,
+            url=url,
+            key=key,
         )
 
     def note(self, name: str, value: object) -> None:
@@ -513,6 +517,31 @@ class Call:
     def parent(self) -> Call | None:
         """The call that made this one, or the scope of its run."""
         return self._parent
+
+    async def record_remote(self, reference: Mapping[str, Any]) -> bool:
+        """Record where the call continues outside of this process, if the process ends.
+
+        If the run is resumed, `remote` of the call is this reference.
+
+        Args:
+            reference: What its tool needs to find it, as JSON.
+
+        Returns:
+            Whether it was recorded: the call belongs to a run with a log, and to no other call.
+        """
+        run = self._parent.run if isinstance(self._parent, RunScope) else None
+        return run is not None and await run.record_remote(self.tool_call_id, reference)
+
+    @property
+    def remote(self) -> Mapping[str, Any] | None:
+        """Where the call of an earlier process continues; `None` for other calls."""
+        run = self._parent.run if isinstance(self._parent, RunScope) else None
+        return None if run is None else run.remote_calls.get(self.tool_call_id)
+
+    def forget_remote(self) -> None:
+        """Forget `remote`: the tool has found the call, and further attempts begin again."""
+        if isinstance(self._parent, RunScope) and self._parent.run is not None:
+            self._parent.run.remote_calls.pop(self.tool_call_id, None)
 
     def _inherit_from(self, parent: Call) -> None:
         self._parent = parent

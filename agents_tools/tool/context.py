@@ -205,12 +205,19 @@ class ToolContext(RunContextWrapper[ContextT]):
         """
         self._call.artifact(name, data, uri=uri, mime_type=mime_type)
 
-    async def ask(self, message: str, *, answer: Any = str) -> Any:
+    async def ask(
+        self, message: str, *, answer: Any = str, url: str | None = None, key: str | None = None
+    ) -> Any:
         """Ask the user of the run a question, and wait for the answer.
 
         Args:
             message: The question.
             answer: The type of the answer: `str`, `bool`, a `Literal`, a pydantic model …
+            url: A page that the user is asked to open, for example to sign in or to pay. The answer
+                is then `True`: the user agreed to open it. What they do there is not known.
+            key: A name for the question that is unique in the call. An MCP server that continues
+                the call in another process finds the answer by it; by default by the message and
+                the type.
 
         Returns:
             The answer, of that type.
@@ -219,7 +226,7 @@ class ToolContext(RunContextWrapper[ContextT]):
             ToolDeniedError: The run has no handler for questions (see `RunConfig.ask`), the user
                 declined, or the answer is not of the type.
         """
-        return await self._call.ask(message, answer=answer)
+        return await self._call.ask(message, answer=answer, url=url, key=key)
 
 
 def _context_of(call: Call) -> ToolContext[Any]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from agents_tools.errors import ModelBehaviorError, ToolDeniedError, UserTypeError
+from agents_tools.errors import ModelBehaviorError, ToolDeniedError, UserTypeError, UserValueError
 from agents_tools.schema.arguments import ArgumentReader, Field
 from agents_tools.schema.problems import describe_problem
 from agents_tools.schema.types import NoSchemaError, TypeSchema, leaf_of, object_schema_of
@@ -14,7 +14,7 @@ from agents_tools.text.output import release_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Question", "ask_person"]
+__all__ = ["Question", "UnansweredError", "ask_person"]
 
 
 class Question(NamedTuple):
@@ -30,6 +30,27 @@ class Question(NamedTuple):
     """The id of the call that asks."""
     path: tuple[str, ...]
     """The ids of the enclosing calls, outermost first; the last one is the call that asks."""
+    url: str | None = None
+    """The page that the person is asked to open; the answer is then whether they agreed."""
+    key: str | None = None
+    """The name of the question within its call, if the tool gave it one."""
+
+
+class UnansweredError(ToolDeniedError):
+    """A question was not answered; raised by handlers that know the reason.
+
+    A handler that returns `None` reports that the person declined.
+
+    Args:
+        message: The text for the model.
+        reason: `declined` or `cancelled` by the person, or `unavailable`: no person can be asked.
+    """
+
+    def __init__(
+        self, message: str, *, reason: Literal["declined", "cancelled", "unavailable"] = "declined"
+    ) -> None:
+        super().__init__(message)
+        self.reason: Literal["declined", "cancelled", "unavailable"] = reason
 
 
 async def ask_person(
@@ -40,20 +61,27 @@ async def ask_person(
     tool_name: str,
     tool_call_id: str,
     path: tuple[str, ...],
+    url: str | None = None,
+    key: str | None = None,
 ) -> Any:
     """Return the answer to a question; `ToolContext.ask` documents the parameters and errors."""
     if asker is None:
-        raise ToolDeniedError(
+        raise UnansweredError(
             f"Tool {tool_name!r} asked a question, but the run has no handler for questions: "
-            f"{message}"
+            f"{message}",
+            reason="unavailable",
         )
     message = release_text(message)
+    if url is not None:
+        _check_url(url)
+        message, answer = f"{message}\n{url}", bool  # shown also where a page cannot be opened
     leaf = _leaf_of_answer(answer)
-    reply = asker(Question(message, object_schema_of(leaf), tool_name, tool_call_id, path))
+    schema = object_schema_of(leaf)
+    reply = asker(Question(message, schema, tool_name, tool_call_id, path, url, key))
     if hasattr(reply, "__await__"):
         reply = await reply
-    if reply is None:
-        raise ToolDeniedError(f"The user declined to answer: {message}")
+    if reply is None or (url is not None and reply is False):
+        raise UnansweredError(f"The user declined to answer: {message}", reason="declined")
     if type(reply) is answer:
         return reply  # an instance: its JSON form could be masked
     try:
@@ -64,6 +92,13 @@ async def ask_person(
             for problem in error.problems[:3]
         )
         raise ToolDeniedError(f"The answer to {message!r} is invalid: {problems}.") from None
+
+
+def _check_url(url: str) -> None:
+    if not url.startswith(("https://", "http://")) or not url.isprintable():
+        raise UserValueError(
+            f"ctx.ask(url=...) expects a URL that starts with https:// or http://, got {url!r:.80}."
+        )
 
 
 def _leaf_of_answer(answer: Any) -> TypeSchema:

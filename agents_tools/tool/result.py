@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from agents_tools.content.json_value import UnserializableOutput
 from agents_tools.content.outputs import (
     NO_OUTPUT,
+    ToolResult,
     as_tool_result,
     to_model_output,
     truncate_output,
@@ -41,11 +42,14 @@ def convert_value(call: Call, value: Any) -> CallOutcome:
     tool = call.tool
     max_output: int = tool.max_output
     filters = tool.stack.outputs
-    is_text = value.__class__ is str and 0 < len(value) <= max_output
-    if is_text and not filters and is_plain(value) and not has_secrets():
-        return CallOutcome("ok", value, value)  # most results: nothing in them has to change
-    # Without a subscriber and a policy that reads the output, its middle is dropped unread.
-    size = None if call.sinks or filters else max_output
+    text = value.content if value.__class__ is ToolResult else value
+    is_text = text.__class__ is str and 0 < len(text) <= max_output
+    if is_text and not filters and is_plain(text) and not has_secrets():
+        # Most results, also those of MCP servers: nothing in them has to change.
+        return CallOutcome("ok", value, text) if text is value else _outcome_of(value, value, text)
+    # Without a reader of the whole output, the middle of a text that is not JSON is dropped unread.
+    is_plain_text = isinstance(value, str) and value[:1] not in {"[", "{"}
+    size = max_output if is_plain_text and not (call.sinks or filters) else None
     result = None
     if isinstance(value, str):
         output = filter_output(call, _release(value, size) or NO_OUTPUT)
@@ -55,11 +59,18 @@ def convert_value(call: Call, value: Any) -> CallOutcome:
         output = filter_output(call, _release_output(_convert(call, content), size))
     shortened, omitted = truncate_output(output, max_output)
     if omitted is not None:
-        call.artifact(f"{tool.name}-output", omitted, mime_type="text/plain")
+        is_whole_json = omitted is output
+        kind = "application/json" if is_whole_json else "text/plain"
+        call.artifact(f"{tool.name}-output", omitted, mime_type=kind)
     if result is None:
         return CallOutcome("ok", value, shortened)
+    return _outcome_of(value, result, shortened)
+
+
+def _outcome_of(value: Any, result: ToolResult, output: ToolOutput) -> CallOutcome:
+    """Return the outcome of a call whose value represents a result."""
     status: CallStatus = "tool_error" if result.is_error else "ok"
-    return CallOutcome(status, value, shortened, metadata=result.metadata)
+    return CallOutcome(status, value, output, metadata=result.metadata)
 
 
 def _convert(call: Call, value: Any) -> ToolOutput:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cached_property, update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, overload
 
-from agents_tools.errors import UserTypeError
+from agents_tools.errors import UserError, UserTypeError
 from agents_tools.tool.arguments import arguments_to_json
 from agents_tools.tool.failure import DEFAULT, default_tool_error_function
 from agents_tools.tool.json_schema import copy_json, reader_of
@@ -715,3 +715,12 @@ class FunctionTool(Generic[P, R_co]):
         """Return the name and the policies, without building the schema."""
         policies = "".join(f" + {policy}" for policy in self._policies)
         return f"<{type(self).__name__} {self._name!r}{policies}>"
+
+    def _repr_html_(self) -> str:
+        from agents_tools.tool.notebook import tool_html
+
+        policies = [str(policy) for policy in self._policies]
+        try:
+            return tool_html(self._name, policies, self.description, self.params_json_schema)
+        except UserError as error:  # a notebook shows the traceback of other exceptions
+            return tool_html(self._name, policies, str(error), {})

@@ -56,6 +56,10 @@ class ToolsetSource(Protocol):
         """Return the current tools."""
         ...
 
+    def instructions(self) -> str:
+        """Return a text for models about the use of the tools; empty for none."""
+        ...
+
     def subscribe(self, callback: Callable[[], object]) -> None:
         """Call a function whenever the source reports a change."""
         ...
@@ -132,6 +136,10 @@ class FixedSource:
         del context
         return self._tools
 
+    def instructions(self) -> str:
+        """Return no text: static tools have descriptions only."""
+        return ""
+
     def subscribe(self, callback: Callable[[], object]) -> None:
         """Do nothing, because static tools do not change."""
 
@@ -188,6 +196,21 @@ class DynamicSource:
         self._last = (returned if isinstance(returned, tuple) else None, now, part)
         return await part.tools(context)  # it can contain another dynamic source
 
+    def instructions(self) -> str:
+        """Return the text of `get_instructions()`, if the source has this method.
+
+        Raises:
+            UserError: The method returned something else than text.
+        """
+        read = getattr(self._source, "get_instructions", None)
+        text: object = read() if callable(read) else ""
+        if not isinstance(text, str):
+            raise UserTypeError(
+                f"{self.asks}.get_instructions() returned a wrong value for {self._owner}: "
+                f"expected text, got {type_with_article(text)}."
+            )
+        return text
+
     def subscribe(self, callback: Callable[[], object]) -> None:
         """Subscribe to changes, if the source supports it."""
         subscribe = getattr(self._source, "subscribe", None)
@@ -224,6 +247,11 @@ class MergedSource:
     async def tools(self, context: Any) -> Tools:
         """Return the tools of all sources, which are called one after the other."""
         return self._merged(tuple([await part.tools(context) for part in self._parts]))
+
+    def instructions(self) -> str:
+        """Return the texts of all sources, each of them once."""
+        texts = dict.fromkeys(part.instructions() for part in self._parts)
+        return "\n\n".join(filter(None, texts))
 
     def subscribe(self, callback: Callable[[], object]) -> None:
         """Subscribe to changes of all sources."""
@@ -269,6 +297,10 @@ class MappedSource:
     async def tools(self, context: Any) -> Tools:
         """Return the changed current tools."""
         return self._changed(await self._inner.tools(context))
+
+    def instructions(self) -> str:
+        """Return the text of the source."""
+        return self._inner.instructions()
 
     def subscribe(self, callback: Callable[[], object]) -> None:
         """Subscribe to changes of the source."""
@@ -330,6 +362,10 @@ class PreparedSource:
                 f"{type_with_article(cast('object', chosen))}. For no tools, return []."
             )
         return self._checked(tools, tuple(cast("Iterable[Any]", chosen)))
+
+    def instructions(self) -> str:
+        """Return the text of the source."""
+        return self._inner.instructions()
 
     def subscribe(self, callback: Callable[[], object]) -> None:
         """Subscribe to changes of the source."""

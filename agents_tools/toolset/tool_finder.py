@@ -112,6 +112,10 @@ class _SearchedTools:
         """Return the search for the current tools."""
         return self._searched(await self._inner.tools(context))
 
+    def instructions(self) -> str:
+        """Return the text of the source."""
+        return self._inner.instructions()
+
     def subscribe(self, callback: Callable[[], object]) -> None:
         """Subscribe to changes of the source."""
         self._inner.subscribe(callback)

@@ -89,6 +89,14 @@ class Toolset:
         """
         return await self._source.tools(context)
 
+    def get_instructions(self) -> str:
+        """Return what the sources tell models about the use of their tools; empty for nothing.
+
+        A source has such a text if it has a method `get_instructions()`, such as an
+        `MCPToolManager`. An agent appends it to its own instructions.
+        """
+        return self._source.instructions()
+
     def subscribe(self, callback: Callable[[], object]) -> None:
         """Call a function whenever a source reports that its tools have changed.
 

@@ -72,9 +72,11 @@ class SseApp(Application):
         self._max_turns = max_turns
         self.runs.offer(target, max_turns=max_turns)
         self._frames = _SseFrames()
+        self._has_auth = auth is not None
         super().__init__(
             {
                 ("GET", "/"): self._info,
+                ("GET", "/openapi.json"): self._openapi,
                 ("GET", "/tools"): self._list_tools,
                 ("POST", "/runs"): self._start,
                 ("GET", "/runs"): self._list_runs,
@@ -103,6 +105,14 @@ class SseApp(Application):
         target = {"kind": "tools"} if agent is None else {"kind": "agent", "name": agent.name}
         info = {"name": "agents-tools", "version": __version__, "target": target}
         return JsonResponse({**info, "on_disconnect": self.runs.on_disconnect})
+
+    async def _openapi(self, _: HttpRequest) -> Response:
+        from agents_tools.ui._openapi import openapi_document
+
+        serves_agent = self._agent is not None
+        tools = self._tools.values()
+        document = openapi_document(tools, serves_agent=serves_agent, has_auth=self._has_auth)
+        return JsonResponse(document)
 
     async def _list_tools(self, _: HttpRequest) -> Response:
         return JsonResponse({"tools": [_describe(tool) for tool in self._tools.values()]})

@@ -33,6 +33,7 @@ SECTIONS: Mapping[str, str] = {
     " --only tools",
     "runs": f"{_PYTHON} {_ALL} agents-tools openai-agents pydantic-ai-slim --only runs",
     "mcp": f"{_PYTHON} {_ALL} agents-tools mcp fastmcp --only mcp",
+    "mcp-stress": f"{_PYTHON}.mcp.stress",
     "builtin": f"{_PYTHON} {_ALL} agents-tools openhands-tools --only builtin",
     "events": f"{_PYTHON} {_ALL} agents-tools openhands-tools langgraph --only events",
     "store": f"{_PYTHON}.events.store",

@@ -59,6 +59,16 @@ def burn(book: str) -> str:
 
 
 @function_tool
+async def burn_inside(book: str) -> str:
+    """Burn a book by another call.
+
+    Args:
+        book: Which.
+    """
+    return await burn.invoke(book=book)
+
+
+@function_tool
 async def ask_name(context: ToolContext[Any]) -> str:
     """Ask for the name."""
     return f"the name is {await context.ask('Who are you?')}"

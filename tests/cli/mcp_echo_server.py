@@ -1,7 +1,8 @@
 """A small MCP server over stdin and stdout; nothing but stdlib.
 
 Run as `python mcp_echo_server.py [MODE] [FOLDER]`. It writes its process id into the folder. The
-mode is `good`, `empty` (no tools), `dead` (it says why and ends) or `deaf` (it answers nothing).
+mode is `good`, `empty` (no tools), `dead` (it says why and ends), `deaf` (it answers nothing) or
+`features` (it has resources and prompts too).
 """
 
 from __future__ import annotations
@@ -48,6 +49,41 @@ TOOLS: list[dict[str, Any]] = [
     },
 ]
 
+PIXEL = "iVBORw0KGgo="
+RESOURCES: list[dict[str, Any]] = [
+    {"uri": "note:///one", "name": "one", "description": "A note.", "mimeType": "text/plain"},
+    {"uri": "logo:///small", "name": "logo", "mimeType": "image/png"},
+]
+TEMPLATES = [{"uriTemplate": "note:///{name}", "name": "note", "description": "A note by name."}]
+PROMPTS: list[dict[str, Any]] = [
+    {
+        "name": "greet",
+        "description": "Greet a person.",
+        "arguments": [{"name": "who", "required": True}, {"name": "count"}],
+    }
+]
+
+
+def feature(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the result of a request about resources or prompts."""
+    if method == "resources/list":
+        return {"resources": RESOURCES}
+    if method == "resources/templates/list":
+        return {"resourceTemplates": TEMPLATES}
+    if method == "prompts/list":
+        return {"prompts": PROMPTS}
+    if method == "resources/read" and params["uri"] == "logo:///small":
+        return {"contents": [{"uri": params["uri"], "mimeType": "image/png", "blob": PIXEL}]}
+    if method == "resources/read" and params["uri"].startswith("note:///"):
+        name = params["uri"].removeprefix("note:///")
+        return {"contents": [{"uri": params["uri"], "text": f"the note {name}\x1b[31m"}]}
+    if method == "prompts/get":
+        content = {"type": "text", "text": f"Greet {params['arguments']}."}
+        image = {"type": "image", "data": PIXEL, "mimeType": "image/png"}
+        messages = [{"role": "user", "content": content}, {"role": "user", "content": image}]
+        return {"messages": messages}
+    return None
+
 
 def send(**message: Any) -> None:
     sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
@@ -82,12 +118,15 @@ def answer(message: dict[str, Any], mode: str, folder: Path | None) -> None:
         (folder / "cancelled").write_text("yes")
     if number is None or method is None:
         return
-    if method == "initialize":
+    if mode == "features" and (result := feature(method, params)) is not None:
+        send(id=number, result=result)
+    elif method == "initialize":
+        more = {"resources": {}, "prompts": {}} if mode == "features" else {}
         send(
             id=number,
             result={
                 "protocolVersion": "2025-11-25",
-                "capabilities": {"tools": {}},
+                "capabilities": {"tools": {}, **more},
                 "serverInfo": {"name": "echoes\x1b[31m", "version": "1.2.3"},
                 "instructions": "Ask for echoes.",
             },

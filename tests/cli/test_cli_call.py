@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,8 +14,6 @@ from agents_tools.events import event_from_dict
 from agents_tools.text.characters import safe_text
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.cli.conftest import Run
 
 
@@ -66,6 +65,25 @@ def test_arguments_come_as_json_from_three_places(
     path.write_text('{"a": 1}')
     given = given.replace("FILE", str(path))
     assert run("call", "TOOLS", "add", "--input-json", given, stdin=stdin).out == "3\n"
+
+
+AGENTS = str(Path(__file__).parent / "agents_fixture.py")
+
+
+@pytest.mark.parametrize(
+    ("approve", "result"),
+    [
+        ("ask", (5, "", "there is no terminal to ask at. Pass --approve yes to allow it.")),
+        ("yes", (0, "A is gone\n", "")),
+        ("no", (5, "", "A person refused this call of 'burn'.")),
+    ],
+)
+def test_a_call_that_needs_approval(approve: str, result: tuple[int, str, str], run: Run) -> None:
+    """Without a terminal, the option decides; a call of another tool is no exception."""
+    for tool in ("burn", "burn_inside"):
+        told = run("call", f"{AGENTS}:{tool}", "book=A", "--approve", approve, "-q")
+        assert (told.code, told.out) == result[:2]
+        assert result[2] in told.err
 
 
 @pytest.mark.parametrize(

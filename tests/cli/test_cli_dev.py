@@ -322,6 +322,18 @@ def test_agents_can_run_with_another_model(folder: Path) -> None:
         server.end()
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+@pytest.mark.parametrize("debug", [False, True])
+def test_tracebacks_are_printed_on_request(folder: Path, debug: bool) -> None:
+    fail = '\n@function_tool\ndef fail() -> str:\n    raise ValueError("no bread")\n'
+    (folder / "sample.py").write_text(TOOLS + fail)
+    with dev("sample.py", *["--debug"] * debug, folder=folder) as server:
+        assert server.wait(server.begin("fail"))["status"] == "error"
+        _, _, err = server.end()
+    assert ("ValueError: no bread" in err) is debug
+    assert err.count("Traceback (most recent call last)") == debug
+
+
 def test_a_broken_target_is_fixed_by_saving_it(folder: Path) -> None:
     """The server starts and reports the error."""
     path = folder / "broken.py"

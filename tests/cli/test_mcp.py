@@ -246,7 +246,7 @@ def test_mcp_list_shows_server_details_and_findings(run: Run, tmp_path: Path) ->
   hang      (no description)
   variable  Give a variable of the environment.
   Left out:
-    later  it requires the tasks extension of the protocol
+    later  it can be called as a task only, and the server does not support tasks
   Removed:
     wipe  description: removed controls of the writing direction: 1 U+202E;
           description: removed invisible characters: 1 U+200B, 1 U+E0041

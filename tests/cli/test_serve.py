@@ -169,8 +169,31 @@ def test_only_some_tools_are_served(run: Run) -> None:
     with serving(FIXTURE, "--only", "nothing*", stdin=subprocess.DEVNULL) as process:
         out, err = process.communicate(timeout=15)
     assert (process.returncode, out) == (2, "")
-    assert "no tool" in err
+    assert "No tool matches" in err
     assert "add" in err
+
+
+def test_several_targets_are_served_as_one(run: Run, tmp_path: Path) -> None:
+    """Tools of a file and of servers, with other names, without some, and behind a search."""
+    path = tmp_path / "mcp.json"
+    entry = {"command": sys.executable, "args": [ECHO, "features"]}
+    path.write_text(json.dumps({"mcpServers": {"far": entry, "gone": {"command": "false"}}}))
+    words = ["serve", str(path), FIXTURE, "--allow", "far_*", "--allow", "add", "--deny", "*_die"]
+    server = shlex.join([*COMMAND, *words, "--rename", "far_echo=say"])
+    record = run("mcp", "list", server, "--prompts", "--json").json[0]
+    names = {tool["name"] for tool in record["tools"]}
+    assert {"add", "say", "far_wipe"} <= names
+    assert not names & {"far_die", "far_echo", "picture"}
+    assert [one["name"] for one in record["prompts"]] == ["far_greet"]
+    told = "The MCP server 'far' describes how to use its tools:\n> Ask for echoes."
+    assert record["instructions"] == told
+    assert run("mcp", "call", server, "say", "text=a").out == "a\n"
+    assert run("mcp", "read", server, "note:///x").out == "the note x\n"
+    searched = shlex.join([*COMMAND, *words, "--max-tokens", "100"])
+    listed = run("mcp", "list", searched, "--json").json[0]["tools"]
+    assert [tool["name"] for tool in listed] == ["call_tool", "tool_search"]
+    wrong = run("serve", FIXTURE, "--rename", "add")
+    assert (wrong.code, "expected NAME=NEW" in wrong.err) == (2, True)
 
 
 def test_mcp_servers_are_served_as_a_proxy(run: Run, tmp_path: Path) -> None:

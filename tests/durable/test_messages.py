@@ -491,7 +491,7 @@ async def test_a_message_is_received_once_wherever_the_run_is_cut_off(
             assert texts(result.to_input_list()) == ["x", "Hurry."], write
             assert result.final_output == "done"
             assert await other.messages("r") == []
-    assert write > 4
+    assert write > 2  # writes of a busy machine are joined
 
 
 @pytest.mark.requirement("F42")
@@ -524,7 +524,7 @@ async def test_a_cancellation_is_executed_wherever_the_run_is_cut_off(
                 assert result.final_output == "done"
             assert work.worked == worked
             assert await other.messages("r") == []
-    assert write > 4
+    assert write > 2  # writes of a busy machine are joined
 
 
 @pytest.mark.requirement("F42")
@@ -565,7 +565,7 @@ async def test_a_decision_counts_wherever_the_run_is_cut_off(
             assert second[1] == "ok"
             assert result.final_output == "done"
             assert await other.messages("r") == []
-    assert write > 5
+    assert write > 3  # writes of a busy machine are joined
 
 
 # --- sessions

@@ -15,6 +15,7 @@ import random
 import signal
 import sys
 import tempfile
+import threading
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -59,14 +60,16 @@ class Moments:
     def __init__(self, folder: Path, fatal: int) -> None:
         self._folder = folder
         self._left = fatal
+        self._lock = threading.Lock()  # no other thread gets further once the moment is fatal
         self.names: list[str] = []
 
     def reach(self, name: str) -> None:
         """Reach a moment, which can be the last one."""
-        self.names.append(name)
-        if len(self.names) == self._left:
-            self._write("killed", self.names)
-            os.kill(os.getpid(), signal.SIGKILL)
+        with self._lock:
+            self.names.append(name)
+            if len(self.names) == self._left:
+                self._write("killed", self.names)
+                os.kill(os.getpid(), signal.SIGKILL)
 
     def note(self, **what: Any) -> None:
         """Record an effect outside of the run."""

@@ -20,6 +20,10 @@ ENVIRONMENTS = {
         "mcp-server-git==2026.10.19",
         "mcp-server-time==2026.10.19",
     ),
+    "fastmcp": ("fastmcp[apps]==4.2.3",),
+    # the newest one whose extension for tasks is published
+    "fastmcp-tasks": ("fastmcp[tasks]==4.1.4", "pydantic-ai-slim[mcp]==2.68.0"),
+    "langchain": ("langchain-mcp-adapters==0.3.2",),
     "sqlite": ("mcp-server-sqlite==2025.4.25", "mcp<2"),  # it does not know the second line
     "v1": ("mcp<2",),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import queue
 import socket
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +26,6 @@ HOME = ROOT / ".mcp-peers"
 
 NODE_REMEDY = "python -m tests.conformance.mcp.install"
 PYTHON_REMEDY = "python -m tests.mcp.install"
-BENCH_REMEDY = "make bench"
 
 BOUND = 60.0
 """Seconds for what takes one or two: a test that waits longer has found a wait without an end."""
@@ -38,11 +39,18 @@ class Peer:
         name: What it is called.
         command: How it is started.
         missing: Why it is not there, if it is not.
+        version: The version of its package; empty if it is not there.
     """
 
     name: str
     command: tuple[str, ...]
     missing: str | None
+    version: str = ""
+
+    @property
+    def title(self) -> str:
+        """Return the name with the version."""
+        return f"{self.name} {self.version}".strip()
 
     @property
     def needed(self) -> pytest.MarkDecorator:
@@ -60,10 +68,10 @@ def find(*parts: str) -> Path | None:
     return place if place.exists() else None
 
 
-def _peer(name: str, remedy: str, *command: Path | None) -> Peer:
+def _peer(name: str, remedy: str, version: str, *command: Path | None) -> Peer:
     there = tuple(str(part) for part in command if part is not None)
     missing = None if len(there) == len(command) else f"{name} is not installed: {remedy}"
-    return Peer(name, there, missing)
+    return Peer(name, there, missing, version)
 
 
 NODE = find("node_modules", ".bin", "node")
@@ -71,19 +79,44 @@ NODE = find("node_modules", ".bin", "node")
 
 def node_peer(package: str, script: str) -> Peer:
     """Return a program of a Node package."""
+    folder = find("node_modules", *package.split("/"))
+    version = "" if folder is None else json.loads((folder / "package.json").read_text())["version"]
     found = find("node_modules", *package.split("/"), *script.split("/"))
-    return _peer(package, NODE_REMEDY, NODE, found)
+    return _peer(package, NODE_REMEDY, version, NODE, found)
 
 
-def python_peer(environment: str, program: str) -> Peer:
-    """Return a program of an environment that `tests.mcp.install` creates."""
-    return _peer(program, PYTHON_REMEDY, find(environment, "bin", program))
+def python_peer(environment: str, package: str, program: str | None = None) -> Peer:
+    """Return a program of an environment that `tests.mcp.install` creates.
+
+    Args:
+        environment: The name of the environment.
+        package: The package.
+        program: The program, which has the name of the package by default.
+    """
+    found = find(environment, "bin", program or package)
+    return _peer(package, PYTHON_REMEDY, _version(environment, package), found)
+
+
+def _version(environment: str, package: str) -> str:
+    """Return the version of a Python package from the name of its metadata."""
+    pattern = f"lib/python3.*/site-packages/{package.replace('-', '_')}-*.dist-info"
+    found = next((HOME / environment).glob(pattern), None)
+    return "" if found is None else found.name.removesuffix(".dist-info").rpartition("-")[2]
+
+
+def own_peer(package: str) -> Peer:
+    """Return the interpreter of these tests, whose environment has a package."""
+    try:
+        return Peer(package, (sys.executable,), None, metadata.version(package))
+    except metadata.PackageNotFoundError:
+        return Peer(package, (), f"{package} is not installed")
 
 
 EVERYTHING = node_peer("@modelcontextprotocol/server-everything", "dist/index.js")
 FILESYSTEM = node_peer("@modelcontextprotocol/server-filesystem", "dist/index.js")
 MEMORY = node_peer("@modelcontextprotocol/server-memory", "dist/index.js")
 THINKING = node_peer("@modelcontextprotocol/server-sequential-thinking", "dist/index.js")
+PLAYWRIGHT = node_peer("@playwright/mcp", "cli.js")
 FETCH = python_peer("py", "mcp-server-fetch")
 GIT = python_peer("py", "mcp-server-git")
 TIME = python_peer("py", "mcp-server-time")
@@ -94,10 +127,13 @@ INSPECTOR = node_peer("@modelcontextprotocol/inspector", "clients/launcher/build
 TYPESCRIPT = node_peer("@modelcontextprotocol/sdk", "dist/esm/client/index.js")
 TYPESCRIPT_2 = node_peer("@modelcontextprotocol/client", "dist/index.mjs")
 """The second line of that SDK, which the inspector brings."""
-_line_1 = find("v1", "bin", "mcp")
-LINE_1 = _peer("mcp<2", PYTHON_REMEDY, None if _line_1 is None else _line_1.with_name("python"))
-_fastmcp = ROOT / ".bench" / "fastmcp" / "bin" / "python"
-FASTMCP = _peer("fastmcp", BENCH_REMEDY, _fastmcp if _fastmcp.exists() else None)
+LINE_1 = python_peer("v1", "mcp", "python")
+LINE_2 = own_peer("mcp")
+FASTMCP = python_peer("fastmcp", "fastmcp", "python")
+FASTMCP_TASKS = python_peer("fastmcp-tasks", "fastmcp", "python")
+PYDANTIC_AI = python_peer("fastmcp-tasks", "pydantic-ai-slim", "python")
+LANGCHAIN = python_peer("langchain", "langchain-mcp-adapters", "python")
+OPENAI_AGENTS = own_peer("openai-agents")
 
 
 def all_needed(*peers: Peer) -> pytest.MarkDecorator:

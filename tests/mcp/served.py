@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,6 +19,8 @@ from pydantic import BaseModel, Field
 
 from agents_tools import (
     NotifyStreamEvent,
+    ToolArtifactEvent,
+    ToolContext,
     ToolError,
     ToolOutputFileContent,
     ToolOutputImage,
@@ -27,7 +30,7 @@ from agents_tools import (
     function_tool,
     streaming_tool,
 )
-from agents_tools.mcp import serve_async
+from agents_tools.mcp import prompt, resource, serve_async
 
 PNG = b"\x89PNG\r\n\x1a\n"
 PATIENCE = 3_000
@@ -94,6 +97,14 @@ async def recite(lines: int, folder: str) -> AsyncGenerator[Any]:
     yield f"{lines} lines"
 
 
+@streaming_tool
+async def burst(lines: int) -> AsyncGenerator[Any]:
+    """Report lines without a pause, and return at once."""
+    for number in range(1, lines + 1):
+        yield ToolProgressEvent(number, total=lines, message=f"line-{number}")
+    yield f"{lines} lines"
+
+
 @function_tool
 def fail(how: Literal["told", "crash"]) -> str:
     """Fail."""
@@ -119,6 +130,46 @@ def mixed() -> ToolResult:
     )
 
 
+@streaming_tool
+async def publish() -> AsyncGenerator[Any]:
+    """Publish a file while running, and return it."""
+    yield ToolArtifactEvent("poem.txt", data=b"roses", mime_type="text/plain")
+    yield ToolResult(
+        content=[ToolOutputFileContent(data=b"roses", mime_type="text/plain", filename="poem.txt")]
+    )
+
+
+@function_tool
+async def measure(ctx: ToolContext[Any]) -> str:
+    """Ask for a size."""
+    return f"{await ctx.ask('How big?', answer=int)} cm"
+
+
+@function_tool(metadata={"mcp": {"execution": {"taskSupport": "required"}}})
+async def grow(ctx: ToolContext[Any], leaves: int) -> str:
+    """Grow leaves, only as a task."""
+    ctx.progress(1, total=leaves, message="sprouting")
+    return f"{leaves} leaves"
+
+
+@resource("guide://{topic}", mime_type="text/markdown")
+def guide(topic: str) -> str:
+    """A guide."""
+    return f"# {topic}"
+
+
+@resource("picture://logo")
+def logo() -> ToolOutputImage:
+    """The logo."""
+    return ToolOutputImage(data=PNG, mime_type="image/png")
+
+
+@prompt
+def review(code: str, language: Literal["python", "rust"] = "python") -> str:
+    """Review code."""
+    return f"Review this {language} code: {code}"
+
+
 @function_tool
 async def wait(folder: str) -> str:
     """Wait without an end."""
@@ -132,7 +183,9 @@ async def wait(folder: str) -> str:
     return "never"
 
 
-TOOLS = [add, shelf, order, recite, fail, picture, mixed, wait]
+TOOLS = [
+    add, burst, shelf, order, recite, fail, picture, mixed, publish, measure, grow, wait,
+]  # fmt: skip
 
 
 def ready(url: str) -> None:
@@ -141,7 +194,14 @@ def ready(url: str) -> None:
 
 async def main(transport: str) -> None:
     """Serve until the client or a signal ends it."""
-    options: dict[str, Any] = {"name": "tea", "instructions": "Ask for tea."}
+    options: dict[str, Any] = {
+        "name": "tea",
+        "instructions": "Ask for tea.",
+        "resources": [guide, logo],
+        "prompts": [review],
+    }
+    if not metadata.version("mcp").startswith("1."):  # which has no tasks
+        options["tasks"] = ["grow"]
     if transport == "stdio":
         await serve_async(TOOLS, "stdio", **options)
     else:

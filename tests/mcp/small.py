@@ -331,21 +331,26 @@ def messages(params: Any) -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def listening(app: Any) -> AsyncGenerator[str]:
-    """Serve an ASGI app on a free port of this machine, and yield its address without a path."""
+async def listening(app: Any, **tls: Any) -> AsyncGenerator[str]:
+    """Serve an ASGI app on a free port of this machine, and yield its address without a path.
+
+    Args:
+        app: The app.
+        **tls: The options of uvicorn for TLS.
+    """
     import uvicorn
 
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.bind(("127.0.0.1", 0))
     sock.listen(2048)
     config = uvicorn.Config(
-        app, log_level="critical", timeout_graceful_shutdown=1, timeout_keep_alive=60
+        app, log_level="critical", timeout_graceful_shutdown=1, timeout_keep_alive=60, **tls
     )
     server = uvicorn.Server(config)
     server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign]
     task = asyncio.create_task(server.serve(sockets=[sock]))
     try:
-        yield f"http://127.0.0.1:{sock.getsockname()[1]}"
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{sock.getsockname()[1]}"
     finally:
         server.should_exit = True
         await task
@@ -356,7 +361,7 @@ async def listening(app: Any) -> AsyncGenerator[str]:
 
 
 @contextlib.asynccontextmanager
-async def over_http(small: Small, *, stateless: bool = False) -> AsyncGenerator[str]:
+async def over_http(small: Small, *, stateless: bool = False, **tls: Any) -> AsyncGenerator[str]:
     """Serve it over HTTP, and yield its address."""
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
@@ -368,7 +373,7 @@ async def over_http(small: Small, *, stateless: bool = False) -> AsyncGenerator[
             handle = getattr(manager, "asgi_app", None) or manager.handle_request
             await handle(scope, receive, send)
 
-    async with manager.run(), listening(app) as address:
+    async with manager.run(), listening(app, **tls) as address:
         yield f"{address}/mcp"
 
 

@@ -441,3 +441,12 @@ DEFAULT_HINTS = {
     "openWorldHint": True,
 }
 """What the protocol says that hints are where they are not given."""
+
+
+def test_the_page_of_an_app_is_known_by_its_type() -> None:
+    """The model reads no HTML that is for the user interface, whatever its address is."""
+    page = {"uri": "shop://cart", "mimeType": "text/html;profile=mcp-app", "text": "<p>3"}
+    result = read({"type": "resource", "resource": page})
+    assert result.content == "[The page shop://cart is for the user interface.]"
+    assert result.metadata is not None
+    assert result.metadata["blocks"][0]["app"] == page

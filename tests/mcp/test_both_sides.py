@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -21,6 +22,7 @@ from agents_tools import (
     Runner,
     ToolArtifactEvent,
     ToolContext,
+    ToolDeniedError,
     ToolError,
     ToolOutputAudio,
     ToolOutputFileContent,
@@ -33,8 +35,10 @@ from agents_tools import (
     streaming_tool,
     to_mcp,
 )
-from agents_tools.mcp import MCPToolManager, mcp_server
+from agents_tools.mcp import MCPToolManager, mcp_server, roots, sample
 from agents_tools.testing import ScriptedModel, call_tool, tool_call
+from agents_tools.tool import Question
+from agents_tools.tool.question import UnansweredError
 from tests.mcp.small import listening
 from tests.scale import IS_FULL
 
@@ -98,7 +102,27 @@ async def ask(ctx: ToolContext[Any]) -> str:
     return f"{await ctx.ask('How big?', answer=int)}"
 
 
-TOOLS: list[Tool] = [ask, count, fail, give, perform, pieces]
+@function_tool
+async def ask_list(ctx: ToolContext[Any]) -> str:
+    """Ask for a value that a form cannot express."""
+    return f"{await ctx.ask('Which?', answer=list[list[int]])}"
+
+
+@function_tool
+async def infer() -> str:
+    """Ask the model of the client."""
+    message = {"role": "assistant", "content": "Yes?"}
+    answer = await sample(["Hello", message, "A line."], system="Be brief.", models=["small"])
+    return f"{answer.text} ({answer.model}, {answer.stop_reason})"
+
+
+@function_tool
+async def folders() -> str:
+    """List the folders of the client."""
+    return ", ".join(map(str, await roots()))
+
+
+TOOLS: list[Tool] = [ask, count, fail, folders, give, infer, perform, pieces]
 
 
 # --- the two of them
@@ -109,6 +133,7 @@ async def joined(how: str, tools: Any = None, **options: Any) -> AsyncGenerator[
     """Serve tools, and yield the tools of a connected manager by their original names."""
     async with contextlib.AsyncExitStack() as stack:
         app = mcp_server(TOOLS if tools is None else tools, stateless=how != "sessions")
+        stack.push_async_callback(app.aclose)  # ends calls that wait for an answer
         if how == "memory":
             connection: dict[str, Any] = {"server": app._server.server}
         elif how == "stdio":
@@ -205,8 +230,117 @@ async def test_errors_keep_their_text(how: str) -> None:
 async def test_a_tool_asks_the_person_behind_the_client(how: str) -> None:
     async with asyncio.timeout(BOUND), joined(how, ask=lambda _question: 7) as tools:
         assert (await call_tool(tools["ask"])).output == "7"
-    async with asyncio.timeout(BOUND), joined(how) as tools:
-        assert "declined to answer" in str((await call_tool(tools["ask"])).output)
+
+
+def close_question(question: Question) -> Any:
+    raise UnansweredError(f"closed: {question.message}", reason="cancelled")
+
+
+def refuse(question: Question) -> Any:
+    raise ToolDeniedError(f"not now: {question.message}")
+
+
+@pytest.mark.parametrize("how", ["memory", "sessions", "stdio"])
+@pytest.mark.parametrize(
+    ("handler", "text"),
+    [
+        (lambda _: None, "The user declined to answer: How big?"),
+        (refuse, "The user declined to answer: How big?"),
+        (close_question, "The user closed the question without an answer: How big?"),
+        (True, "no handler answers questions (set RunConfig.ask, or ask= of the manager)"),
+        (None, "because it does not support elicitation: How big?"),
+    ],
+    ids=["declined", "refused", "closed", "nobody", "undeclared"],
+)
+async def test_an_unanswered_question_has_a_reason(how: str, handler: Any, text: str) -> None:
+    """The model must not read that a person declined if nobody was asked (finding M7)."""
+    async with asyncio.timeout(BOUND), joined(how, ask=handler) as tools:
+        outcome = (await call_tool(tools["ask"])).outcome
+    assert outcome.status == "tool_error"
+    assert text in str(outcome.output)
+    assert ("declined" in str(outcome.output)) == ("declined" in text)
+
+
+HOWS_THAT_ASK = pytest.mark.parametrize("how", ["memory", "sessions", "stdio"])
+
+
+@HOWS_THAT_ASK
+async def test_a_tool_asks_the_model_of_the_client(how: str) -> None:
+    received: list[Any] = []
+
+    def answer(params: Any, _context: Any) -> dict[str, Any]:
+        received.append(params)
+        content = {"type": "text", "text": "a line"}
+        return {"role": "assistant", "content": content, "model": "m", "stopReason": "endTurn"}
+
+    async with asyncio.timeout(BOUND), joined(how, sample=answer) as tools:
+        assert (await call_tool(tools["infer"])).output == "a line (m, endTurn)"
+    (params,) = received
+    assert [(m["role"], m["content"]["text"]) for m in params["messages"]] == [
+        ("user", "Hello"),
+        ("assistant", "Yes?"),
+        ("user", "A line."),
+    ]
+    assert (params["systemPrompt"], params["maxTokens"]) == ("Be brief.", 1_024)
+    assert params["modelPreferences"]["hints"] == [{"name": "small"}]
+
+
+@HOWS_THAT_ASK
+async def test_a_tool_reads_the_folders_of_the_client(how: str, tmp_path: Path) -> None:
+    spaced = tmp_path / "a folder"
+    async with asyncio.timeout(BOUND), joined(how, roots=[tmp_path, spaced]) as tools:
+        assert (await call_tool(tools["folders"])).output == f"{tmp_path}, {spaced}"
+
+
+@HOWS_THAT_ASK
+async def test_a_client_without_a_model_or_folders_is_reported(how: str) -> None:
+    async with asyncio.timeout(BOUND), joined(how, ask=lambda _: 1) as tools:
+        texts = [str((await call_tool(tools[name])).output) for name in ("infer", "folders")]
+    assert "The client did not ask its model, because it does not support sampling." in texts[0]
+    assert "The client did not list its folders, because it does not support roots." in texts[1]
+
+
+@HOWS_THAT_ASK
+async def test_a_model_that_refuses_is_reported(how: str) -> None:
+    async with asyncio.timeout(BOUND), joined(how, sample=lambda *_: None) as tools:
+        assert "the request was declined" in str((await call_tool(tools["infer"])).output)
+
+
+async def test_functions_for_served_tools_fail_in_other_calls() -> None:
+    for name in (infer, folders):
+        outcome = (await call_tool(name)).outcome
+        assert "cannot reach a client: expected a call of an MCP client" in str(outcome.output)
+
+
+@pytest.mark.parametrize("messages", [5, [5], [None]])
+async def test_a_message_is_text_or_an_object(messages: Any) -> None:
+    with pytest.raises(UserError, match="expects text, or a list of texts and of objects"):
+        await sample(messages)
+
+
+async def test_an_answer_that_no_form_can_express_is_not_asked() -> None:
+    async with asyncio.timeout(BOUND), joined("http", [ask_list], ask=lambda _: [[1]]) as tools:
+        text = str((await call_tool(tools["ask_list"])).output)
+    assert "a form can only have fields for texts, numbers, booleans and choices" in text
+
+
+async def test_a_client_without_a_session_cannot_be_asked() -> None:
+    """Over HTTP up to 2025-11-25, a question needs the stream of a session."""
+    headers = {"accept": "application/json, text/event-stream"}
+    params = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {"elicitation": {}},
+        "clientInfo": {"name": "other", "version": "1"},
+    }
+    async with (
+        asyncio.timeout(BOUND),
+        listening(mcp_server([ask])) as address,
+        httpx.AsyncClient(headers=headers) as http,
+    ):
+        for method, more in (("initialize", params), ("tools/call", {"name": "ask"})):
+            body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": more}
+            response = await http.post(f"{address}/mcp", json=body)
+    assert "asked a question that the client cannot answer, because" in response.text
 
 
 @pytest.mark.requirement("B33", "B35")

@@ -674,8 +674,7 @@ async def test_servers_added_in_code_are_validated_too() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "remedy"),
     [
-        ("auth", "oauth", "Pass auth= in code"),
-        ("oauth", {"clientId": "x"}, "Pass auth= in code"),
+        ("oauth", {"clientId": "x"}, 'Write "auth": "oauth" to log in'),
         ("envFile", "./.env", 'Write the variables in "env"'),
         ("autoApprove", ["look"], "Tools run without approval by default"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import gc
 import logging
 import os
@@ -32,14 +33,20 @@ from agents_tools import (
     ToolStreamEndEvent,
     function_tool,
 )
-from agents_tools.errors import MCPConnectionError, MCPError, UserError, UserKeyError
+from agents_tools.errors import (
+    MCPConnectionError,
+    MCPError,
+    MCPProtocolError,
+    UserError,
+    UserKeyError,
+)
 from agents_tools.mcp import MCPToolManager, ToolListChange, ToolPins, create_mcp_tools
 from agents_tools.registry import default_registry
 from agents_tools.schema.arguments import ArgumentReader
 from agents_tools.testing import ScriptedModel, call_tool, tool_call
 from agents_tools.tool import Question
 from tests.mcp.peers import ROOT, has_ended
-from tests.mcp.small import LINE, TEXT, Small, over_http, over_sse, program, tool
+from tests.mcp.small import LINE, QUESTION, TEXT, Small, over_http, over_sse, program, tool, types
 from tests.waiting import comes
 
 BOUND = 45.0
@@ -1004,13 +1011,102 @@ async def test_sampling_is_answered_by_the_run(how: str) -> None:
 
 
 @HOW
-async def test_a_server_that_asks_without_a_handler_gets_an_error(how: str) -> None:
+@pytest.mark.parametrize("ask", [None, True])
+async def test_a_server_that_asks_without_a_handler_gets_an_error(how: str, ask: Any) -> None:
+    """No result reports that a person declined: there is none who was asked."""
     small = Small(legacy=how < "2026")
-    async with reach_server(how, small) as connection, connected_box(connection) as (_, tools):
-        assert await call_ok(tools["ask"]) == "decline None"
-        outcome = (await call_tool(tools["infer"])).outcome
-        assert outcome.status != "lost"
+    async with (
+        reach_server(how, small) as connection,
+        connected_box(connection, ask=ask) as (_, tools),
+    ):
+        for name in ("ask", "infer"):
+            outcome = (await call_tool(tools[name])).outcome
+            assert outcome.status == "tool_error"
+            assert "decline" not in str(outcome.output)
         assert await call_ok(tools["echo"], text="x") == "x"
+
+
+class AskingServer(Small):
+    """A server whose prompt and resource ask a person; its resource is not ready at first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rounds: list[Any] = []
+        handlers = self.server._request_handlers
+        for method in ("prompts/get", "resources/read"):
+            handlers[method] = dataclasses.replace(handlers[method], handler=self._handle)
+
+    async def _handle(self, ctx: Any, params: Any) -> Any:
+        raw = dict(ctx.params)
+        answers, state = raw.get("inputResponses"), raw.get("requestState")
+        self.rounds.append((state, answers))
+        is_resource = ctx.method == "resources/read"
+        if not answers:
+            fields: dict[str, Any] = {"resultType": "input_required", "requestState": "s1"}
+            if state or not is_resource:
+                fields["inputRequests"] = {
+                    "q": {"method": "elicitation/create", "params": QUESTION}
+                }
+            return types.InputRequiredResult.model_validate(fields)
+        text = str(answers["q"]["content"])
+        if is_resource:
+            fields = {"contents": [{"uri": str(params.uri), "text": text}]}
+            return types.ReadResourceResult.model_validate(fields)
+        message = {"role": "user", "content": {"type": "text", "text": text}}
+        return types.GetPromptResult.model_validate({"messages": [message]})
+
+
+@NEEDS_TWO
+@pytest.mark.parametrize("how", ["2026-07-28", "memory"])
+async def test_prompts_and_resources_can_ask(how: str) -> None:
+    """A server that returns no requests is asked again after a pause."""
+    small = AskingServer()
+    async with (
+        reach_server(how, small) as connection,
+        connected_box(connection, ask=lambda _: {"size": 7}) as (manager, _),
+    ):
+        prompt = await manager.get_prompt("box", "greet")
+        assert prompt["messages"][0]["content"]["text"] == "{'size': 7}"
+        (content,) = await manager.read_resource("box", "shelf:///tea")
+        assert content["text"] == "{'size': 7}"
+    answer = {"q": {"action": "accept", "content": {"size": 7}}}
+    rounds = [(None, None), ("s1", answer), (None, None), ("s1", None), ("s1", answer)]
+    assert small.rounds == rounds
+
+
+@NEEDS_TWO
+async def test_a_prompt_that_asks_without_a_handler_is_an_error() -> None:
+    async with connected_box({"server": AskingServer().server}) as (manager, _):
+        with pytest.raises(MCPProtocolError, match="prompts/get of 'greet': no handler answers"):
+            await manager.get_prompt("box", "greet")
+
+
+class CapabilityServer(Small):
+    """A server whose tool `ask` returns the capabilities of the client."""
+
+    async def _ask(self, ctx: Any, answers: dict[str, Any], *, modern: bool) -> dict[str, Any]:
+        session = ctx.session
+        known = getattr(session, "client_capabilities", None) or session.client_params.capabilities
+        fields = known.model_dump(exclude_none=True)
+        text = " ".join(sorted(fields.keys() & {"elicitation", "sampling", "roots"}))
+        return {"content": [{"type": "text", "text": text or "none"}]}
+
+
+@ERAS
+async def test_only_features_with_a_handler_are_declared(era: str, tmp_path: Path) -> None:
+    """A server must not ask a client that cannot answer; a run can have a handler of its own."""
+    small = CapabilityServer(legacy=era < "2026")
+    handlers = {"ask": lambda _: 1, "sample": lambda *_: "x", "roots": [tmp_path]}
+    of_run = RunConfig(ask=lambda _: 1)
+    async with serve_over_http(era, small) as connection:
+        async with connected_box(connection) as (manager, tools):
+            assert await call_ok(tools["ask"]) == "none"
+            with_run = await outcome_of_run(runs(manager, "ask"), of_run)
+            assert with_run == ("elicitation" if era == "2026-07-28" else "none")
+        async with connected_box(connection, ask=True) as (manager, _):
+            assert await outcome_of_run(runs(manager, "ask"), of_run) == "elicitation"
+        async with connected_box(connection, **handlers) as (_, tools):
+            assert await call_ok(tools["ask"]) == "elicitation roots sampling"
 
 
 # --- progress
@@ -1205,7 +1301,7 @@ async def test_resources_and_prompts(how: str) -> None:
 
 
 CONFIG = {
-    "mcpServers": {"box": {**program(), "timeout": 2}}
+    "mcpServers": {"box": {**program(), "timeout": 2, "instructions": True}}
 }  # the connection of a call is kept for this time
 
 
@@ -1230,6 +1326,9 @@ def test_an_agent_with_a_configuration_runs_on_any_loop() -> None:
     assert len(set(outputs)) == 1
     pid = int(outputs[0])
     assert "box_echo" in {one.name for one in model.requests[0].tools}
+    assert model.requests[0].instructions == (
+        "The MCP server 'box' describes how to use its tools:\n> Small."
+    )
     del agent, model, results
     ends_when_unreferenced(pid)
 

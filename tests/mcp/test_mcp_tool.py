@@ -8,7 +8,7 @@ import importlib
 import threading
 from collections.abc import AsyncGenerator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import mcp
 import pytest
@@ -43,9 +43,9 @@ STEPS = {"type": "object", "properties": {"n": {"type": "integer"}}}
 
 
 @contextlib.asynccontextmanager
-async def managed(**connection: Any) -> AsyncGenerator[Any]:
+async def managed(ask: Literal[True] | None = None, **connection: Any) -> AsyncGenerator[Any]:
     """Yield the connection of a manager to the server `box`."""
-    async with MCPToolManager() as manager:
+    async with MCPToolManager(ask=ask) as manager:
         await manager.add_server("box", **connection)
         yield manager.get_connection("box")
 
@@ -203,7 +203,7 @@ async def test_a_question_of_the_server_reaches_the_run() -> None:
     async def ask(_question: Any) -> dict[str, Any]:
         return {"size": 3}
 
-    async with reached("our own, in memory") as connection:
+    async with asyncio.timeout(BOUND), managed(server=Small().server, ask=True) as connection:
         model = ScriptedModel([tool_call("box_ask"), "Done."])
         agent = Agent("helper", tools=[named(connection, "ask")], model=model)
         result = await Runner.run(agent, "Ask.", run_config=RunConfig(ask=ask))

@@ -1,4 +1,4 @@
-"""Eight third-party servers in both eras, reached through the manager.
+"""Eleven third-party servers in both eras, reached through the manager.
 
 They are installed by `python -m tests.conformance.mcp.install` and `python -m tests.mcp.install`.
 """
@@ -6,15 +6,18 @@ They are installed by `python -m tests.conformance.mcp.install` and `python -m t
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import json
+import logging
 import os
+import re
 import shlex
 import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -25,6 +28,7 @@ import pytest
 from agents_tools import (
     Agent,
     FunctionTool,
+    NotifyStreamEvent,
     RunConfig,
     Runner,
     ToolCallOutputItem,
@@ -40,10 +44,13 @@ from agents_tools.tool import Question
 from tests.mcp.peers import (
     BOUND,
     EVERYTHING,
+    FASTMCP,
+    FASTMCP_TASKS,
     FETCH,
     FILESYSTEM,
     GIT,
     MEMORY,
+    PLAYWRIGHT,
     SERVERS,
     SQLITE,
     THINKING,
@@ -55,6 +62,7 @@ from tests.mcp.peers import (
     listening,
     node_environment,
 )
+from tests.programs import CHROMIUM
 from tests.waiting import comes
 
 pytestmark = [pytest.mark.external, pytest.mark.timeout(120)]
@@ -64,7 +72,34 @@ Tools = dict[str, Tool]
 Connection = dict[str, Any]
 
 PNG = b"\x89PNG\r\n\x1a\n"
-UNDERSTOOD = {"ok", "tool_error", "invalid_args"}
+FASTMCP_SERVER = str(Path(__file__).with_name("fastmcp_server.py"))
+
+FEATURES = (
+    "tools",
+    "structured content",
+    "progress",
+    "cancellation",
+    "images",
+    "errors",
+    "elicitation",
+    "sampling",
+    "resources",
+    "prompts",
+    "tasks",
+    "apps",
+)
+"""What the tests show of the servers: the columns of the table in the documentation."""
+
+
+def shows(peer: Peer, *features: str) -> Callable[[Any], Any]:
+    """Mark a test with the cells of the table that it shows."""
+
+    def mark(test: Any) -> Any:
+        for feature in features:
+            test = pytest.mark.cell(peer.title, feature)(test)
+        return test
+
+    return mark
 
 
 @contextlib.asynccontextmanager
@@ -93,6 +128,49 @@ async def ok(tool: Tool, **arguments: Any) -> Any:
     return called.value
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedServer:
+    """A server on stdin and stdout whose messages, both ways, are copied into files.
+
+    Attributes:
+        connection: How it is reached.
+        folder: Where the files are.
+    """
+
+    connection: Connection
+    folder: Path
+
+    def client_messages(self, method: str) -> list[dict[str, Any]]:
+        """Return what the client has sent with this method."""
+        return [one for one in self._read("in") if one.get("method") == method]
+
+    def server_messages(self, method: str) -> list[dict[str, Any]]:
+        """Return what the server has sent with this method."""
+        return [one for one in self._read("out") if one.get("method") == method]
+
+    def has_answered(self, request: Mapping[str, Any]) -> bool:
+        """Return whether the server has answered a request."""
+        id_ = request["id"]
+        return any(one.get("id") == id_ and "method" not in one for one in self._read("out"))
+
+    def _read(self, file: str) -> list[dict[str, Any]]:
+        path = self.folder / file
+        whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
+        return [json.loads(line) for line in whole.splitlines()]
+
+
+def recorded_server(peer: Peer, folder: Path, *args: str) -> RecordedServer:
+    """Yield a server whose messages are recorded in both directions."""
+    into, out = shlex.quote(str(folder / "in")), shlex.quote(str(folder / "out"))
+    script = f'tee {into} | "$@" | tee {out}'
+    return RecordedServer(
+        {"command": "sh", "args": ["-c", script, "sh", *peer.command, *args]}, folder
+    )
+
+
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs tee")
+
+
 # --- everything: over each transport
 
 
@@ -119,6 +197,7 @@ def everything(request: pytest.FixtureRequest) -> Generator[Connection]:
         yield connection
 
 
+@shows(EVERYTHING, "tools")
 @pytest.mark.requirement("B42", "B48", "C30")
 @EVERYTHING.needed
 async def test_a_real_server_is_listed_and_called_over_each_transport(
@@ -138,6 +217,7 @@ async def test_a_real_server_is_listed_and_called_over_each_transport(
         assert info["protocol_version"] == "2025-11-25"
 
 
+@shows(EVERYTHING, "structured content")
 @EVERYTHING.needed
 async def test_structured_results_are_kept_in_addition_to_the_model_output(
     everything: Connection,
@@ -149,6 +229,7 @@ async def test_structured_results_are_kept_in_addition_to_the_model_output(
         assert not (result.metadata or {}).get("output_schema_faults")
 
 
+@shows(EVERYTHING, "progress")
 @EVERYTHING.needed
 async def test_progress_of_a_real_server_reaches_subscribers(everything: Connection) -> None:
     async with connected(everything) as (_, tools):
@@ -168,6 +249,7 @@ async def test_many_calls_of_one_server_run_at_once(everything: Connection) -> N
         assert [result.content for result in results] == [f"Echo: {n}" for n in range(30)]
 
 
+@shows(EVERYTHING, "elicitation")
 @EVERYTHING.needed
 async def test_a_question_of_a_server_is_answered_over_each_transport(
     everything: Connection,
@@ -188,6 +270,7 @@ async def test_a_question_of_a_server_is_answered_over_each_transport(
     assert question.tool_name == "peer_trigger-elicitation-request"
 
 
+@shows(EVERYTHING, "sampling")
 @EVERYTHING.needed
 async def test_a_server_gets_the_answer_of_a_model_over_each_transport(
     everything: Connection,
@@ -209,20 +292,19 @@ async def test_a_server_gets_the_answer_of_a_model_over_each_transport(
 # --- everything: errors
 
 
+@posix_only
 @EVERYTHING.needed
-async def test_bad_arguments_never_reach_the_server() -> None:
-    with over("http") as (connection, lines):
-        async with connected(connection) as (manager, tools):
-            await ok(tools["echo"], message="before")
-            posts = lines.count("Received MCP POST request")
-            for bad in ({"a": 1, "b": "two"}, {"a": 1}, {}):
-                called = await call(tools["get-sum"], **bad)
-                assert called.status == "invalid_args"
-                assert str(called.output).startswith("Invalid arguments for tool 'peer_get-sum'")
-            await ok(tools["get-sum"], a=1, b=2)
-            await comes(lambda: lines.count("Received MCP POST request") > posts)
-            assert lines.count("Received MCP POST request") == posts + 1
-            assert manager.get_stats()["calls"] == 2
+async def test_bad_arguments_never_reach_the_server(tmp_path: Path) -> None:
+    server = recorded_server(EVERYTHING, tmp_path)
+    async with connected(server.connection) as (manager, tools):
+        for bad in ({"a": 1, "b": "two"}, {"a": 1}, {}):
+            called = await call(tools["get-sum"], **bad)
+            assert called.status == "invalid_args"
+            assert str(called.output).startswith("Invalid arguments for tool 'peer_get-sum'")
+        await ok(tools["get-sum"], a=1, b=2)
+        (sent,) = server.client_messages("tools/call")
+        assert sent["params"]["arguments"] == {"a": 1, "b": 2}
+        assert manager.get_stats()["calls"] == 1
 
 
 @EVERYTHING.needed
@@ -233,6 +315,7 @@ async def test_bad_arguments_are_rejected_by_the_server_without_client_validatio
         assert "Input validation error" in str(called.output)
 
 
+@shows(EVERYTHING, "errors")
 @EVERYTHING.needed
 async def test_a_tool_error_has_the_text_of_the_server() -> None:
     async with connected(EVERYTHING.server()) as (_, tools):
@@ -265,6 +348,7 @@ async def test_progress_keeps_a_call_alive_beyond_its_timeout() -> None:
 # --- everything: kinds of content
 
 
+@shows(EVERYTHING, "images")
 @EVERYTHING.needed
 async def test_images_keep_their_position_between_texts() -> None:
     async with connected(EVERYTHING.server()) as (_, tools):
@@ -323,49 +407,6 @@ async def test_embedded_text_is_text_and_embedded_bytes_are_a_file() -> None:
 # --- everything: the list of tools
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedServer:
-    """A server on stdin and stdout whose messages, both ways, are copied into files.
-
-    Attributes:
-        connection: How it is reached.
-        folder: Where the files are.
-    """
-
-    connection: Connection
-    folder: Path
-
-    def client_messages(self, method: str) -> list[dict[str, Any]]:
-        """Return what the client has sent with this method."""
-        return [one for one in self._read("in") if one.get("method") == method]
-
-    def server_messages(self, method: str) -> list[dict[str, Any]]:
-        """Return what the server has sent with this method."""
-        return [one for one in self._read("out") if one.get("method") == method]
-
-    def has_answered(self, request: Mapping[str, Any]) -> bool:
-        """Return whether the server has answered a request."""
-        id_ = request["id"]
-        return any(one.get("id") == id_ and "method" not in one for one in self._read("out"))
-
-    def _read(self, file: str) -> list[dict[str, Any]]:
-        path = self.folder / file
-        whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
-        return [json.loads(line) for line in whole.splitlines()]
-
-
-def recorded_server(peer: Peer, folder: Path, *args: str) -> RecordedServer:
-    """Yield a server whose messages are recorded in both directions."""
-    into, out = shlex.quote(str(folder / "in")), shlex.quote(str(folder / "out"))
-    script = f'tee {into} | "$@" | tee {out}'
-    return RecordedServer(
-        {"command": "sh", "args": ["-c", script, "sh", *peer.command, *args]}, folder
-    )
-
-
-posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs tee")
-
-
 @pytest.mark.requirement("F31")
 @posix_only
 @EVERYTHING.needed
@@ -402,11 +443,27 @@ async def test_an_unchanged_list_is_not_reported(tmp_path: Path) -> None:
         assert tools_of(manager)["echo"] is tools["echo"]
 
 
+@shows(EVERYTHING, "tasks")
 @EVERYTHING.needed
-async def test_a_tool_that_requires_tasks_is_skipped_and_reported() -> None:
-    async with connected(EVERYTHING.server()) as (manager, tools):
-        assert "simulate-research-query" not in tools
-        assert "tasks" in manager.skipped["peer"]["simulate-research-query"]
+async def test_a_tool_that_requires_tasks_is_called_as_a_task() -> None:
+    """The call polls the task, reports its status as progress, and returns its result."""
+    async with connected(EVERYTHING.server()) as (_, tools):
+        result = await call(tools["simulate-research-query"], topic="tides")
+        assert result.status == "ok", result.outcome
+        assert "tides" in str(result.outcome)
+
+
+@shows(EVERYTHING, "tasks")
+@EVERYTHING.needed
+async def test_cancelling_a_call_cancels_its_task(tmp_path: Path) -> None:
+    """The server must not continue work whose result has no reader."""
+    server = recorded_server(EVERYTHING, tmp_path)
+    async with connected(server.connection) as (_, tools):
+        running = asyncio.create_task(call(tools["simulate-research-query"], topic="tides"))
+        await comes(lambda: bool(server.client_messages("tasks/get")))
+        running.cancel()
+        await asyncio.wait({running})
+        await comes(lambda: len(server.client_messages("tasks/cancel")) == 1)
 
 
 @EVERYTHING.needed
@@ -414,9 +471,11 @@ async def test_the_client_announces_only_capabilities_with_a_handler() -> None:
     """Servers that check capabilities list no sampling tool when the client has no sampling."""
     async with connected(EVERYTHING.server()) as (_, tools):
         assert "trigger-sampling-request" not in tools
+        assert "trigger-elicitation-request" not in tools
         assert "get-roots-list" not in tools
 
 
+@shows(EVERYTHING, "resources", "prompts")
 @EVERYTHING.needed
 async def test_resources_and_prompts_of_a_real_server() -> None:
     async with connected(EVERYTHING.server()) as (manager, _):
@@ -433,6 +492,43 @@ async def test_resources_and_prompts_of_a_real_server() -> None:
         assert "demo://resource/dynamic/text/{resourceId}" in {
             template["uriTemplate"] for template in templates
         }
+
+
+@EVERYTHING.needed
+async def test_a_model_reads_the_resources_that_tools_of_a_real_server_link_to(
+    everything: Connection,
+) -> None:
+    """Texts and binary files, by the links in the result of another tool."""
+    async with connected(everything, resources=True) as (manager, tools):
+        reader = next(one for one in manager.get_tools() if one.name == "peer_read_resource")
+        assert "demo://resource/dynamic/text/{resourceId}" in reader.description
+        links = str((await ok(tools["get-resource-links"], count=2)).content)
+        assert links.count("[read it with peer_read_resource]") == 2
+        outputs = [
+            (await call(reader, uri=uri)).outcome.output
+            for uri in re.findall(r"\((demo://[^)]*)\)", links)
+        ]
+        assert len(outputs) == 2
+        assert any("plaintext" in str(one) for one in outputs)
+
+
+@EVERYTHING.needed
+async def test_updates_and_log_messages_of_a_real_server_arrive(
+    everything: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    """From the requested level on, outside of calls, too; updates of subscribed resources only."""
+    updates: asyncio.Queue[str] = asyncio.Queue()
+    uri = "demo://resource/dynamic/text/1"
+    caplog.set_level(logging.INFO, "agents_tools.mcp")
+    async with connected(everything, log_level="debug") as (manager, tools):
+        await manager.subscribe_resource("peer", uri, updates.put_nowait)
+        await ok(tools["toggle-subscriber-updates"])
+        assert await updates.get() == uri
+        run = await call(tools["toggle-simulated-logging"])
+        # The first one has a random level, and is sent before the result.
+        logged = [one.getMessage() for one in caplog.records if "peer" in one.getMessage()]
+        noted = [one.data for one in run.events if isinstance(one, NotifyStreamEvent)]
+        assert any("message" in text for text in [*logged, *noted])
 
 
 @EVERYTHING.needed
@@ -454,10 +550,22 @@ async def test_a_real_server_sees_only_the_configured_variables(
 
 
 @EVERYTHING.needed
-async def test_a_question_without_a_handler_is_declined() -> None:
+async def test_a_question_can_be_declined() -> None:
+    """A server of this protocol version does not ask a client without a handler."""
     async with connected(EVERYTHING.server()) as (_, tools):
+        assert "trigger-elicitation-request" not in tools
+    async with connected(EVERYTHING.server(), ask=lambda _: None) as (_, tools):
         result = await ok(tools["trigger-elicitation-request"])
         assert '"action": "decline"' in result.content
+
+
+@EVERYTHING.needed
+async def test_a_question_outside_of_a_run_is_an_error_without_a_handler() -> None:
+    """The questions are left to the runs, and the call belongs to none."""
+    async with connected(EVERYTHING.server(), ask=True) as (_, tools):
+        called = await call(tools["trigger-elicitation-request"])
+        assert called.status == "tool_error"
+        assert "no handler answers questions" in str(called.output)
 
 
 @EVERYTHING.needed
@@ -495,7 +603,7 @@ async def test_the_questions_of_a_server_go_to_the_run_that_calls_it() -> None:
         asked.append(question)
         return {"name": "Grace"}
 
-    async with connected(EVERYTHING.server()) as (manager, _):
+    async with connected(EVERYTHING.server(), ask=True) as (manager, _):
         script = [tool_call("peer_trigger-elicitation-request"), "Done."]
         agent = Agent("asker", mcp_servers=[manager], model=ScriptedModel(script))
         result = await Runner.run(agent, "Ask me.", run_config=RunConfig(ask=ask))
@@ -505,6 +613,7 @@ async def test_the_questions_of_a_server_go_to_the_run_that_calls_it() -> None:
     assert asked[0].tool_name == "peer_trigger-elicitation-request"
 
 
+@shows(EVERYTHING, "cancellation")
 @posix_only
 @EVERYTHING.needed
 async def test_a_call_that_is_cancelled_is_cancelled_on_the_server(tmp_path: Path) -> None:
@@ -525,6 +634,7 @@ async def test_a_call_that_is_cancelled_is_cancelled_on_the_server(tmp_path: Pat
 # --- filesystem, memory, sequential-thinking
 
 
+@shows(FILESYSTEM, "tools", "structured content")
 @FILESYSTEM.needed
 async def test_filesystem_writes_and_reads_files(tmp_path: Path) -> None:
     async with connected(FILESYSTEM.server(str(tmp_path))) as (_, tools):
@@ -543,6 +653,7 @@ async def test_filesystem_writes_and_reads_files(tmp_path: Path) -> None:
         assert str(file) in found.content
 
 
+@shows(FILESYSTEM, "images")
 @FILESYSTEM.needed
 async def test_filesystem_returns_an_image_as_an_image(tmp_path: Path) -> None:
     (tmp_path / "dot.png").write_bytes(PNG)
@@ -552,6 +663,7 @@ async def test_filesystem_returns_an_image_as_an_image(tmp_path: Path) -> None:
         assert not (result.metadata or {}).get("output_schema_faults")
 
 
+@shows(FILESYSTEM, "errors")
 @FILESYSTEM.needed
 async def test_filesystem_reports_why_a_file_cannot_be_read(tmp_path: Path) -> None:
     async with connected(FILESYSTEM.server(str(tmp_path))) as (_, tools):
@@ -592,6 +704,7 @@ async def test_only_allowed_tools_of_a_real_server_are_listed(tmp_path: Path) ->
         ]
 
 
+@shows(MEMORY, "tools", "structured content")
 @MEMORY.needed
 async def test_memory_persists_entities_across_restarts(tmp_path: Path) -> None:
     server = MEMORY.server(env={"MEMORY_FILE_PATH": str(tmp_path / "memory.json")})
@@ -609,6 +722,7 @@ async def test_memory_persists_entities_across_restarts(tmp_path: Path) -> None:
         assert again.structured["entities"] == [ada]
 
 
+@shows(MEMORY, "errors")
 @MEMORY.needed
 async def test_memory_reports_an_unknown_entity(tmp_path: Path) -> None:
     server = MEMORY.server(env={"MEMORY_FILE_PATH": str(tmp_path / "memory.json")})
@@ -622,6 +736,7 @@ async def test_memory_reports_an_unknown_entity(tmp_path: Path) -> None:
         assert not (tmp_path / "memory.json").exists()
 
 
+@shows(THINKING, "tools", "structured content")
 @THINKING.needed
 async def test_sequential_thinking_counts_thoughts() -> None:
     async with connected(THINKING.server()) as (_, tools):
@@ -667,6 +782,7 @@ def site() -> Generator[str]:
         thread.join()
 
 
+@shows(FETCH, "errors")
 @FETCH.needed
 async def test_fetch_refuses_addresses_of_this_machine(site: str) -> None:
     async with connected(FETCH.server()) as (manager, tools):
@@ -676,6 +792,7 @@ async def test_fetch_refuses_addresses_of_this_machine(site: str) -> None:
         assert manager.get_server_info("peer")["protocol_version"] == "2026-07-28"
 
 
+@shows(FETCH, "tools")
 @FETCH.needed
 async def test_fetch_returns_pages_where_it_is_allowed(site: str) -> None:
     async with connected(FETCH.server("--allow-private-ips")) as (_, tools):
@@ -701,6 +818,7 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
+@shows(GIT, "tools", "errors")
 @GIT.needed
 async def test_git_commits_what_is_staged(repository: Path) -> None:
     where = str(repository)
@@ -720,6 +838,7 @@ async def test_git_commits_what_is_staged(repository: Path) -> None:
         assert "nowhere" in str(bad.output)
 
 
+@shows(TIME, "tools", "structured content", "errors")
 @TIME.needed
 async def test_time_is_converted() -> None:
     async with connected(TIME.server()) as (manager, tools):
@@ -741,6 +860,7 @@ async def test_time_is_converted() -> None:
 # --- sqlite: a server that uses SDK version 1
 
 
+@shows(SQLITE, "tools", "resources")
 @SQLITE.needed
 async def test_sqlite_reads_the_rows_it_wrote(tmp_path: Path) -> None:
     database = tmp_path / "tea.db"
@@ -756,6 +876,131 @@ async def test_sqlite_reads_the_rows_it_wrote(tmp_path: Path) -> None:
         assert [resource["uri"] for resource in resources] == ["memo://insights"]
     with contextlib.closing(sqlite3.connect(database)) as opened:
         assert opened.execute("select name from tea").fetchall() == [("green",)]
+
+
+# --- playwright
+
+
+@shows(PLAYWRIGHT, "tools", "images", "errors")
+@pytest.mark.external("chromium")
+@PLAYWRIGHT.needed
+async def test_playwright_opens_a_page_and_shows_it(site: str, tmp_path: Path) -> None:
+    browser = ("--headless", "--isolated", "--no-sandbox", "--executable-path", str(CHROMIUM))
+    given = PLAYWRIGHT.server(*browser, "--output-dir", str(tmp_path))
+    async with connected(given) as (_, tools):
+        await ok(tools["browser_navigate"], url=f"{site}/tea")
+        page = await ok(tools["browser_snapshot"])
+        assert 'heading "Tea"' in page.content
+        shot = await ok(tools["browser_take_screenshot"], scale="css", type="png")
+        (image,) = (block for block in shot.content if isinstance(block, ToolOutputImage))
+        assert image.data is not None
+        assert image.data.startswith(PNG)
+        missing = await call(tools["browser_click"], target="nowhere")
+        assert missing.status == "tool_error"
+        assert "does not match any elements" in str(missing.output)
+
+
+# --- FastMCP: a server with questions, requests for a model, tasks and apps
+
+BOTH = (FASTMCP, FASTMCP_TASKS)
+
+
+def with_fastmcp(*features: str, peers: tuple[Peer, ...] = BOTH) -> pytest.MarkDecorator:
+    """Run a test with the server in FastMCP, and in FastMCP with its extension for tasks."""
+    params = [
+        pytest.param(
+            peer,
+            marks=[peer.needed, *(pytest.mark.cell(peer.title, one) for one in features)],
+            id=peer.version or None,
+        )
+        for peer in peers
+    ]
+    return pytest.mark.parametrize("peer", params)
+
+
+@with_fastmcp("tools", "structured content", "images", "errors")
+async def test_a_fastmcp_server_returns_results_of_each_kind(peer: Peer) -> None:
+    async with connected(peer.server(FASTMCP_SERVER)) as (manager, tools):
+        assert manager.get_server_info("peer")["protocol_version"] == "2026-07-28"
+        assert (await ok(tools["add"], a=2, b=3)).structured == {"result": 5}
+        assert (await ok(tools["shelf"], name="tea")).structured == {"name": "tea", "boxes": 3}
+        picture = await ok(tools["picture"])
+        assert picture.content == [ToolOutputImage(data=PNG, mime_type="image/png")]
+        failed = await call(tools["fail"])
+        assert (failed.status, failed.output) == ("tool_error", "The kettle is empty.")
+
+
+@with_fastmcp("progress")
+async def test_fast_progress_of_a_fastmcp_server_is_complete(peer: Peer) -> None:
+    async with connected(peer.server(FASTMCP_SERVER)) as (_, tools):
+        for _ in range(6):
+            called = await call(tools["steps"], lines=25)
+            seen = [one.message for one in called.events if isinstance(one, ToolProgressEvent)]
+            assert seen == [f"line-{number}" for number in range(1, 26)]
+
+
+@with_fastmcp("cancellation")
+@posix_only
+async def test_a_cancelled_call_is_cancelled_on_a_fastmcp_server(
+    peer: Peer, tmp_path: Path
+) -> None:
+    server = recorded_server(peer, tmp_path, FASTMCP_SERVER)
+    async with connected(server.connection) as (_, tools):
+        task = asyncio.create_task(call(tools["wait"]))
+        await comes(lambda: server.server_messages("notifications/progress"))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await comes(lambda: server.client_messages("notifications/cancelled"))
+        await ok(tools["add"], a=1)
+
+
+@with_fastmcp("elicitation", "sampling")
+async def test_a_fastmcp_server_asks_a_person_and_a_model(peer: Peer) -> None:
+    options: dict[str, Any] = {"ask": lambda _: {"size": 7}, "sample": lambda *_: "a line"}
+    async with connected(peer.server(FASTMCP_SERVER), options) as (_, tools):
+        assert (await ok(tools["measure"])).content == "7 cm"
+        assert (await ok(tools["infer"])).content == "a line"
+
+
+@with_fastmcp("elicitation")
+async def test_the_questions_of_a_fastmcp_server_go_to_the_run_that_calls_it(peer: Peer) -> None:
+    """The call declares that it can be asked, because the session cannot know it."""
+    async with connected(peer.server(FASTMCP_SERVER)) as (manager, _):
+        model = ScriptedModel([tool_call("peer_measure"), "Done."])
+        agent = Agent("asker", mcp_servers=[manager], model=model)
+        config = RunConfig(ask=lambda _: {"size": 9})
+        result = await Runner.run(agent, "Measure.", run_config=config)
+    (output,) = (item for item in result.new_items if isinstance(item, ToolCallOutputItem))
+    assert output.output == "9 cm"
+
+
+@with_fastmcp("resources", "prompts")
+async def test_resources_and_prompts_of_a_fastmcp_server(peer: Peer) -> None:
+    async with connected(peer.server(FASTMCP_SERVER)) as (manager, _):
+        (text,) = await manager.read_resource("peer", "guide://tea")
+        assert text["text"] == "# tea"
+        (picture,) = await manager.read_resource("peer", "logo://tea")
+        assert base64.b64decode(picture["blob"]) == PNG
+        prompt = await manager.get_prompt("peer", "review", {"code": "x"})
+        assert prompt["messages"][0]["content"]["text"] == "Review this code: x"
+
+
+@with_fastmcp("tasks", peers=(FASTMCP_TASKS,))
+async def test_a_tool_of_a_fastmcp_server_is_called_as_a_task(peer: Peer) -> None:
+    """The server refuses the call of a client that has not declared the extension."""
+    async with connected(peer.server(FASTMCP_SERVER)) as (_, tools):
+        assert (await ok(tools["grow"], leaves=3)).content == "3 leaves"
+
+
+@with_fastmcp("apps")
+async def test_tools_for_an_app_are_hidden_and_its_page_is_not_for_the_model(peer: Peer) -> None:
+    async with connected(peer.server(FASTMCP_SERVER)) as (manager, tools):
+        assert "tick" not in tools
+        assert "user interface" in manager.skipped["peer"]["tick"]
+        assert (await ok(tools["now"])).content == "It is noon."
+        (page,) = await manager.read_resource("peer", "ui://tea/clock.html")
+        assert page["mimeType"] == "text/html;profile=mcp-app"
 
 
 # --- all at once

@@ -510,6 +510,48 @@ async def test_each_kind_of_content_is_serialized_for_the_protocol(how: str, era
 
 @HOWS
 @ERAS
+async def test_event_data_and_long_texts_are_only_for_clients_that_read_them(
+    how: str, era: str
+) -> None:
+    """The data of an artifact would exceed the size limit of a client over HTTP."""
+    heard: list[str | None] = []
+
+    async def on_progress(_: float, __: float | None, message: str | None) -> None:
+        heard.append(message)
+
+    @function_tool
+    def report(ctx: ToolContext[Any]) -> str:
+        """Report."""
+        ctx.notify("y" * 1_500_000)
+        ctx.artifact("report.csv", "x" * 1_500_000, mime_type="text/csv")
+        return "ready"
+
+    async with reached(how, era, [report]) as one:
+        result = await one.call("report", progress_callback=on_progress)
+        await one.call("report")
+    assert result["content"] == [{"type": "text", "text": "ready"}]
+    assert [message and len(message) for message in heard] == [2_000, len("report.csv (text/csv)")]
+
+
+@ERAS
+async def test_a_large_json_result_stays_json(era: str) -> None:
+    @function_tool
+    def rows() -> list[dict[str, str]]:
+        """Return rows."""
+        return [{"id": str(number), "text": "y" * 80} for number in range(3_000)]
+
+    async with reached("memory", era, [rows]) as one:
+        result = await one.call("rows")
+    text = result["content"][0]["text"]
+    shown = json.loads(text)
+    assert len(text) <= 256 * 1_024
+    assert shown[0]["id"] == "0"
+    assert shown[-1]["id"] == "2999"
+    assert next(one for one in shown if isinstance(one, str)).endswith("of 3,000 items omitted …")
+
+
+@HOWS
+@ERAS
 async def test_progress_increases_and_arrives_before_the_result(how: str, era: str) -> None:
     heard: list[tuple[float, float | None, str | None]] = []
 

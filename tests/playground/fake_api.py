@@ -176,6 +176,13 @@ class Run:
         item = {"call_id": path[-1], "name": name, "output": output, "status": status}
         self.item("tool_output", item, *path[:-1])
 
+    def wait(self, call: Json) -> None:
+        """Stop for the approval of a call."""
+        self.item("tool_approval_requested", {**call, "path": []})
+        self.say("run_finished_event", status="interrupted", output=None, usage=None, error=None)
+        self.told["status"] = "interrupted"
+        self.approvals = [{**call, "path": []}]
+
     def end(self, status: str = "ok", text: str = "") -> None:
         """End the run."""
         self.say("run_finished_event", status=status, output=text, usage=None, error=None)
@@ -288,10 +295,7 @@ def _flood(run: Run, given: Json) -> None:
 def _deploy(run: Run, given: Json) -> None:
     call: Json = {"call_id": "c1", "name": "deploy", "arguments": json.dumps(given)}
     run.item("tool_called", call)
-    run.item("tool_approval_requested", {**call, "path": []})
-    run.say("run_finished_event", status="interrupted", output=None, usage=None, error=None)
-    run.told["status"] = "interrupted"
-    run.approvals = [{**call, "path": []}]
+    run.wait(call)
 
 
 def _picture(run: Run, given: Json) -> None:

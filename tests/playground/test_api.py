@@ -53,6 +53,15 @@ class Place(BaseModel):
 
 
 @function_tool
+def price(thing: str) -> int:
+    """Return a price."""
+    try:
+        return {"tea": 3}[thing]
+    except KeyError as error:
+        raise RuntimeError(f"no price for {thing}") from error
+
+
+@function_tool
 def add(a: int, b: int = 1) -> int:
     """Add two numbers."""
     return a + b
@@ -848,3 +857,52 @@ async def test_an_invalid_request_is_rejected_with_the_reason(
     assert answer.status == status, answer.body
     assert answer.json["error"]["status"] == status
     assert answer.json["error"]["message"]
+
+
+async def test_a_failed_call_has_a_traceback_from_the_frames_of_the_user_on() -> None:
+    """Also one inside an agent; a run that succeeds, or was deleted, has none."""
+    told: list[BaseException] = []
+    script = [tool_call("price", thing="gold", call_id="c1"), "Sorry."]
+    agent = Agent("buyer", model=ScriptedModel(script), tools=[price])
+    async with playing(price, agents={"buyer": agent}, on_error=told.append) as client:
+        bought = await client.run({"kind": "agent", "name": "buyer", "input": "Buy gold."})
+        assert bought["status"] == "ok"
+        (failed,) = await tracebacks_of(client, bought)
+        assert failed["path"] == ["c1"]
+        assert [one["type"] for one in failed["errors"]] == ["RuntimeError", "KeyError"]
+        assert failed["errors"][0]["message"] == "no price for gold"
+        (frame,) = failed["errors"][0]["frames"]
+        assert (frame["function"], frame["own"]) == ("price", True)
+        assert frame["path"] == __file__
+        assert "raise RuntimeError" in frame["source"][frame["line"] - frame["first"]]
+        assert [repr(error) for error in told] == ["RuntimeError('no price for gold')"]
+
+        alone = await client.run({"kind": "tool", "name": "price", "arguments": {"thing": "x"}})
+        assert len(await tracebacks_of(client, alone)) == 1
+        fine = await client.run({"kind": "tool", "name": "price", "arguments": {"thing": "tea"}})
+        assert await tracebacks_of(client, fine) == []
+        deleted = await client.ask("DELETE", f"/api/runs/{alone['id']}")
+        assert deleted.status == 204
+        missing = await client.ask("GET", f"/api/runs/{alone['id']}/tracebacks")
+        assert missing.status == 404
+
+
+async def test_an_agent_that_fails_has_a_traceback() -> None:
+    """The error of a model, or of other code of the user, ends the run."""
+
+    async def fail(_: Any) -> str:
+        raise ZeroDivisionError("no model")
+
+    agent = Agent("failing", model=ScriptedModel([fail]))
+    async with playing(add, agents={"failing": agent}) as client:
+        run = await client.run({"kind": "agent", "name": "failing", "input": "x"})
+        assert run["status"] == "error"
+        (failed,) = await tracebacks_of(client, run)
+        assert failed["path"] == []
+        assert failed["errors"][-1]["type"] == "ZeroDivisionError"
+        assert failed["errors"][-1]["frames"][0]["function"] == "fail"
+
+
+async def tracebacks_of(client: Any, run: dict[str, Any]) -> list[Any]:
+    """Return the errors of a run."""
+    return (await client.get(f"/api/runs/{run['id']}/tracebacks"))["tracebacks"]

@@ -180,6 +180,36 @@ def test_approval_resumes_with_the_edited_arguments(page: Page, api: FakeApi) ->
     assert decision == {"call_id": "c1", "path": [], "approve": True, "arguments": '{"url": "v2"}'}
 
 
+def test_a_result_that_is_stored_after_the_end_is_shown(page: Page, api: FakeApi) -> None:
+    """The page asks again while the server says that the run goes on."""
+    run(page, "crawl")
+    with api.going() as going:
+        going.answer("ten pages", "c1", name="crawl")
+        going.end(text="ten pages")
+        whole = dict(going.result)
+        going.result |= {"model": [], "value": None}
+        going.told["status"] = "running"
+    expect(page.get_by_role("treeitem", name="crawl")).to_contain_text("done")
+    expect(page.get_by_role("region", name="Result")).to_have_count(0)
+    with api.going() as going:
+        going.result |= whole
+        going.told["status"] = "ok"
+    expect(page.get_by_role("region", name="Result")).to_contain_text("ten pages")
+
+
+def test_an_approval_does_not_take_the_keys_of_a_person_who_types(page: Page, api: FakeApi) -> None:
+    """The dialog would open under the fingers, and the text would change the arguments."""
+    run(page, "crawl")
+    choose(page, "deploy")
+    page.get_by_role("textbox", name="url").fill("https://x.test")
+    with api.going() as going:
+        going.wait({"call_id": "c1", "name": "crawl", "arguments": "{}"})
+    expect(page.get_by_role("button", name="Decide…")).to_be_visible()
+    expect(page.get_by_role("textbox", name="url")).to_be_focused()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.locator(".unseen[role=status]")).to_contain_text("crawl: needs approval")
+
+
 def test_approval_can_wait_and_be_denied_with_a_reason(page: Page, api: FakeApi) -> None:
     """Closing the dialog decides nothing; the run is shown as waiting."""
     run(page, "deploy")

@@ -289,3 +289,88 @@ def test_a_page_without_the_token_shows_what_to_do(browser: Browser, folder: Pat
         page.get_by_label("Token").fill(url.rpartition("=")[2])
         page.get_by_role("button", name="Open").click()
         seen(page.locator("h1"), "bakery.py")
+
+
+FAILING = """
+import asyncio
+from agents_tools import NotifyStreamEvent, function_tool, streaming_tool
+
+
+def look_up(key):
+    return {"a": 1}[key]
+
+
+@function_tool
+def price(thing: str) -> int:
+    \"\"\"Return a price.\"\"\"
+    try:
+        return look_up(thing)
+    except KeyError as error:
+        raise RuntimeError(f"no price for {thing}") from error
+
+
+@streaming_tool
+async def count(upto: int):
+    \"\"\"Count.\"\"\"
+    for number in range(upto):
+        yield NotifyStreamEvent(f"number {number}")
+        await asyncio.sleep(0.001)
+    yield upto
+"""
+
+
+def test_the_traceback_of_a_failed_call_is_one_click_away(browser: Browser, tmp_path: Path) -> None:
+    """The frames of the user have source, and a link for the editor."""
+    (tmp_path / "failing.py").write_text(FAILING)
+    with dev(tmp_path, "failing.py") as url, opened(browser, url) as page:
+        choose(page, "price")
+        page.get_by_role("textbox", name="thing").fill("tea")
+        page.get_by_role("button", name=re.compile("^Run")).first.click()
+        page.get_by_text("Traceback", exact=True).click()
+        shown = page.locator(".traceback")
+        seen(shown, "RuntimeError no price for tea")
+        seen(shown, "KeyError 'tea'")
+        expect(shown.locator("mark").first).to_have_text(re.compile("raise RuntimeError"))
+        link = shown.get_by_role("link", name=re.compile("failing.py:")).first
+        assert str(link.get_attribute("href")).startswith(f"vscode://file{tmp_path}/failing.py:")
+        expect(shown).not_to_contain_text("function_source.py")
+        save_screenshot(page, "traceback")
+
+
+def test_a_growing_run_stays_in_view_until_a_person_scrolls(
+    browser: Browser, tmp_path: Path
+) -> None:
+    (tmp_path / "failing.py").write_text(FAILING)
+    left = "e => e.scrollHeight - e.scrollTop - e.clientHeight"
+    with dev(tmp_path, "failing.py") as url, opened(browser, url) as page:
+        choose(page, "count")
+        page.get_by_role("textbox", name="upto").or_(page.get_by_label("upto")).first.fill("4000")
+        page.get_by_role("button", name=re.compile("^Run")).first.click()
+        panel = page.locator("#side-panel")
+        seen(panel, re.compile("number 1[0-9][0-9]"))
+        assert panel.evaluate("e => e.scrollTop") > 0
+        assert panel.evaluate(left) < 24
+        panel.evaluate("e => { e.scrollTop = 40 }")
+        before = panel.inner_text()
+        expect(panel).not_to_have_text(before)
+        assert panel.evaluate("e => e.scrollTop") == 40
+
+
+def test_a_run_is_shown_again_after_a_reload_and_by_its_link(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """A run that continues is followed; a run that was deleted is reported."""
+    (tmp_path / "failing.py").write_text(FAILING)
+    with dev(tmp_path, "failing.py") as url, opened(browser, url) as page:
+        choose(page, "count")
+        page.get_by_role("textbox", name="upto").or_(page.get_by_label("upto")).first.fill("900")
+        page.get_by_role("button", name=re.compile("^Run")).first.click()
+        seen(page.locator("#side-panel"), "number 1")
+        link = page.url
+        assert re.search(r"\?run=[\w-]+$", link)
+        page.reload()
+        seen(page.locator("#side-panel"), "number 899")
+        choose(page, "price")
+        page.goto(link)
+        seen(page.locator("#side-panel h2"), "count")
+        expect(page.locator(".entry[aria-current=true]")).to_contain_text("count")

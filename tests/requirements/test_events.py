@@ -35,7 +35,7 @@ from agents_tools.classes.event_types import (
 )
 from agents_tools.event_driven import ToolRuntime
 from agents_tools.mcp import MCPToolManager
-from agents_tools.mcp.client import connection_session
+from agents_tools.mcp.client import server_lists
 from agents_tools.mcp.config import load_config
 from agents_tools.persistence import MemoryEventStore, PendingFuture
 from tests.mcp.small import Small, tool
@@ -152,7 +152,7 @@ async def test_tools_over_the_limit_are_left_out_with_a_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An endless list must not fill the memory or the model's context."""
-    monkeypatch.setattr(connection_session, "MAX_TOOLS", 7)
+    monkeypatch.setattr(server_lists, "MAX_ITEMS", 7)
     small = Small(*(tool(f"t{number}") for number in range(20)))
     with caplog.at_level(logging.WARNING):
         async with asyncio.timeout(BOUND), MCPToolManager() as manager:

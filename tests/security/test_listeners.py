@@ -380,6 +380,7 @@ NO_SOCKETS = {
     "tool/tool.py": {"bind"},  # a declaration to its instance
     "mcp/client/connection_session.py": {"listen"},  # for changes, at a session
     "mcp/client/sdk.py": {"listen"},  # as above
+    "mcp/server/notifications.py": {"listen"},  # for a stream of notifications
     "pytest_plugin.py": {"listen"},  # to the events of calls
     "events/listener.py": {"Listener"},  # of events
 }

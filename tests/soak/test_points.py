@@ -22,7 +22,7 @@ from agents_tools.agents.tool_calls import TurnCalls
 from agents_tools.concurrency.limiter import Limiter
 from agents_tools.events import listen
 from agents_tools.mcp import MCPToolManager
-from agents_tools.mcp.server.elicitation import Elicitations
+from agents_tools.mcp.server.input_required import WaitingCalls
 from agents_tools.persistence import SQLiteRunStore
 from agents_tools.testing import ScriptedModel, check_events, tool_call
 from agents_tools.tool import ToolStream
@@ -254,12 +254,12 @@ async def test_a_run_can_be_cancelled_while_its_store_opens(tmp_path: Path) -> N
 async def test_closing_a_server_during_a_request_can_be_cancelled() -> None:
     """Waiting for the cleanup of the call must not hide the cancellation of the waiting task."""
     cleaning, asked = asyncio.Event(), asyncio.Event()
-    interviews = Elicitations()
+    calls = WaitingCalls()
 
-    async def perform(ask: Any, _: Any) -> dict[str, Any]:
+    async def perform(client: Any, _: Any) -> dict[str, Any]:
         try:
             asked.set()
-            await ask(_Question())
+            await client.request("roots/list", {}, needs={"roots": {}})
         finally:
             cleaning.set()
             await done.wait()
@@ -267,8 +267,8 @@ async def test_closing_a_server_during_a_request_can_be_cancelled() -> None:
         return {}
 
     done, over = asyncio.Event(), asyncio.Event()
-    await interviews.run(perform, None, None, None)
-    closing = asyncio.create_task(interviews.close())
+    await _begin(calls, perform)
+    closing = asyncio.create_task(calls.close())
     await asyncio.wait_for(cleaning.wait(), 5)
     closing.cancel()
     await asyncio.wait({closing}, timeout=30)
@@ -281,24 +281,27 @@ async def test_an_error_of_an_abandoned_call_is_retrieved(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Otherwise asyncio would log its traceback, including secrets."""
-    interviews = Elicitations()
+    calls = WaitingCalls()
 
-    async def perform(ask: Any, _: Any) -> dict[str, Any]:
+    async def perform(client: Any, _: Any) -> dict[str, Any]:
         try:
-            await ask(_Question())
+            await client.request("roots/list", {}, needs={"roots": {}})
         finally:
             raise ValueError("the cleanup has failed")
         return {}
 
-    await interviews.run(perform, None, None, None)
-    await interviews.close()
+    await _begin(calls, perform)
+    await calls.close()
     gc.collect()
     assert caplog.text == ""
 
 
-class _Question:
-    message = "How big?"
-    schema: dict[str, Any] = {"type": "integer"}  # noqa: RUF012 - of a test
+async def _begin(calls: WaitingCalls, perform: Any) -> None:
+    """Begin a call, until it asks the client."""
+    result = await calls.run(
+        perform, None, capabilities={"roots": {}}, principal=None, state=None, responses=None
+    )
+    assert result["resultType"] == "input_required"
 
 
 async def test_closing_a_server_on_stdio_cancels_its_timers() -> None:

@@ -178,6 +178,33 @@ def test_all_members_of_a_schema_are_generated() -> None:
     }
 
 
+SCHEMAS: dict[str, dict[str, Any]] = {
+    "formats": {"ip": {"type": "string", "anyOf": [{"format": "ipv4"}, {"format": "ipv6"}]}},
+    "required": {
+        "person": {
+            "type": "object",
+            "properties": {"name": {"type": "string"}, "id": {"type": "integer"}},
+            "oneOf": [{"required": ["name"]}, {"required": ["id"]}],
+            "additionalProperties": False,
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("properties", SCHEMAS.values(), ids=SCHEMAS)
+@given(st.data())
+def test_keywords_next_to_a_union_hold_for_each_of_its_schemas(
+    properties: dict[str, Any], data: st.DataObject
+) -> None:
+    async def invoke(_context: Any, args_json: str) -> str:
+        return args_json
+
+    schema = {"type": "object", "properties": properties, "required": [*properties]}
+    tool = FunctionTool(name="x", description="", params_json_schema=schema, on_invoke_tool=invoke)
+    (value,) = data.draw(tool_arguments(tool)).values()
+    assert value
+
+
 @given(st.data())
 def test_hidden_parameters_are_not_generated(data: st.DataObject) -> None:
     arguments = data.draw(tool_arguments(hide(mode="slow")(rich)))

@@ -201,20 +201,6 @@ def notebook() -> Iterator[None]:
     InteractiveShell.clear_instance()
 
 
-@pytest.mark.usefixtures("notebook")
-async def test_a_notebook_gets_the_tree_as_a_page() -> None:
-    """It is in the output of the cell, and updated in place."""
-    events = await events_of_a_run()
-    with capture_output() as captured:
-        await console.render(events, view="notebook")
-    pages = [output.data["text/html"] for output in captured.outputs]
-    assert len(pages) >= 2
-    assert len({output.transient["display_id"] for output in captured.outputs}) == 1
-    assert "crawl" in pages[-1]
-    assert "no way" in pages[-1]
-    assert "<script" not in pages[-1]
-
-
 @pytest.mark.requirement("S19")
 @pytest.mark.usefixtures("notebook")
 async def test_markup_of_a_tool_stays_text_in_a_notebook() -> None:

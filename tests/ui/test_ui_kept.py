@@ -132,6 +132,65 @@ async def test_a_chat_resumes_in_another_process(tmp_path: Path) -> None:
         await app.aclose()
 
 
+async def messages_of(app: Any, chat: str = "c") -> list[Json]:
+    """Return the messages that a page loads."""
+    answer = await ask(app, "GET", f"/{chat}/messages")
+    assert answer.status == 200, answer.text
+    return json.loads(answer.text)
+
+
+async def test_a_page_that_is_loaded_again_gets_the_whole_chat(tmp_path: Path) -> None:
+    """Also in another process, while a call waits, and after the decision about it."""
+    tables, path = Tables(), tmp_path / "runs.db"
+    with closing(SQLiteRunStore(path)) as store:
+        app = vercel.app(tables.agent(tool_call("drop", table="a")), store=store)
+        assert await messages_of(app) == []
+        first = chunks_in(await ask(app, "POST", "/", {"id": "c", "messages": [HI]}))
+        await app.aclose()
+    with closing(SQLiteRunStore(path)) as store:
+        app = vercel.app(tables.agent("Done.", "Bye."), store=store)
+        user, waiting = await messages_of(app)
+        assert (user, waiting["id"]) == (HI, first[0]["messageId"])
+        (part,) = [one for one in waiting["parts"] if one["type"] == "dynamic-tool"]
+        assert (part["state"], part["input"]) == ("approval-requested", {"table": "a"})
+        waiting["parts"] = [answered(first) if one is part else one for one in waiting["parts"]]
+        await ask(app, "POST", "/", {"id": "c", "messages": [HI, waiting]})
+        chat = await messages_of(app)
+        assert [one["id"] for one in chat] == ["u1", first[0]["messageId"]]
+        assert chat[1]["parts"][1]["state"] == "output-available"
+        assert chat[1]["parts"][-1] == {"type": "text", "text": "Done.", "state": "done"}
+        more = {"id": "u2", "role": "user", "parts": [{"type": "text", "text": "And?"}]}
+        await ask(app, "POST", "/", {"id": "c", "messages": [*chat, more]})
+        loaded = await messages_of(app)
+        assert loaded[:3] == [*chat, more]
+        assert loaded[3]["parts"][-1]["text"] == "Bye."
+        assert await messages_of(app, "other") == []
+        await app.aclose()
+
+
+async def test_a_message_that_is_being_written_is_loaded_by_its_stream() -> None:
+    """The SDK would add the stream to it. A continued message keeps its first parts."""
+    began, gate = asyncio.Event(), asyncio.Event()
+
+    async def answer(_: Any) -> str:
+        began.set()
+        await gate.wait()
+        return "more."
+
+    app = vercel.app(Agent("helper", model=ScriptedModel([answer])))
+    half: Json = {"id": "m1", "role": "assistant", "parts": [{"type": "text", "text": "Half, "}]}
+    post = asyncio.ensure_future(ask(app, "POST", "/", {"id": "c", "messages": [HI, half]}))
+    async with asyncio.timeout(10):
+        await began.wait()
+        assert await messages_of(app) == [HI, half]
+        gate.set()
+        await post
+    _, whole = await messages_of(app)
+    assert [one["text"] for one in whole["parts"] if "text" in one] == ["Half, ", "more."]
+    assert whole["id"] == "m1"
+    await app.aclose()
+
+
 async def test_a_reader_waits_for_a_run_that_begins_to_continue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

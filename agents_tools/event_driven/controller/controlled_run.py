@@ -282,8 +282,10 @@ def _item_of(event: Any) -> tuple[str, dict[str, Any]]:
 
 def _form_of(item: Item) -> str:
     """Return the form of an item on a stream, without secrets, to compare it."""
-    if isinstance(item, (ToolCallItem, ToolCallOutputItem)):  # their texts can have changed
+    if isinstance(item, ToolCallItem):  # its texts can have changed
         return f"{item.type} {item.call_id}"
+    if isinstance(item, ToolCallOutputItem):  # a lost output does not stand for a real one
+        return f"{item.type} {item.call_id} {item.status == 'lost'}"
     return json.dumps(release_json(item.to_dict(), to="program", patterns=True), sort_keys=True)
 
 

@@ -69,6 +69,7 @@ def items_of(events: Sequence[Event], path: tuple[str, ...] = ()) -> list[Item]:
     """
     own = [event for event in events if event.path == path]
     forgotten, summaries = _forgotten(own)
+    forgotten |= _superseded(own)
     turns = _ConversationTurns()
     authors: dict[int, EventSource | None] = {}
     for event in own:
@@ -142,6 +143,23 @@ class _ConversationTurns:
         self._items += self._later
         self._sources += [-1] * (len(self._items) - len(self._sources))
         self._open, self._later = {}, []
+
+
+def _superseded(events: Iterable[Event]) -> set[int]:
+    """Return the ids of observations of lost results that another observation has.
+
+    A runtime reports the loss of a result that the log of a continued run still has.
+    """
+    lost: dict[int, str | None] = {}
+    results: set[str | None] = set()
+    for event in events:
+        if not isinstance(event, ObservationEvent):
+            continue
+        if event.observation.get("error_id") == "lost":
+            lost[event.id] = event.tool_call_id
+        else:
+            results.add(event.tool_call_id)
+    return {event_id for event_id, call_id in lost.items() if call_id in results}
 
 
 def _forgotten(events: Iterable[Event]) -> tuple[set[int], dict[int, str]]:

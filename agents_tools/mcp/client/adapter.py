@@ -18,6 +18,7 @@ from agents_tools.content.outputs import (
 )
 from agents_tools.errors import AgentsToolsError, MissingExtraError, ToolError, UserError
 from agents_tools.mcp._coerce import an_object
+from agents_tools.mcp._recorded_tasks import has_recorded_task
 from agents_tools.schema.arguments import ArgumentReader
 from agents_tools.schema.dialect import modern
 from agents_tools.schema.results import result_faults
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from agents_tools.tool.call import Call
     from agents_tools.tool.context import ToolContext
 
-__all__ = ["MCPToolError", "create_source", "function_tool_of", "result_of"]
+__all__ = ["MCPToolError", "create_source", "function_tool_of", "is_app_page", "result_of"]
 
 logger = logging.getLogger("agents_tools.mcp")
 
@@ -63,10 +64,16 @@ def function_tool_of(
     server: str,
     perform: Callable[[ToolContext[Any], dict[str, Any]], Awaitable[dict[str, Any]]],
     validate_arguments: bool = True,
+    reader_name: Callable[[], str | None] | None = None,
 ) -> AnyTool:
     """Create a function tool from a listed tool; see `create_source` for the arguments."""
     source, options = create_source(
-        wire, name=name, server=server, perform=perform, validate_arguments=validate_arguments
+        wire,
+        name=name,
+        server=server,
+        perform=perform,
+        validate_arguments=validate_arguments,
+        reader_name=reader_name,
     )
     return FunctionTool.of_source(source, **options)
 
@@ -78,6 +85,7 @@ def create_source(
     server: str,
     perform: Callable[[ToolContext[Any], dict[str, Any]], Awaitable[dict[str, Any]]],
     validate_arguments: bool = True,
+    reader_name: Callable[[], str | None] | None = None,
 ) -> tuple[ToolSource, dict[str, Any]]:
     """Return the source of a listed tool, and the options for `FunctionTool`.
 
@@ -87,6 +95,7 @@ def create_source(
         server: The name of the server.
         perform: Calls the tool on the server and returns the raw result.
         validate_arguments: Whether arguments are validated against the input schema.
+        reader_name: Returns the name of the tool that reads resources of the server, for links.
 
     Raises:
         UserError: The input schema is not valid.
@@ -101,6 +110,7 @@ def create_source(
         origin=ToolOrigin(kind="mcp", server=server, wire_name=wire["name"]),
         perform=perform,
         validate=validate_arguments,
+        reader_name=reader_name,
     )
     return source, {
         "strict_json_schema": False,
@@ -140,11 +150,13 @@ class _ServerToolSource(DescribedSource):
         origin: ToolOrigin,
         perform: Callable[[ToolContext[Any], dict[str, Any]], Awaitable[dict[str, Any]]],
         validate: bool,
+        reader_name: Callable[[], str | None] | None,
     ) -> None:
         schema = modern(wire["inputSchema"])
         description = ToolDescription(wire.get("description") or "", schema)
         super().__init__(name, description, wire.get("outputSchema"), origin)
         self._perform = perform
+        self._reader_name = reader_name
         self._validated_schema = schema if validate else {"type": "object"}
         self._reader: ArgumentReader | None = None
         if validate and not _is_schema(schema):
@@ -176,6 +188,10 @@ class _ServerToolSource(DescribedSource):
             logger.warning("The arguments of tool %r are not validated. %s", self.name, error)
             return ArgumentReader.of_schema(self.name, {"type": "object"})
 
+    async def has_call(self, call: Call) -> bool:
+        """Return whether an earlier process has created a task for a call on this server."""
+        return has_recorded_task(call, self._origin.server or "")
+
     async def run(self, call: Call) -> ToolResult:
         """Call the tool on the server, and read its result.
 
@@ -183,7 +199,8 @@ class _ServerToolSource(DescribedSource):
             MCPToolError: The server reported a failure.
         """
         raw = await self._perform(call.context, cast("Arguments", call.parsed).values())
-        result = result_of(raw, validate=self._validate_output)
+        reader = None if self._reader_name is None else self._reader_name()
+        result = result_of(raw, validate=self._validate_output, reader=reader)
         if result.is_error:
             raise MCPToolError(_text_of(result), result=result)
         return result
@@ -216,7 +233,10 @@ def _is_schema(schema: dict[str, Any]) -> bool:
 
 
 def result_of(
-    raw: Mapping[str, Any], *, validate: Callable[[Any], Sequence[str]] | None = None
+    raw: Mapping[str, Any],
+    *,
+    validate: Callable[[Any], Sequence[str]] | None = None,
+    reader: str | None = None,
 ) -> ToolResult:
     """Convert the result of a call.
 
@@ -227,6 +247,7 @@ def result_of(
     Args:
         raw: The result as the server sent it.
         validate: Returns the errors of a structured result against the output schema.
+        reader: The name of the tool with which the model reads linked resources.
     """
     metadata: dict[str, Any] = {}
     blocks: list[ContentBlock] = []
@@ -235,6 +256,9 @@ def result_of(
         content = [] if content is None else [content]
     for item in cast("list[Any]", content):
         block, details = _block(item)
+        uri = an_object(details.get("resource_link")).get("uri")
+        if reader is not None and isinstance(block, ToolOutputText) and _is_readable(uri):
+            block = ToolOutputText(f"{block.text} [read it with {reader}]")
         blocks.append(block)
         if details:
             metadata.setdefault("blocks", {})[len(blocks) - 1] = details
@@ -319,13 +343,23 @@ def _link(item: Mapping[str, Any], metadata: dict[str, Any]) -> ContentBlock:
     return ToolOutputText(f"[{label}]({item['uri']}){kind}{more}")
 
 
+def is_app_page(uri: object, mime_type: object) -> bool:
+    """Return whether a resource is the page of an app (MCP Apps, 2026-01-26), not for models."""
+    return str(uri).startswith("ui://") or "profile=mcp-app" in str(mime_type)
+
+
+def _is_readable(uri: object) -> bool:
+    """Return whether a link leads to a resource of the server, and not to the web or an app."""
+    return isinstance(uri, str) and not uri.startswith(("http://", "https://", "ui://"))
+
+
 def _resource(item: Mapping[str, Any], metadata: dict[str, Any]) -> ContentBlock:
     resource = an_object(item["resource"])
     metadata["uri"] = uri = resource.get("uri")
-    if str(uri).startswith("ui://"):  # the page of an app (MCP Apps, 2026-01-26)
+    kind = resource.get("mimeType")
+    if is_app_page(uri, kind):
         metadata["app"] = dict(resource)
         return ToolOutputText(f"[The page {uri} is for the user interface.]")
-    kind = resource.get("mimeType")
     if isinstance(resource.get("text"), str):
         return ToolOutputText(resource["text"])
     data = _bytes(resource["blob"])

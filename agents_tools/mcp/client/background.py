@@ -70,10 +70,18 @@ class BackgroundServers:
             tools = await asyncio.to_thread(self._connect)
         return tools.manager.get_tools()
 
+    def get_instructions(self) -> str:
+        """Return the instructions of the servers with the option `instructions`."""
+        return "" if self._tools is None else self._tools.manager.get_instructions()
+
     def _connect(self) -> MCPTools:
         with self._lock:
             if self._tools is None:
-                self._tools = create_mcp_tools(self._config, start_timeout=_START_TIMEOUT)
+                self._tools = create_mcp_tools(
+                    self._config,
+                    start_timeout=_START_TIMEOUT,
+                    ask=True,  # later runs can have a handler, and share the connections
+                )
             return self._tools
 
 

@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from agents_tools.errors import ToolDeniedError
 from agents_tools.mcp._coerce import an_object
+from agents_tools.mcp.client.pending_requests import request_of_run
 from agents_tools.text.output import release_text
 from agents_tools.tool.context import call_of
-from agents_tools.tool.question import Question
+from agents_tools.tool.question import Question, UnansweredError
 
 if TYPE_CHECKING:
     import os
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from agents_tools.mcp.client.pending_requests import PendingRequest
     from agents_tools.tool.context import ToolContext
 
-    Ask = Callable[[Question], Any]
+    Ask = Callable[[Question], Any] | Literal[True]
     Sample = Callable[[Mapping[str, Any], ToolContext[Any] | None], Any] | Literal[True]
 
 __all__ = ["answer_request", "elicit_live", "roots_result", "sample_live"]
@@ -31,23 +33,24 @@ __all__ = ["answer_request", "elicit_live", "roots_result", "sample_live"]
 logger = logging.getLogger("agents_tools.mcp")
 
 _DECLINED: dict[str, Any] = {"action": "decline"}
+_CANCELLED: dict[str, Any] = {"action": "cancel"}
 
 
 async def answer_request(
     connection: Connection,
     request: Mapping[str, Any],
-    context: ToolContext[Any],
+    context: ToolContext[Any] | None,
     ask: Ask | None,
     sample: Sample | None,
     roots: Sequence[Any],
 ) -> dict[str, Any]:
-    """Return the answer to one request for input that a call returned (`input_required`)."""
+    """Return the answer to one request of the server in a result (`input_required`)."""
     method, params = request.get("method"), an_object(request.get("params"))
     if method == "elicitation/create":
         return await _elicit(connection.name, params, context, ask)
     if method == "sampling/createMessage":
         return await _sample(params, context, sample)
-    if method == "roots/list":
+    if method == "roots/list" and roots:
         return roots_result(roots)
     return {"error": f"{method!r:.80} is not supported"}
 
@@ -56,7 +59,7 @@ async def elicit_live(
     connection: Connection, params: Mapping[str, Any], ask: Ask | None
 ) -> dict[str, Any]:
     """Return the answer to a question that the server sent during a call."""
-    request = _request_of(connection)
+    request = request_of_run(connection.requests)
     context = None if request is None else request.context
     return await _run_for(request, lambda: _elicit(connection.name, params, context, ask))
 
@@ -65,7 +68,7 @@ async def sample_live(
     connection: Connection, params: Mapping[str, Any], sample: Sample | None
 ) -> dict[str, Any]:
     """Return the answer of a model to a request that the server sent during a call."""
-    request = _request_of(connection)
+    request = request_of_run(connection.requests)
     context = None if request is None else request.context
     return await _run_for(request, lambda: _sample(params, context, sample))
 
@@ -74,17 +77,6 @@ def roots_result(folders: Sequence[str | os.PathLike[str]]) -> dict[str, Any]:
     """Return folders as the result of `roots/list`."""
     paths = [Path(folder).resolve() for folder in folders]
     return {"roots": [{"uri": path.as_uri(), "name": path.name} for path in paths]}
-
-
-def _request_of(connection: Connection) -> PendingRequest | None:
-    """Return the call that a server request belongs to; `None` if it is ambiguous.
-
-    The protocol does not relate requests to calls. The result is certain only if all calls in
-    flight belong to one run.
-    """
-    calls = [one for one in connection.requests if one.context is not None]
-    runs = {one.context.run_id for one in calls if one.context is not None}
-    return calls[-1] if calls and len(runs) == 1 else None
 
 
 async def _run_for(request: PendingRequest | None, create: Callable[[], Any]) -> dict[str, Any]:
@@ -105,10 +97,14 @@ async def _elicit(
     server: str, params: Mapping[str, Any], context: ToolContext[Any] | None, ask: Ask | None
 ) -> dict[str, Any]:
     asker = (None if context is None else call_of(context).find_asker()) or ask
-    if asker is None:
-        return _DECLINED
+    if asker is None or asker is True:
+        why = "no handler answers questions (set RunConfig.ask, or ask= of the manager)"
+        if context is None and asker is True:
+            why = "the question belongs to no single run (set ask= of the manager to a function)"
+        return {"error": why}
     message = release_text(str(params.get("message") or ""), limit=2_000)
     schema: dict[str, Any] = an_object(params.get("requestedSchema"))
+    url: str | None = None
     if params.get("mode") == "url" or params.get("url") is not None:
         url = str(params.get("url") or "")
         if not _is_safe_url(url):
@@ -118,17 +114,20 @@ async def _elicit(
         schema = {"type": "boolean"}
     elif not schema:
         schema = {"type": "object", "properties": {}}
-    answer = asker(
-        Question(
-            f"MCP server {server!r} asks: {message}",
-            schema,
-            "" if context is None else context.tool_name,
-            "" if context is None else context.tool_call_id,
-            () if context is None else context.path,
-        )
+    question = Question(
+        f"MCP server {server!r} asks: {message}",
+        schema,
+        "" if context is None else context.tool_name,
+        "" if context is None else context.tool_call_id,
+        () if context is None else context.path,
+        url,
     )
-    if inspect.isawaitable(answer):
-        answer = await answer
+    try:
+        answer = asker(question)
+        if inspect.isawaitable(answer):
+            answer = await answer
+    except ToolDeniedError as error:
+        return _refusal(error)
     if answer is None or (answer is False and not _is_yes_or_no(schema)):
         return _DECLINED
     if schema.get("type") == "boolean":
@@ -138,8 +137,16 @@ async def _elicit(
         logger.warning(
             "The answer to the question of MCP server %r does not match its schema.", server
         )
-        return {"action": "cancel"}
+        return _CANCELLED
     return {"action": "accept", "content": content}
+
+
+def _refusal(error: ToolDeniedError) -> dict[str, Any]:
+    """Return the result for a question that a handler did not answer, by the reason."""
+    reason = error.reason if isinstance(error, UnansweredError) else "declined"
+    if reason == "unavailable":
+        return {"error": str(error)}
+    return _CANCELLED if reason == "cancelled" else _DECLINED
 
 
 def _is_yes_or_no(schema: Mapping[str, Any]) -> bool:

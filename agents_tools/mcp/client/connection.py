@@ -12,16 +12,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agents_tools.errors import MCPConnectionError, MCPError, ToolLostError
-from agents_tools.mcp.client.connection_session import ConnectionSession, NotRunError
+from agents_tools.mcp.client.connection_session import ConnectionSession
 from agents_tools.mcp.client.cross_loop import LoopEndedError, run_on_loop
-from agents_tools.mcp.client.pending_requests import PendingRequest
-from agents_tools.mcp.client.sdk import ClientHooks
+from agents_tools.mcp.client.pending_requests import NotRunError, PendingRequest
+from agents_tools.mcp.client.sdk import MODERN, ClientHooks
+from agents_tools.mcp.client.subscriptions import ResourceSubscriptions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from agents_tools.mcp.client.sdk import ClientSession
-    from agents_tools.mcp.config import MCPServerConfig
+    from agents_tools.mcp.config import MCPServerConfig, ProtocolEra
     from agents_tools.tool.context import ToolContext
 
 __all__ = ["Connection", "ConnectionOwner", "ServerStats"]
@@ -57,6 +58,15 @@ class ConnectionOwner(Protocol):
         """
         ...
 
+    def resources_listed(
+        self,
+        connection: Connection,
+        resources: list[dict[str, Any]],
+        templates: list[dict[str, Any]],
+    ) -> None:
+        """Receive the resources and templates of the server, if its configuration wants them."""
+        ...
+
 
 class ServerStats:
     """Counters of one connection.
@@ -90,9 +100,11 @@ class Connection:
 
     def __init__(self, config: MCPServerConfig, owner: ConnectionOwner) -> None:
         self.config = config
+        self.protocol: ProtocolEra = config.protocol
         # A weak reference: the task of an open connection must not keep an unused owner alive.
         self._owner = weakref.ref(owner)
         self.stats = ServerStats()
+        self.subscriptions = ResourceSubscriptions()
         self.error: MCPError | None = None
         self._session: ConnectionSession | None = None
         self._retired: set[ConnectionSession] = set()
@@ -126,6 +138,14 @@ class Connection:
         owner = self._owner()
         if owner is not None:
             owner.listed(self, tools, refused)
+
+    def resources_listed(
+        self, resources: list[dict[str, Any]], templates: list[dict[str, Any]]
+    ) -> None:
+        """Pass the resources and templates of the server to the owner."""
+        owner = self._owner()
+        if owner is not None:
+            owner.resources_listed(self, resources, templates)
 
     @property
     def connected(self) -> bool:
@@ -196,6 +216,46 @@ class Connection:
             lambda: self._request(create_request, dict(params), repeatable)
         )
 
+    async def subscribe(self, uri: str, callback: Callable[[str], Any]) -> None:
+        """Call a function whenever a resource changes; it is called on the connection's loop.
+
+        Raises:
+            MCPError: The server cannot be reached, or refuses the subscription.
+        """
+
+        async def add() -> None:
+            session = await self._ensure_session()
+            is_new = uri not in self.subscriptions.uris
+            self.subscriptions.add(uri, callback)
+            try:
+                if is_new:
+                    await session.updates.subscribe(uri)
+            except BaseException as error:
+                self.subscriptions.discard(uri, callback)
+                if isinstance(error, NotRunError):
+                    raise self._not_run(error) from None
+                raise
+
+        await self._run_on_own_loop(add)
+
+    async def unsubscribe(self, uri: str) -> None:
+        """Remove the functions for a resource.
+
+        Raises:
+            MCPError: The server cannot be reached, or refuses it. It is not called any more.
+        """
+
+        async def remove() -> None:
+            session = self._session
+            if not self.subscriptions.remove(uri) or session is None or session.is_closed:
+                return
+            try:
+                await session.updates.unsubscribe(uri)
+            except NotRunError as error:
+                raise self._not_run(error) from None
+
+        await self._run_on_own_loop(remove)
+
     async def close(self) -> None:
         """Close the connection and end the server process, within bounded time."""
         self._closed = True
@@ -214,6 +274,40 @@ class Connection:
             await self._ensure_session()
 
         await self._run_on_own_loop(reconnect)
+
+    async def use_legacy(self) -> bool:
+        """Use the protocol versions up to 2025-11-25 from now on, on a new session.
+
+        Returns:
+            Whether the connection uses them. If the server does not support them, or the
+            configuration excludes them, nothing changes.
+        """
+
+        async def change() -> bool:
+            if self.config.protocol != "auto":
+                return False
+            is_new = self.protocol == "auto"  # otherwise another call is changing it
+            if is_new:
+                session = self.session
+                if session is None or session.version < MODERN or self._session is None:
+                    return False
+                self.protocol = "legacy"
+                self._retire(self._session)
+            try:
+                await self._ensure_session()
+            except MCPError as error:
+                logger.debug("%s: cannot use earlier protocol versions: %s", self.name, error)
+                self.protocol = "auto"
+                return False
+            if is_new:
+                logger.info(
+                    "MCP server %r sends requests during calls; protocol versions up to 2025-11-25 "
+                    "are used from now on.",
+                    self.name,
+                )
+            return True
+
+        return await self._run_on_own_loop(change)
 
     def close_soon(self) -> None:
         """Close the connection in the background; can be called from any thread."""

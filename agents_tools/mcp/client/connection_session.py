@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from contextvars import Context
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from agents_tools.errors import (
@@ -15,37 +16,42 @@ from agents_tools.errors import (
     MCPTimeoutError,
     ToolLostError,
 )
-from agents_tools.mcp._coerce import objects
 from agents_tools.mcp.client.cross_loop import consume_exception
-from agents_tools.mcp.client.pending_requests import PendingRequest, PendingRequests
-from agents_tools.mcp.client.sdk import ServerRefusal, open_session
+from agents_tools.mcp.client.pending_requests import (
+    NotRunError,
+    PendingRequest,
+    PendingRequests,
+    request_of_run,
+)
+from agents_tools.mcp.client.sdk import MODERN, ServerRefusal, open_session
+from agents_tools.mcp.client.server_lists import ListReceiver, ServerLists
+from agents_tools.mcp.client.server_log import report_log
+from agents_tools.mcp.client.subscriptions import ResourceSubscriptions, UpdateStream
 from agents_tools.mcp.config import without_secrets
+from agents_tools.mcp.oauth import OAuth
 from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from agents_tools.mcp.client.sdk import ClientHooks, ClientSession
     from agents_tools.mcp.client.stdio import StdioTransport
-    from agents_tools.mcp.config import MCPServerConfig
+    from agents_tools.mcp.config import MCPServerConfig, ProtocolEra
 
-__all__ = ["ConnectionSession", "NotRunError", "SessionOwner"]
+__all__ = ["ConnectionSession", "SessionOwner"]
 
 logger = logging.getLogger("agents_tools.mcp")
 
-MAX_PAGES = 100
-MAX_TOOLS = 5_000
-_DEBOUNCE = 0.3
-"""Seconds from a change of the tool list to its reload; change notifications come in bursts."""
 _MAX_LOGS = 10_000
 """The maximum number of log messages of a server; further ones are dropped."""
 _CLOSED = -32000
 
 
-class SessionOwner(Protocol):
+class SessionOwner(ListReceiver, Protocol):
     """The connection that a session belongs to."""
 
     config: MCPServerConfig
+    protocol: ProtocolEra
 
     @property
     def name(self) -> str:
@@ -57,8 +63,9 @@ class SessionOwner(Protocol):
         """The callbacks for requests of the server."""
         ...
 
-    def listed(self, tools: list[dict[str, Any]], refused: dict[str, str]) -> None:
-        """Receive the tools of the server, and why some of them cannot be called."""
+    @property
+    def subscriptions(self) -> ResourceSubscriptions:
+        """The subscriptions to resources of the server."""
         ...
 
     def record_success(self) -> None:
@@ -72,30 +79,6 @@ class SessionOwner(Protocol):
     def record_dropped(self, count: int) -> None:
         """Add to the number of messages that could not be used."""
         ...
-
-
-class NotRunError(Exception):
-    """The server has certainly not acted upon the request.
-
-    Args:
-        message: The reason.
-        retryable: Whether the request can succeed on a new connection.
-        retry_after: The wait that the server requests, in seconds.
-        code: The HTTP status, if there is one.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        retryable: bool = True,
-        retry_after: float | None = None,
-        code: int | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.retryable = retryable
-        self.retry_after = retry_after
-        self.code = code
 
 
 class ConnectionSession:
@@ -115,11 +98,16 @@ class ConnectionSession:
         self.config = owner.config
         self.client: ClientSession | None = None
         self.process: StdioTransport | None = None
-        self.pending = PendingRequests(on_change=self._on_list_changed, on_log=self._on_log)
+        self.lists = ServerLists(self, owner)
+        self.updates = UpdateStream(self, owner.subscriptions)
+        self.pending = PendingRequests(
+            on_change=self.lists.record_change,
+            on_update=owner.subscriptions.record_update,
+            on_log=self._on_log,
+        )
         self.ready: asyncio.Future[None] = loop.create_future()
         self.ready.add_done_callback(consume_exception)
         self.retired = False
-        self._list_changed = asyncio.Event()
         self._logs = 0
         # An empty context: the session must not inherit the variables of the call that opens it.
         self.task = loop.create_task(self._run(delay), name=f"mcp {owner.name}", context=Context())
@@ -145,9 +133,12 @@ class ConnectionSession:
     # --- the task
 
     async def _run(self, delay: float) -> None:
-        timer = asyncio.get_running_loop().call_later(
-            delay + self.config.connect_timeout, self._on_connect_timeout
-        )
+        loop = asyncio.get_running_loop()
+        timeout = delay + self.config.connect_timeout
+        timer = _ConnectTimer(loop, timeout, self._on_connect_timeout)
+        if isinstance(self.config.auth, OAuth):
+            # A login is bounded by itself; then the server has its full time.
+            self.pending.on_wait = partial(timer.extend, self.config.auth.timeout + timeout)
         try:
             await asyncio.sleep(delay)
             await self._serve(timer)
@@ -165,26 +156,45 @@ class ConnectionSession:
             self.pending.close()
             self.owner.record_dropped(self.pending.ignored)
 
-    async def _serve(self, timer: asyncio.TimerHandle) -> None:
+    async def _serve(self, timer: _ConnectTimer) -> None:
         """Open the session, and keep it open until it is closed from either side."""
         hooks = self.owner.hooks
-        async with open_session(self.config, self.pending, hooks, self._set_process) as client:
+        async with open_session(
+            self.config, self.pending, hooks, self._set_process, protocol=self.owner.protocol
+        ) as client:
             self.client = client
-            await self._load_tools()
+            await self._request_logs(client)
+            await self.lists.load()
             timer.cancel()
             if self.ready.done():
                 return
             self.owner.record_success()
             self.ready.set_result(None)
             background = [
-                asyncio.create_task(work()) for work in (self._watch_changes, self._reload_tools)
+                asyncio.create_task(work)
+                for work in (
+                    self._watch_changes(),
+                    self.lists.keep_current(),
+                    self.updates.restore(),
+                    self.owner.subscriptions.deliver(),
+                )
             ]
             try:
                 await self.pending.closed.wait()
             finally:
                 for task in background:
                     task.cancel()
-                await asyncio.gather(*background, return_exceptions=True)
+                await asyncio.gather(*background, self.updates.close(), return_exceptions=True)
+
+    async def _request_logs(self, client: ClientSession) -> None:
+        """Request log messages, up to 2025-11-25; each request does this in later versions."""
+        level = self.config.log_level
+        if level is None or client.version >= MODERN or "logging" not in client.capabilities:
+            return
+        try:
+            await self.send(PendingRequest("logging/setLevel"), {"level": level})
+        except (MCPProtocolError, NotRunError) as error:
+            logger.warning("MCP server %r sends no log messages: %s", self.config.name, error)
 
     def _set_process(self, process: StdioTransport) -> None:
         self.process = process
@@ -234,16 +244,11 @@ class ConnectionSession:
 
     # --- notifications of the server
 
-    def _on_list_changed(self, method: str) -> None:
-        if method == "notifications/tools/list_changed":
-            self._list_changed.set()
-
     def _on_log(self, params: Mapping[str, Any]) -> None:
         self._logs += 1
-        if self._logs > _MAX_LOGS or not logger.isEnabledFor(logging.DEBUG):
-            return
-        text = release_text(str(params.get("data")), limit=500)
-        logger.debug("%s (%s): %s", self.config.name, params.get("level"), text)
+        if self._logs <= _MAX_LOGS:
+            calls = self.pending.requests.values()
+            report_log(self.config.name, params, self.config.log_level, request_of_run(calls))
 
     async def _watch_changes(self) -> None:
         """Read the stream of changes, if the protocol version has one; reopen it after errors."""
@@ -251,86 +256,14 @@ class ConnectionSession:
         delay = 1.0
         while client is not None:
             try:
-                await client.listen(self._on_list_changed)
+                await client.listen(self.lists.record_change)
             except Exception as error:  # noqa: BLE001 - calls work without the stream; reopen it
                 logger.debug("%s: the stream of changes has ended: %r", self.config.name, error)
             else:
                 return
             await asyncio.sleep(delay)
             delay = min(delay * 2, 60.0)
-            self._list_changed.set()  # changes during the pause were not reported
-
-    async def _reload_tools(self) -> None:
-        while True:
-            await self._list_changed.wait()
-            await asyncio.sleep(_DEBOUNCE)
-            self._list_changed.clear()
-            try:
-                await self._load_tools()
-            except Exception as error:  # noqa: BLE001 - can be of a callback; the next change retries
-                logger.warning(
-                    "The tools of MCP server %r were not updated: %s", self.config.name, error
-                )
-
-    async def _load_tools(self) -> None:
-        """Request the tools and pass them to the owner, with those that cannot be called."""
-        tools = await self._list_tools()
-        refused: dict[str, str] = {}
-        if self.client is not None and self.config.transport == "http":
-            refused, self.pending.header_mirror = self.client.check_headers(tools)
-        self.owner.listed(tools, refused)
-
-    async def _list_tools(self) -> list[dict[str, Any]]:
-        """Request all pages of the tool list.
-
-        Raises:
-            MCPConnectionError: The server does not answer.
-            MCPProtocolError: The pages are not lists, repeat, or do not end.
-        """
-        client = self.client
-        if client is None or (client.capabilities and "tools" not in client.capabilities):
-            return []
-        tools: list[dict[str, Any]] = []
-        seen: set[str] = set()
-        cursor: str | None = None
-        for _ in range(MAX_PAGES):
-            page = await self._list_page(cursor)
-            if not isinstance(page.get("tools"), list):
-                raise self._invalid("its tool list is not a list")
-            tools += objects(page["tools"])
-            next_cursor = page.get("nextCursor")
-            cursor = next_cursor if isinstance(next_cursor, str) and next_cursor else None
-            if cursor in seen:
-                raise self._invalid(f"its tool list repeats the cursor {cursor!r:.60}")
-            if len(tools) > MAX_TOOLS - (cursor is not None):
-                logger.warning(
-                    "MCP server %r has more than %d tools; the rest is left out.",
-                    self.config.name,
-                    MAX_TOOLS,
-                )
-                return tools[:MAX_TOOLS]
-            if cursor is None:
-                return tools
-            seen.add(cursor)
-        raise self._invalid(
-            f"its tool list has more than {MAX_PAGES} pages; the last cursor was {cursor!r:.60}"
-        )
-
-    async def _list_page(self, cursor: str | None) -> dict[str, Any]:
-        params: dict[str, Any] = {} if cursor is None else {"cursor": cursor}
-        try:
-            return await self.send(PendingRequest("tools/list"), params)
-        except NotRunError as error:
-            raise MCPConnectionError(
-                f"MCP server {self.config.name!r} does not list its tools: {error}.",
-                server=self.config.name,
-                code=error.code,
-            ) from None
-
-    def _invalid(self, problem: str) -> MCPProtocolError:
-        return MCPProtocolError(
-            f"MCP server {self.config.name!r} cannot be used: {problem}.", server=self.config.name
-        )
+            self.lists.record_changes()  # those during the pause were not reported
 
     # --- requests
 
@@ -415,6 +348,37 @@ class ConnectionSession:
         return MCPProtocolError(
             f"MCP server {name!r} answered with an error: {why}", server=name, code=code
         )
+
+
+class _ConnectTimer:
+    """The timeout for connecting, which a login extends.
+
+    Args:
+        loop: The event loop.
+        seconds: The timeout, in seconds.
+        callback: Called when the time is over.
+    """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, seconds: float, callback: Callable[[], None]
+    ) -> None:
+        self._loop = loop
+        self._callback = callback
+        self._handle = loop.call_later(seconds, callback)
+
+    def extend(self, seconds: float) -> None:
+        """Restart the timeout with another value, unless it was cancelled."""
+        if not self._handle.cancelled():
+            self._handle.cancel()
+            self._handle = self._loop.call_later(seconds, self._callback)
+
+    def cancel(self) -> None:
+        """Stop the timeout."""
+        self._handle.cancel()
+
+    def cancelled(self) -> bool:
+        """Return whether the timeout was stopped."""
+        return self._handle.cancelled()
 
 
 def _root_cause(error: BaseException) -> BaseException:

@@ -8,12 +8,15 @@ import email.utils
 import json
 import logging
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
 from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.mcp._coerce import an_object
+from agents_tools.mcp.client.login_errors import LOGIN_KEY, LoginError, other_server
+from agents_tools.mcp.client.tls import tls_settings
 from agents_tools.text.characters import replace_escaped_surrogates
 from agents_tools.text.escape import shorten
 from agents_tools.text.output import release_text
@@ -46,7 +49,14 @@ _SAME_METHOD_REDIRECTS = frozenset({307, 308})
 _METHOD_NOT_FOUND, _INVALID_REQUEST, _INTERNAL, _CLOSED = -32601, -32600, -32603, -32000
 
 
-def http_client(httpx: Any, config: MCPServerConfig, pending: PendingRequests) -> Any:
+def http_client(
+    httpx: Any,
+    config: MCPServerConfig,
+    pending: PendingRequests,
+    *,
+    auth: Any = None,
+    inner: Any = None,
+) -> Any:
     """Create the HTTP client for one connection.
 
     A request that cannot be sent, or is rejected, gets a JSON-RPC error as its response, so that
@@ -56,6 +66,8 @@ def http_client(httpx: Any, config: MCPServerConfig, pending: PendingRequests) -
         httpx: The HTTP library of the installed SDK: `httpx`, or `httpx2` for version 2.
         config: The configuration of the server.
         pending: Tracks the requests in flight.
+        auth: The auth object, instead of that of the configuration.
+        inner: A client of the program, which sends the requests.
     """
     base: Any = httpx.AsyncClient
 
@@ -68,13 +80,15 @@ def http_client(httpx: Any, config: MCPServerConfig, pending: PendingRequests) -
                 await _add_headers(request, config, open_request)
                 if pending.header_mirror is not None and message.get("method") == "tools/call":
                     request.headers.update(pending.header_mirror(an_object(message.get("params"))))
+                if number is not None:
+                    request.extensions[LOGIN_KEY] = partial(pending.waiting_for_user, open_request)
                 if open_request is not None:
                     open_request.sent = True
                     open_request.in_session = "mcp-session-id" in request.headers
                 if request.method == "DELETE":
                     async with asyncio.timeout(_DELETE_TIMEOUT):
-                        return await base.send(self, request, **options)
-                response: Any = await base.send(self, request, **options)
+                        return await self.deliver(request, **options)
+                response: Any = await self.deliver(request, **options)
                 pending.http_status = response.status_code if response.status_code >= 400 else None  # noqa: PLR2004
                 if message:
                     return await _check_response(
@@ -90,9 +104,17 @@ def http_client(httpx: Any, config: MCPServerConfig, pending: PendingRequests) -
                     httpx, config, request, number, open_request, error, pending
                 )
 
+        async def deliver(self, request: Any, **options: Any) -> Any:
+            if inner is None:
+                return await base.send(self, request, **options)
+            if self.auth is not None:
+                options["auth"] = self.auth
+            return await inner.send(request, **{**options, "follow_redirects": False})
+
     return HttpClient(
-        headers=dict(config.headers),
-        auth=config.auth,
+        headers={**({} if inner is None else inner.headers), **config.headers},
+        auth=config.auth if auth is None else auth,
+        verify=tls_settings(httpx, config),
         timeout=httpx.Timeout(30.0, connect=config.connect_timeout, read=None, pool=None),
         limits=httpx.Limits(
             max_connections=None, max_keepalive_connections=32, keepalive_expiry=_KEEP_ALIVE
@@ -290,7 +312,7 @@ def _status_text(config: MCPServerConfig, status: int, body: bytes) -> str:
         remedy = (
             "; it rejected the credentials in headers=, header_provider= or auth="
             if has_credentials
-            else "; pass credentials in headers=, header_provider= or auth="
+            else "; pass credentials in headers=, header_provider= or auth= ('oauth' to log in)"
         )
     return f"it answered with HTTP status {status}{remedy}{more}"
 
@@ -312,11 +334,17 @@ def _exception_response(
         httpx.InvalidURL,
         httpx.LocalProtocolError,
     )
+    if isinstance(error, httpx.RequestError) and (place := other_server(error, request.url)):
+        error = LoginError(f"{place} cannot be reached for a login: {_reason(error)}")
+    if isinstance(error, LoginError) and open_request is not None:
+        open_request.status = 401  # the request is not sent again, as after this status
     sent = isinstance(error, httpx.TransportError) and not isinstance(error, unsent_errors)
     if isinstance(error, unsent_errors):
         why = f"it cannot be reached at {config.place}: {_reason(error)}"
     elif sent:
         why = f"the connection broke: {_reason(error)}"
+    elif isinstance(error, LoginError):
+        why = str(error)
     else:
         why = _reason(error)
     pending.fault = why

@@ -16,15 +16,19 @@ from agents_tools.errors import (
     MCPProtocolError,
     UserError,
     UserKeyError,
+    UserTypeError,
     UserValueError,
 )
-from agents_tools.mcp._coerce import an_object
+from agents_tools.mcp._coerce import an_object, objects
 from agents_tools.mcp._executables import check_program
+from agents_tools.mcp._task_names import requires_task
 from agents_tools.mcp.client.adapter import AnyTool, function_tool_of
 from agents_tools.mcp.client.callbacks import elicit_live, roots_result, sample_live
 from agents_tools.mcp.client.change_notifier import ChangeNotifier, ToolListChange
 from agents_tools.mcp.client.connection import Connection
-from agents_tools.mcp.client.input_required import perform_call
+from agents_tools.mcp.client.input_required import perform_call, request_with_answers
+from agents_tools.mcp.client.instructions import labelled_instructions
+from agents_tools.mcp.client.resource_tool import resource_list
 from agents_tools.mcp.client.sdk import ClientHooks
 from agents_tools.mcp.client.server_tools import ServerTools, clean_tools
 from agents_tools.mcp.config import (
@@ -40,7 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Self
 
-    from agents_tools.mcp.client.callbacks import Sample
+    from agents_tools.mcp.client.callbacks import Ask, Sample
+    from agents_tools.mcp.config import LogLevel
     from agents_tools.tool.context import ToolContext
     from agents_tools.tool.question import Question
 
@@ -66,12 +71,17 @@ class MCPToolManager:
         connect_timeout: Seconds that a server has to connect and list its tools.
         timeout: Seconds that a call can take without progress.
         max_time: Seconds that a call can take in total.
+        instructions: Whether the models of agents receive the instructions of servers; see
+            `get_instructions`.
+        resources: Whether each server with resources gets a tool with which models read them.
+        log_level: The lowest level of log messages to request from servers; see `MCPServerConfig`.
         pins: The pinned tools (`ToolPins`, or the path of its file), to detect changed tools and
             exclude them. By default, changes since the first listing are logged and reported.
         on_change: Called with a `ToolListChange` when the tools of a server change, sync or async.
         ask: Answers questions of servers (`Question`) outside of runs with `RunConfig.ask`, and
             the question whether a changed tool can be used. It returns the answer, or `None` to
-            decline; sync or async.
+            decline; sync or async. `True` leaves the questions to the runs. By default, servers up
+            to protocol version 2025-11-25 cannot ask; later ones can in runs with `RunConfig.ask`.
         sample: Answers `sampling/createMessage` requests of servers outside of runs with
             `RunConfig.sample`. It is called with the params and the context of the call (`None` if
             unknown), and returns text or a complete result; sync or async. `True` leaves the
@@ -82,6 +92,8 @@ class MCPToolManager:
         start_timeout: Seconds that `connect` waits for slow servers after the first one is ready.
             Slower servers continue to connect in the background, and their tools are added when
             they are ready. By default, `connect` waits for all servers.
+        client_name: The name of the program, which servers receive.
+        client_version: The version of the program; that of this library by default.
     """
 
     def __init__(
@@ -90,9 +102,12 @@ class MCPToolManager:
         connect_timeout: float = 10.0,
         timeout: float = 60.0,
         max_time: float = 600.0,
+        instructions: bool = False,
+        resources: bool = False,
+        log_level: LogLevel | None = None,
         pins: ToolPins | str | os.PathLike[str] | None = None,
         on_change: Callable[[ToolListChange], Any] | None = None,
-        ask: Callable[[Question], Any] | None = None,
+        ask: Callable[[Question], Any] | Literal[True] | None = None,
         sample: Callable[[Mapping[str, Any], ToolContext[Any] | None], Any]
         | Literal[True]
         | None = None,
@@ -100,16 +115,21 @@ class MCPToolManager:
         allow_commands: Iterable[str] | None = None,
         max_connecting: int = 8,
         start_timeout: float | None = None,
+        client_name: str = "agents-tools",
+        client_version: str | None = None,
     ) -> None:
         self._defaults = {
             "connect_timeout": connect_timeout,
             "timeout": timeout,
             "max_time": max_time,
+            "instructions": instructions,
+            "resources": resources,
+            "log_level": log_level,
         }
         self._pins = ToolPins(pins) if isinstance(pins, (str, os.PathLike)) else pins
         self._first_lists: dict[str, list[dict[str, Any]]] = {}
         self._notifier = ChangeNotifier(on_change)
-        self._ask = ask
+        self._ask: Ask | None = ask
         self._sample: Sample | None = sample
         self._roots = tuple(roots)
         self._allowed_commands = None if allow_commands is None else tuple(allow_commands)
@@ -117,6 +137,13 @@ class MCPToolManager:
         if start_timeout is not None:
             check_seconds("MCPToolManager(start_timeout=...)", start_timeout)
         self._start_timeout = start_timeout
+        for option, value in (("name", client_name), ("version", client_version or "0")):
+            if not isinstance(value, str) or not value:  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise UserTypeError(
+                    f"MCPToolManager(client_{option}=...) expects a non-empty string, got "
+                    f"{value!r:.60}."
+                )
+        self._client = client_name, client_version
         self._late: set[asyncio.Task[None]] = set()
         self._servers: dict[str, ServerTools] = {}
         self._tools: list[AnyTool] = []
@@ -141,6 +168,24 @@ class MCPToolManager:
         """
         manager = cls(**options)
         for config in load_config(source, **manager._defaults):
+            manager._add(config)
+        return manager
+
+    @classmethod
+    def from_servers(cls, servers: Iterable[MCPServerConfig], **options: Any) -> Self:
+        """Create a manager for servers whose configurations exist, such as those of `load_config`.
+
+        The servers are started by `async with` or `connect`.
+
+        Args:
+            servers: The configurations.
+            **options: The options of the manager.
+
+        Raises:
+            UserError: An option is invalid, or two servers have the same name.
+        """
+        manager = cls(**options)
+        for config in servers:
             manager._add(config)
         return manager
 
@@ -315,6 +360,7 @@ class MCPToolManager:
         context: ToolContext[Any],
         *,
         repeatable: bool = False,
+        as_task: bool = False,
     ) -> dict[str, Any]:
         """Call a tool on a connection of this manager and return the raw result.
 
@@ -324,6 +370,8 @@ class MCPToolManager:
             arguments: The validated arguments.
             context: The context of the call, which receives the progress of the server.
             repeatable: Whether the call can be sent again although its outcome is unknown.
+            as_task: Whether the tool can be called as a task only, up to protocol version
+                2025-11-25.
         """
         return await perform_call(
             connection,
@@ -331,6 +379,7 @@ class MCPToolManager:
             arguments,
             context,
             repeatable=repeatable,
+            as_task=as_task,
             ask=self._ask,
             sample=self._sample,
             roots=self._roots,
@@ -348,6 +397,26 @@ class MCPToolManager:
     def get_tools(self) -> list[AnyTool]:
         """Return the current tools of all servers."""
         return list(self._tools)
+
+    def get_instructions(self, names: Iterable[str] | None = None) -> str:
+        """Return the instructions of connected servers for a model; empty if there are none.
+
+        They are untrusted text: each one is without hidden characters, shortened to 2,000
+        characters, and quoted below the name of its server. An agent appends them to its own
+        instructions.
+
+        Args:
+            names: The names of the servers; by default those with the option `instructions`.
+
+        Raises:
+            UserError: There is no server with one of the names.
+        """
+        if names is None:
+            names = [name for name, one in self._servers.items() if one.config.instructions]
+        sessions = [(name, self._server(name).connection.session) for name in names]
+        return labelled_instructions(
+            (name, session.instructions) for name, session in sessions if session is not None
+        )
 
     def get_tool_names(self) -> list[str]:
         """Return the current names of all tools."""
@@ -473,6 +542,74 @@ class MCPToolManager:
         result = await self._request(name, "resources/read", {"uri": uri})
         return cast("list[dict[str, Any]]", result.get("contents") or [])
 
+    async def subscribe_resource(self, name: str, uri: str, callback: Callable[[str], Any]) -> None:
+        """Call a function whenever a server reports that a resource has changed.
+
+        The subscription survives a reconnection. The resource then counts as changed, because
+        changes in between are not reported. Several changes in a row can be one call.
+
+        Args:
+            name: The name of the server.
+            uri: The URI of the resource.
+            callback: Called with the URI, sync or async, on the loop of the connection.
+
+        Raises:
+            MCPError: The server cannot be reached, or does not accept the subscription.
+        """
+        await self._server(name).connection.subscribe(uri, callback)
+
+    async def unsubscribe_resource(self, name: str, uri: str) -> None:
+        """Stop calling the functions for a resource.
+
+        Raises:
+            MCPError: The server does not accept it. The functions are not called any more.
+        """
+        await self._server(name).connection.unsubscribe(uri)
+
+    async def complete(
+        self,
+        name: str,
+        argument: str,
+        value: str,
+        *,
+        prompt: str | None = None,
+        template: str | None = None,
+        arguments: Mapping[str, str] | None = None,
+    ) -> list[str]:
+        """Return the values with which a server completes an argument.
+
+        Args:
+            name: The name of the server.
+            argument: The name of the argument of a prompt, or of a part of a URI template.
+            value: The beginning of the value.
+            prompt: The name of the prompt.
+            template: The URI template of the resource; if not `prompt`.
+            arguments: The values of the other arguments.
+
+        Raises:
+            UserError: Neither a prompt nor a template is given, or both are.
+            MCPError: The request fails.
+        """
+        if (prompt is None) == (template is None):
+            raise UserValueError(
+                "MCPToolManager.complete(...) expects either prompt= or template=, got "
+                f"{'neither' if prompt is None else 'both'}."
+            )
+        ref = (
+            {"type": "ref/resource", "uri": template}
+            if prompt is None
+            else {"type": "ref/prompt", "name": prompt}
+        )
+        params = {
+            "ref": ref,
+            "argument": {"name": argument, "value": value},
+            "context": {"arguments": dict(arguments or {})},
+        }
+        result = await self._request(name, "completion/complete", params)
+        values: object = an_object(result.get("completion")).get("values")
+        found = cast("list[object]", values) if isinstance(values, list) else []
+        return [str(one) for one in found]
+
     async def list_prompts(self, name: str) -> list[dict[str, Any]]:
         """Return the prompts of a server, as it lists them.
 
@@ -493,14 +630,15 @@ class MCPToolManager:
         return await self._request(name, "prompts/get", params)
 
     async def _request(self, name: str, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        result = await self._server(name).connection.request(method, params, repeatable=True)
-        if result.get("resultType") == "input_required":
-            raise MCPProtocolError(
-                f"MCP server {name!r} requested input for {method}, which is only supported in "
-                "tool calls.",
-                server=name,
-            )
-        return result
+        return await request_with_answers(
+            self._server(name).connection,
+            method,
+            params,
+            repeatable=True,
+            ask=self._ask,
+            sample=self._sample,
+            roots=self._roots,
+        )
 
     async def _pages(self, name: str, method: str, key: str) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = []
@@ -531,10 +669,14 @@ class MCPToolManager:
         async def roots() -> dict[str, Any]:
             return roots_result(folders)
 
+        # A server that was changed to these versions asks: a run can have a handler.
+        asks = connection.protocol == "legacy" != connection.config.protocol
         return ClientHooks(
-            elicit=elicit,
-            sample=None if sampler is None else sample,
+            elicit=None if ask is None and not asks else elicit,
+            sample=None if sampler is None and not asks else sample,
             roots=roots if folders else None,
+            client_name=self._client[0],
+            client_version=self._client[1],
         )
 
     def listed(
@@ -579,6 +721,28 @@ class MCPToolManager:
                     logger.warning("Tool %r of MCP server %r: %s", name, server.config.name, reason)
         self._notifier.notify(change_list)
 
+    def resources_listed(
+        self,
+        connection: Connection,
+        resources: list[dict[str, Any]],
+        templates: list[dict[str, Any]],
+    ) -> None:
+        """Update the tool that reads the resources of a server.
+
+        Args:
+            connection: The connection that listed them.
+            resources: The resources as the server lists them.
+            templates: The resource templates as the server lists them.
+        """
+        with self._lock:
+            server = self._servers.get(connection.name)
+            if server is None or server.connection is not connection:
+                return
+            server.resources = resources, templates
+            server.add_reader()
+            change_list = self._rebuild(server, ())
+        self._notifier.notify(change_list)
+
     def _drop(self, server: ServerTools) -> None:
         """Remove the tools of a server that was removed."""
         with self._lock:
@@ -615,7 +779,7 @@ class MCPToolManager:
             return True
         if (
             self._pins.on_change == "ask"
-            and self._ask is not None
+            and callable(self._ask)
             and change not in server.asked_changes
         ):
             server.asked_changes.add(change)
@@ -678,22 +842,51 @@ class MCPToolManager:
             hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True
         )
 
-        async def perform(context: ToolContext[Any], arguments: dict[str, Any]) -> dict[str, Any]:
+        async def read(context: ToolContext[Any], arguments: dict[str, Any]) -> dict[str, Any]:
+            return await self._read_for_model(server, arguments.get("uri"), context)
+
+        async def call(context: ToolContext[Any], arguments: dict[str, Any]) -> dict[str, Any]:
             return await self.call_on(
-                connection, wire["name"], arguments, context, repeatable=repeatable
+                connection,
+                wire["name"],
+                arguments,
+                context,
+                repeatable=repeatable,
+                as_task=requires_task(wire),
             )
 
         tool = function_tool_of(
             wire,
             name=name,
             server=config.name,
-            perform=perform,
+            perform=read if wire["name"] == server.reader else call,
             validate_arguments=config.validate_arguments and wire["name"] not in server.unvalidated,
+            reader_name=lambda: server.reader_name,
         )
         approval = config.require_approval
         if not isinstance(approval, bool) and not callable(approval):
             approval = any(fnmatchcase(wire["name"], pattern) for pattern in approval)
         return tool if approval is False else needs_approval(approval)(tool)
+
+    async def _read_for_model(
+        self, server: ServerTools, uri: str | None, context: ToolContext[Any]
+    ) -> dict[str, Any]:
+        """Return a resource as the result of a tool; without a URI the list of resources."""
+        if not uri:
+            text = resource_list(*(server.resources or ((), ())))
+            return {"content": [{"type": "text", "text": text}]}
+        result = await request_with_answers(
+            server.connection,
+            "resources/read",
+            {"uri": uri},
+            context=context,
+            repeatable=True,
+            ask=self._ask,
+            sample=self._sample,
+            roots=self._roots,
+        )
+        contents = objects(result.get("contents"))
+        return {"content": [{"type": "resource", "resource": one} for one in contents]}
 
 
 _MAX_PAGES = 100

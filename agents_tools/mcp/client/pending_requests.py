@@ -8,21 +8,56 @@ reject them; a flood of notifications is cheap; and the client knows which reque
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.mcp._coerce import an_object
+from agents_tools.mcp._task_names import TASKS
 from agents_tools.mcp.client.streams import MessageSink, MessageSource
+from agents_tools.tool.context import call_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Generator, Iterable, Mapping
 
     from agents_tools.tool.context import ToolContext
 
-__all__ = ["PendingRequest", "PendingRequests", "ReadStream", "WriteStream", "current_request"]
+__all__ = [
+    "NotRunError",
+    "PendingRequest",
+    "PendingRequests",
+    "ReadStream",
+    "WriteStream",
+    "current_request",
+    "request_of_run",
+]
 
 logger = logging.getLogger("agents_tools.mcp")
+
+
+class NotRunError(Exception):
+    """The server has certainly not acted upon the request.
+
+    Args:
+        message: The reason.
+        retryable: Whether the request can succeed on a new connection.
+        retry_after: The wait that the server requests, in seconds.
+        code: The HTTP status, if there is one.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retryable: bool = True,
+        retry_after: float | None = None,
+        code: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+        self.retry_after = retry_after
+        self.code = code
 
 
 class PendingRequest:
@@ -98,11 +133,15 @@ class PendingRequest:
         """Restart the idle timeout, and pass the params of a notification to `on_progress`."""
         if self.lost:
             return
-        if self.timeout is not None and not self.timeout.expired():
-            now = asyncio.get_running_loop().time()
-            self.timeout.reschedule(min(now + self.idle_timeout, self.deadline))
+        self.restart_idle_timeout()
         if self.on_progress is not None:
             self.on_progress(params)
+
+    def restart_idle_timeout(self) -> None:
+        """Restart the idle timeout."""
+        if self.timeout is not None and not self.timeout.expired() and not self.lost:
+            now = asyncio.get_running_loop().time()
+            self.timeout.reschedule(min(now + self.idle_timeout, self.deadline))
 
     def suspend_idle_timeout(self) -> None:
         """Extend the timeout to the deadline: the server waits for a person on this side."""
@@ -120,6 +159,21 @@ current_request: ContextVar[PendingRequest | None] = ContextVar("mcp_request", d
 """The request that is being passed to the SDK's session."""
 
 
+def request_of_run(requests: Iterable[PendingRequest]) -> PendingRequest | None:
+    """Return the call that a message of the server belongs to; `None` if it is ambiguous.
+
+    The protocol does not relate requests and log messages of servers to calls. The result is
+    certain only if all calls in flight belong to one run. A call outside of a run is one of its
+    own: in a gateway, two such calls can have different clients.
+
+    Args:
+        requests: The requests in flight.
+    """
+    calls = [one for one in requests if one.context is not None]
+    runs = {one.context.run_id or one.context.path for one in calls if one.context is not None}
+    return calls[-1] if calls and len(runs) == 1 else None
+
+
 class PendingRequests:
     """The requests in flight on one connection.
 
@@ -130,22 +184,31 @@ class PendingRequests:
         fault: The reason why the last request could not be sent.
         http_status: The HTTP status that the last request was refused with.
         header_mirror: Returns the headers that repeat arguments of a call, from its params.
+        on_wait: Called when a request waits for the user to log in.
 
     Args:
         on_change: Called with the method of a notification that a list has changed.
+        on_update: Called with the URI of a resource that has changed.
         on_log: Called with the params of a log message.
     """
 
     def __init__(
-        self, *, on_change: Callable[[str], None], on_log: Callable[[Mapping[str, Any]], None]
+        self,
+        *,
+        on_change: Callable[[str], None],
+        on_update: Callable[[str], None],
+        on_log: Callable[[Mapping[str, Any]], None],
     ) -> None:
         self.requests: dict[int | str, PendingRequest] = {}
         self.closed = asyncio.Event()
         self.ignored = 0
+        self._added = 0
         self.fault: str | None = None
         self.http_status: int | None = None
         self.header_mirror: Callable[[dict[str, Any]], dict[str, str]] | None = None
+        self.on_wait: Callable[[], None] | None = None
         self._on_change = on_change
+        self._on_update = on_update
         self._on_log = on_log
 
     def close(self) -> None:
@@ -155,8 +218,25 @@ class PendingRequests:
             for request in list(self.requests.values()):
                 request.mark_lost()
 
+    @contextlib.contextmanager
+    def waiting_for_user(self, request: PendingRequest | None) -> Generator[None]:
+        """Suspend the idle timeout of a request while the user logs in, and extend connecting."""
+        if self.on_wait is not None:
+            self.on_wait()
+        if request is None:
+            yield
+            return
+        request.suspend_idle_timeout()
+        try:
+            yield
+        finally:
+            request.restart_idle_timeout()
+
     def register(self, message: Any) -> PendingRequest | None:
-        """Register a message that is about to be sent; return its request if it is a request."""
+        """Register a message that is about to be sent; return its request if it is a request.
+
+        The capabilities of the call are added to those that the message declares.
+        """
         method = getattr(message, "method", None)
         number = getattr(message, "id", None)
         request = current_request.get()
@@ -165,7 +245,18 @@ class PendingRequests:
         if request.id is None:
             request.id = number
             self.requests[number] = request
+        _declare(message, request)
         return request
+
+    def add(self, request: PendingRequest) -> None:
+        """Add a request to a server in this process, which has no messages with ids."""
+        self._added += 1
+        request.id = f"direct-{self._added}"
+        self.requests[request.id] = request
+
+    def log(self, params: Mapping[str, Any]) -> None:
+        """Handle a log message of a server in this process."""
+        self._on_log(params)
 
     def find(self, number: Any) -> PendingRequest | None:
         """Return a request by its id, which some servers return as a string."""
@@ -189,6 +280,9 @@ class PendingRequests:
             return False
         if method in _LIST_CHANGES:
             self._on_change(method)
+            return False
+        if method == "notifications/resources/updated" and isinstance(fields.get("uri"), str):
+            self._on_update(fields["uri"])
             return False
         if method in _SESSION_NOTIFICATIONS:
             return True
@@ -279,6 +373,29 @@ def handle_message(item: Any, pending: PendingRequests) -> bool:
     return True
 
 
+_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+"""The key, in `_meta` of a request, of the client's capabilities (from 2026-07-28 on)."""
+
+
+def _declare(message: Any, request: PendingRequest) -> None:
+    """Add to the capabilities of a message, in the versions that send them with it.
+
+    The session knows neither whether the run of the request has a handler for questions, nor that
+    calls can become tasks.
+    """
+    params = an_object(message.params)
+    meta = an_object(params.get("_meta"))
+    if _CAPABILITIES not in meta:
+        return
+    capabilities: dict[str, Any] = dict(an_object(meta[_CAPABILITIES]))
+    if request.context is not None and call_of(request.context).find_asker() is not None:
+        capabilities.setdefault("elicitation", {"form": {}, "url": {}})
+    if request.method == "tools/call" or request.method.startswith("tasks/"):
+        extensions: dict[str, Any] = an_object(capabilities.get("extensions"))
+        capabilities["extensions"] = {**extensions, TASKS: {}}
+    message.params = {**params, "_meta": {**meta, _CAPABILITIES: capabilities}}
+
+
 class WriteStream(MessageSink):
     """The stream that the session writes to; it registers requests and uses the transport's stream.
 
@@ -296,7 +413,8 @@ class WriteStream(MessageSink):
 
     async def send(self, item: Any) -> None:
         """Send a message."""
-        request = self._pending.register(getattr(item.message, "root", item.message))
+        message = getattr(item.message, "root", item.message)
+        request = self._pending.register(message)
         if request is not None and self._direct:
             request.sent = True
         await self._inner.send(item)

@@ -20,25 +20,29 @@ from agents_tools.mcp._coerce import an_object
 from agents_tools.mcp.client.http import http_client
 from agents_tools.mcp.client.pending_requests import ReadStream, WriteStream, current_request
 from agents_tools.mcp.client.stdio import StdioTransport
+from agents_tools.mcp.oauth import OAuth
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 
     from agents_tools.mcp.client.pending_requests import PendingRequest, PendingRequests
-    from agents_tools.mcp.config import MCPServerConfig
+    from agents_tools.mcp.config import MCPServerConfig, ProtocolEra
 
 __all__ = [
     "ClientHooks",
     "ClientSession",
     "RawJson",
+    "RawResult",
     "ServerRefusal",
     "message_of",
     "open_session",
+    "sdk_http",
     "sdk_line",
+    "silence_sdk_loggers",
 ]
 
 _CLOSED = -32000
-_TOOLS_CHANGED = "notifications/tools/list_changed"
+_METHOD_NOT_FOUND = -32601
 MODERN = "2026-07-28"
 """The first protocol version without sessions."""
 
@@ -63,11 +67,21 @@ class ServerRefusal(Exception):  # noqa: N818 - a response of the server, not an
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientHooks:
-    """Callbacks that return the result of a server's request; `None` if it is not supported."""
+    """What the owner of a connection provides.
+
+    Attributes:
+        elicit: Returns the result of a question; `None` if it is not supported. So do the others.
+        sample: Returns the result of a request for a model.
+        roots: Returns the folders that the server can work in.
+        client_name: The name of the program for servers.
+        client_version: Its version; that of this library by default.
+    """
 
     elicit: Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]] | None = None
     sample: Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]] | None = None
     roots: Callable[[], Awaitable[dict[str, Any]]] | None = None
+    client_name: str = "agents-tools"
+    client_version: str | None = None
 
 
 class ClientSession(Protocol):
@@ -89,6 +103,21 @@ class ClientSession(Protocol):
 
     async def listen(self, on_change: Callable[[str], None]) -> None:
         """Report changed lists, in the protocol versions that have a stream for them."""
+        ...
+
+    async def listen_to_resources(
+        self, uris: list[str], on_open: Callable[[], None], on_update: Callable[[str], None]
+    ) -> None:
+        """Report changed resources, in the protocol versions that have a stream for them.
+
+        Args:
+            uris: The resources.
+            on_open: Called when the server has accepted the subscription.
+            on_update: Called with the URI of each changed resource.
+
+        Raises:
+            ServerRefusal: The server does not report the changes of one of the resources.
+        """
         ...
 
     def check_headers(
@@ -117,6 +146,11 @@ def sdk_line() -> int:
         ) from None
 
 
+def sdk_http() -> Any:
+    """Return the HTTP library of the installed SDK: `httpx`, or `httpx2` for version 2."""
+    return importlib.import_module("httpx" if sdk_line() == 1 else "httpx2")
+
+
 def message_of(data: Any) -> Any:
     """Create a message of the SDK from plain JSON.
 
@@ -135,6 +169,8 @@ async def open_session(
     pending: PendingRequests,
     hooks: ClientHooks,
     on_stdio: Callable[[StdioTransport], None],
+    *,
+    protocol: ProtocolEra = "auto",
 ) -> AsyncGenerator[ClientSession]:
     """Connect, negotiate the protocol version, and provide the session.
 
@@ -143,11 +179,15 @@ async def open_session(
         pending: Tracks the requests in flight.
         hooks: The callbacks for requests of the server.
         on_stdio: Called with the process of a stdio server before it starts.
+        protocol: The protocol versions to use.
+
+    Raises:
+        ConnectionError: The server or the SDK does not support these versions.
     """
     sdk: _Sdk = _SdkV2() if sdk_line() >= 2 else _SdkV1()  # noqa: PLR2004 - the major version
-    _silence_sdk_loggers()
+    silence_sdk_loggers()
     if config.transport == "memory":
-        async with sdk.in_memory(config, hooks, pending) as session:
+        async with sdk.in_memory(config, hooks, pending, protocol) as session:
             yield session
         return
     if config.transport == "stdio":
@@ -156,7 +196,7 @@ async def open_session(
         transport: Any = process
     else:
         transport = _http_transport(sdk, config, pending)
-    async with sdk.connect(transport, hooks) as session:
+    async with sdk.connect(transport, config, hooks, protocol) as session:
         yield session
 
 
@@ -165,7 +205,18 @@ async def _http_transport(
     sdk: _Sdk, config: MCPServerConfig, pending: PendingRequests
 ) -> AsyncGenerator[tuple[ReadStream, WriteStream]]:
     async with contextlib.AsyncExitStack() as stack:
-        client = http_client(sdk.httpx, config, pending)
+        inner: Any = None
+        if config.http_client_factory is not None:
+            inner = config.http_client_factory()
+            if not isinstance(inner, sdk.httpx.AsyncClient):
+                message = (
+                    f"http_client_factory expects to return an {sdk.httpx.__name__}.AsyncClient, "
+                    f"got {type(inner).__module__}.{type(inner).__qualname__}"
+                )
+                raise TypeError(message)
+            await stack.enter_async_context(inner)
+        auth = await _logged_in(sdk, config, pending)
+        client = http_client(sdk.httpx, config, pending, auth=auth, inner=inner)
         if config.transport == "sse":
             module = importlib.import_module("mcp.client.sse")
             opened = module.sse_client(
@@ -180,14 +231,33 @@ async def _http_transport(
         yield ReadStream(streams[0], pending), WriteStream(streams[1], pending)
 
 
+async def _logged_in(sdk: _Sdk, config: MCPServerConfig, pending: PendingRequests) -> Any:
+    """Return the auth object of a server with OAuth, after the first login; else `None`.
+
+    Raises:
+        LoginError: The login has failed.
+    """
+    if not isinstance(config.auth, OAuth):
+        return None
+    from agents_tools.mcp.client.login import OAuthLogin
+
+    login = OAuthLogin(config, sdk.httpx, pending)
+    if not login.has_token:
+        await login.log_in()
+    return login.auth
+
+
 def _return_client(client: Any, **_: Any) -> Any:
     """Return the existing client instead of creating one."""
     return client
 
 
-def _silence_sdk_loggers() -> None:
+_SDK_LOGGERS = ("auth", "sse", "stdio", "streamable_http")
+
+
+def silence_sdk_loggers() -> None:
     """Disable the SDK's log messages, unless configured: callers get the same facts as errors."""
-    for name in ("client", "mcp.client.streamable_http", "mcp.client.sse", "mcp.client.stdio"):
+    for name in ("client", *(f"mcp.client.{one}" for one in _SDK_LOGGERS)):
         log = logging.getLogger(name)
         if log.level == logging.NOTSET:
             log.setLevel(logging.CRITICAL)
@@ -207,11 +277,18 @@ class RawJson:
         return {"method": self.method, "params": self.params}
 
 
-class _RawResult:
+class _RawTaskRequest(RawJson):
+    """A request about a task, whose id the SDK repeats in the HTTP header `Mcp-Name`."""
+
+    name_param = "taskId"
+
+
+class RawResult:
     """A result type that accepts every object."""
 
     @staticmethod
     def model_validate(value: Any, **_: Any) -> Any:
+        """Return the result as it is."""
         return value
 
 
@@ -220,6 +297,11 @@ async def _record_progress(
 ) -> None:
     """Record progress that was reported without a stream."""
     request.record_progress({"progress": progress, "total": total, "message": message})
+
+
+async def _log(pending: PendingRequests, params: Any) -> None:
+    """Pass on a log message that arrived without a stream."""
+    pending.log(_wire(params))
 
 
 async def _ignore_progress(progress: float, total: float | None, message: str | None) -> None:
@@ -257,22 +339,39 @@ class _Sdk(Protocol):
 
     def http_streams(self, config: MCPServerConfig, client: Any) -> Any: ...
 
-    def connect(self, transport: Any, hooks: ClientHooks) -> Any: ...
+    def connect(
+        self, transport: Any, config: MCPServerConfig, hooks: ClientHooks, protocol: ProtocolEra
+    ) -> Any: ...
 
     def in_memory(
-        self, config: MCPServerConfig, hooks: ClientHooks, pending: PendingRequests
+        self,
+        config: MCPServerConfig,
+        hooks: ClientHooks,
+        pending: PendingRequests,
+        protocol: ProtocolEra,
     ) -> Any: ...
 
 
 class _BaseClientSession:
-    """An open session: the code that both major versions share."""
+    """An open session: the code that both major versions share.
+
+    Args:
+        session: The session of the SDK.
+        error_type: The class of its errors.
+        facts: What the server has reported about itself.
+        direct: Tracks the requests, if there are no streams that do this.
+    """
 
     def __init__(
-        self, session: Any, error_type: type[Exception], facts: dict[str, Any], *, streamed: bool
+        self,
+        session: Any,
+        error_type: type[Exception],
+        facts: dict[str, Any],
+        direct: PendingRequests | None = None,
     ) -> None:
         self._session = session
         self._error_type = error_type
-        self._streamed = streamed
+        self._direct = direct
         self.version: str = facts.get("protocolVersion") or MODERN
         self.server_info: dict[str, Any] = facts.get("serverInfo") or {}
         self.capabilities: dict[str, Any] = facts.get("capabilities") or {}
@@ -284,12 +383,16 @@ class _BaseClientSession:
 
         # The streams, and a server in this process, read the request from this context variable.
         token = current_request.set(request)
-        on_progress = _ignore_progress if self._streamed else partial(_record_progress, request)
-        if not self._streamed:
+        on_progress: Any = _ignore_progress
+        if self._direct is not None:
+            on_progress = partial(_record_progress, request)
+            self._direct.add(request)
             request.sent = True
+        is_task = request.method.startswith("tasks/")
+        message = (_RawTaskRequest if is_task else RawJson)(request.method, params)
         try:
             result = await self._session.send_request(
-                RawJson(request.method, params), _RawResult, progress_callback=on_progress
+                message, RawResult, progress_callback=on_progress
             )
         except self._error_type as error:
             details: Any = getattr(error, "error", error)
@@ -305,6 +408,12 @@ class _BaseClientSession:
     async def listen(self, on_change: Callable[[str], None]) -> None:
         del on_change  # older protocol versions send changes as notifications of the session
 
+    async def listen_to_resources(
+        self, uris: list[str], on_open: Callable[[], None], on_update: Callable[[str], None]
+    ) -> None:
+        del uris, on_update  # as above
+        on_open()
+
     def check_headers(
         self, tools: list[dict[str, Any]]
     ) -> tuple[dict[str, str], HeaderMirror | None]:
@@ -318,7 +427,7 @@ class _SdkV2:
     def __init__(self) -> None:
         self.mcp: Any = importlib.import_module("mcp")
         self.types: Any = importlib.import_module("mcp.types")
-        self.httpx: Any = importlib.import_module("httpx2")
+        self.httpx: Any = sdk_http()
         self._item: Any = importlib.import_module("mcp.shared.message").SessionMessage
 
     def message(self, data: dict[str, Any]) -> Any:
@@ -336,28 +445,52 @@ class _SdkV2:
 
     @contextlib.asynccontextmanager
     async def connect(
-        self, transport: Any, hooks: ClientHooks, *, streamed: bool = True
+        self,
+        transport: Any,
+        config: MCPServerConfig,
+        hooks: ClientHooks,
+        protocol: ProtocolEra,
+        direct: PendingRequests | None = None,
     ) -> AsyncGenerator[ClientSession]:
         client = self.mcp.Client(
             transport,
             cache=None,
-            client_info=self.types.Implementation(name="agents-tools", version=_library_version()),
+            mode="legacy" if protocol == "legacy" else "auto",
+            log_level=config.log_level,
+            logging_callback=None if direct is None else partial(_log, direct),
+            client_info=_client_info(self.types, hooks),
             elicitation_callback=_callback(hooks.elicit, self.types, "ElicitResult"),
             sampling_callback=_callback(hooks.sample, self.types, "CreateMessageResult"),
             list_roots_callback=_callback(hooks.roots, self.types, "ListRootsResult"),
         )
         async with client:
-            yield _SdkV2Session(client, self.mcp.MCPError, streamed=streamed)
+            if protocol == "modern" and client.protocol_version < MODERN:
+                raise _unsupported(f"the server supports version {client.protocol_version}")
+            yield _SdkV2Session(client, self.mcp.MCPError, direct)
 
-    def in_memory(
-        self, config: MCPServerConfig, hooks: ClientHooks, pending: PendingRequests
-    ) -> Any:
-        del pending  # there are no streams: the server is called directly
-        return self.connect(config.server, hooks, streamed=False)
+    @contextlib.asynccontextmanager
+    async def in_memory(
+        self,
+        config: MCPServerConfig,
+        hooks: ClientHooks,
+        pending: PendingRequests,
+        protocol: ProtocolEra,
+    ) -> AsyncGenerator[ClientSession]:
+        if protocol == "legacy":
+            async with (
+                _memory_streams(config.server, pending) as streams,
+                self.connect(contextlib.nullcontext(streams), config, hooks, protocol) as session,
+            ):
+                yield session
+        else:  # there are no streams: the server is called directly
+            async with self.connect(config.server, config, hooks, protocol, pending) as session:
+                yield session
 
 
 class _SdkV2Session(_BaseClientSession):
-    def __init__(self, client: Any, error_type: type[Exception], *, streamed: bool) -> None:
+    def __init__(
+        self, client: Any, error_type: type[Exception], direct: PendingRequests | None
+    ) -> None:
         self._client = client
         info, capabilities = client.server_info, client.server_capabilities
         facts = {
@@ -366,7 +499,7 @@ class _SdkV2Session(_BaseClientSession):
             "capabilities": None if capabilities is None else _wire(capabilities),
             "instructions": client.instructions,
         }
-        super().__init__(client.session, error_type, facts, streamed=streamed)
+        super().__init__(client.session, error_type, facts, direct)
 
     async def listen(self, on_change: Callable[[str], None]) -> None:
         topics = {
@@ -377,11 +510,29 @@ class _SdkV2Session(_BaseClientSession):
         if self.version < MODERN or not topics:
             return
         async with self._client.listen(**topics) as changes:
-            on_change(_TOOLS_CHANGED)  # the list can have changed since it was requested
+            for topic in topics:  # the lists can have changed since they were requested
+                on_change(_list_changed(topic.partition("_")[0]))
             # Only a server in this process yields changes here: `PendingRequests` handles the
             # notifications of other transports.
-            async for _ in changes:
-                on_change(_TOOLS_CHANGED)
+            async for change in changes:
+                on_change(_list_changed(type(change).__name__.removesuffix("ListChanged").lower()))
+
+    async def listen_to_resources(
+        self, uris: list[str], on_open: Callable[[], None], on_update: Callable[[str], None]
+    ) -> None:
+        try:
+            async with self._client.listen(resource_subscriptions=uris) as updates:
+                accepted = updates.honored.resource_subscriptions or ()
+                if refused := [uri for uri in uris if uri not in accepted]:
+                    raise ServerRefusal(
+                        _METHOD_NOT_FOUND, f"it does not report updates of {refused[0]!r:.200}"
+                    )
+                on_open()
+                async for update in updates:  # of a server in this process, as above
+                    on_update(str(update.uri))
+        except self._error_type as error:
+            details: Any = getattr(error, "error", error)
+            raise ServerRefusal(details.code, str(details.message)) from None
 
     def check_headers(
         self, tools: list[dict[str, Any]]
@@ -414,7 +565,7 @@ class _SdkV1:
     def __init__(self) -> None:
         self.mcp: Any = importlib.import_module("mcp")
         self.types: Any = importlib.import_module("mcp.types")
-        self.httpx: Any = importlib.import_module("httpx")
+        self.httpx: Any = sdk_http()
         self._item: Any = importlib.import_module("mcp.shared.message").SessionMessage
 
     def message(self, data: dict[str, Any]) -> Any:
@@ -430,47 +581,63 @@ class _SdkV1:
         return module.streamable_http_client(config.url, http_client=client)
 
     @contextlib.asynccontextmanager
-    async def connect(self, transport: Any, hooks: ClientHooks) -> AsyncGenerator[ClientSession]:
+    async def connect(
+        self, transport: Any, config: MCPServerConfig, hooks: ClientHooks, protocol: ProtocolEra
+    ) -> AsyncGenerator[ClientSession]:
+        del config  # this version of the SDK needs nothing of it
+        if protocol == "modern":
+            raise _unsupported("it needs version 2 of the package mcp, version 1 is installed")
         async with (
             transport as (read, write),
             self.mcp.ClientSession(
                 read,
                 write,
-                client_info=self.types.Implementation(
-                    name="agents-tools", version=_library_version()
-                ),
+                client_info=_client_info(self.types, hooks),
                 elicitation_callback=_callback(hooks.elicit, self.types, "ElicitResult"),
                 sampling_callback=_callback(hooks.sample, self.types, "CreateMessageResult"),
                 list_roots_callback=_callback(hooks.roots, self.types, "ListRootsResult"),
             ) as session,
         ):
             facts = _wire(await session.initialize())
-            yield _SdkV1Session(session, self.mcp.McpError, facts, streamed=True)
+            yield _SdkV1Session(session, self.mcp.McpError, facts)
 
     @contextlib.asynccontextmanager
     async def in_memory(
-        self, config: MCPServerConfig, hooks: ClientHooks, pending: PendingRequests
+        self,
+        config: MCPServerConfig,
+        hooks: ClientHooks,
+        pending: PendingRequests,
+        protocol: ProtocolEra,
     ) -> AsyncGenerator[ClientSession]:
-        import anyio
-
-        memory: Any = importlib.import_module("mcp.shared.memory")
-        server: Any = getattr(
-            config.server, "_mcp_server", config.server
-        )  # the server inside a FastMCP
         async with (
-            memory.create_client_server_memory_streams() as (client_side, server_side),
-            anyio.create_task_group() as group,
+            _memory_streams(config.server, pending) as streams,
+            self.connect(contextlib.nullcontext(streams), config, hooks, protocol) as session,
         ):
-            group.start_soon(server.run, *server_side, server.create_initialization_options())
-            streams = (
+            yield session
+
+
+@contextlib.asynccontextmanager
+async def _memory_streams(
+    server: Any, pending: PendingRequests
+) -> AsyncGenerator[tuple[ReadStream, WriteStream]]:
+    """Run a server in this process, and provide the streams to it."""
+    import anyio
+
+    memory: Any = importlib.import_module("mcp.shared.memory")
+    for inner in ("_mcp_server", "_lowlevel_server"):  # the server inside a high-level one
+        server = getattr(server, inner, server)
+    async with (
+        memory.create_client_server_memory_streams() as (client_side, server_side),
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(server.run, *server_side, server.create_initialization_options())
+        try:
+            yield (
                 ReadStream(client_side[0], pending),
                 WriteStream(client_side[1], pending, direct=True),
             )
-            try:
-                async with self.connect(contextlib.nullcontext(streams), hooks) as session:
-                    yield session
-            finally:
-                group.cancel_scope.cancel()
+        finally:
+            group.cancel_scope.cancel()
 
 
 class _SdkV1Session(_BaseClientSession):
@@ -494,11 +661,21 @@ class _SdkV1Session(_BaseClientSession):
                 await self._session.send_notification(RawJson("notifications/cancelled", params))
 
 
+def _unsupported(why: str) -> ConnectionError:
+    return ConnectionError(f"protocol='modern' expects version {MODERN} or later, but {why}")
+
+
+def _list_changed(kind: str) -> str:
+    """Return the method of the notification that a list has changed."""
+    return f"notifications/{kind}/list_changed"
+
+
 def _wire(model: Any) -> dict[str, Any]:
     return model.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
-def _library_version() -> str:
+def _client_info(types: Any, hooks: ClientHooks) -> Any:
     from agents_tools._package import __version__
 
-    return __version__
+    version = hooks.client_version or __version__
+    return types.Implementation(name=hooks.client_name, version=version)

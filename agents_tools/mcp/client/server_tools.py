@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from agents_tools.errors import MissingExtraError, UserError
 from agents_tools.mcp._coerce import an_object, text_or_none
 from agents_tools.mcp._sanitize import UnusableTool, clean_text, clean_tool, public_names
+from agents_tools.mcp.client.resource_tool import resource_tool, resource_tool_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,7 +28,10 @@ class ServerTools:
 
     Attributes:
         connection: The connection to the server.
-        definitions: The definitions of the usable tools, by their names on the server.
+        definitions: The definitions of the usable tools, by their names on the server, and of the
+            tool that reads resources.
+        reader: The name in `definitions` of the tool that reads resources; `None` without it.
+        resources: The resources and the resource templates, as the server lists them.
         tools: The function tools, by their names on the server.
         skipped: The reasons why tools are left out, by their names.
         unvalidated: The reasons why the arguments of tools are not validated, by their names.
@@ -40,6 +44,8 @@ class ServerTools:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.definitions: dict[str, dict[str, Any]] = {}
+        self.reader: str | None = None
+        self.resources: tuple[list[dict[str, Any]], list[dict[str, Any]]] | None = None
         self.tools: dict[str, AnyTool] = {}
         self.skipped: dict[str, str] = {}
         self.unvalidated: dict[str, str] = {}
@@ -56,6 +62,24 @@ class ServerTools:
     def set_definitions(self, tools: Mapping[str, dict[str, Any]]) -> None:
         """Set the definitions of the tools, without those that the configuration excludes."""
         self.definitions = {n: wire for n, wire in tools.items() if _is_included(self.config, n)}
+        self.reader = None
+        self.add_reader()
+
+    def add_reader(self) -> None:
+        """Add the tool that reads the resources, or replace it, if the resources are listed."""
+        if self.reader is not None:
+            del self.definitions[self.reader]
+        if self.resources is not None:
+            self.reader = resource_tool_name(self.definitions)
+            self.definitions[self.reader] = resource_tool(
+                self.config.name, self.reader, *self.resources
+            )
+
+    @property
+    def reader_name(self) -> str | None:
+        """The name that models see of the tool that reads resources."""
+        tool = None if self.reader is None else self.tools.get(self.reader)
+        return None if tool is None else tool.name
 
     def name_tools(
         self, used_names: UsedNames, create: Callable[[ServerTools, str, dict[str, Any]], AnyTool]
@@ -141,9 +165,6 @@ def clean_tools(
         if name in usable:
             skipped[name] = "the server lists two tools of this name; the first one is used"
             continue
-        if _needs_tasks(clean.wire):
-            skipped[name] = "it requires the tasks extension of the protocol"
-            continue
         if _is_for_apps(clean.wire):
             skipped[name] = "it is for the user interface of the server only (_meta.ui.visibility)"
             continue
@@ -163,7 +184,3 @@ def _is_for_apps(wire: Mapping[str, Any]) -> bool:
     """Return whether only an app of the server can call a tool (MCP Apps, 2026-01-26)."""
     visibility: object = an_object(an_object(wire.get("_meta")).get("ui")).get("visibility")
     return isinstance(visibility, list) and "app" in visibility and "model" not in visibility
-
-
-def _needs_tasks(wire: Mapping[str, Any]) -> bool:
-    return an_object(wire.get("execution")).get("taskSupport") == "required"

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
         serve as serve,
         serve_async as serve_async,
     )
+    from agents_tools.mcp.server.jwt_verifier import (
+        JWTVerifier as JWTVerifier,
+        VerifiedToken as VerifiedToken,
+    )
 
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
@@ -25,6 +29,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "serve",
             "serve_async",
         ),
+        "jwt_verifier": ("JWTVerifier", "VerifiedToken"),
     },
-    requires={"app": "pip install -U 'agents-tools[mcp]'"},
+    requires=dict.fromkeys(("app", "jwt_verifier"), "pip install -U 'agents-tools[mcp]'"),
 )

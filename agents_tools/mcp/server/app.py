@@ -5,23 +5,33 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agents_tools.errors import UserValueError
 from agents_tools.mcp.client.sdk import MODERN
-from agents_tools.mcp.server.handlers import MCPRequest, ToolHandlers
+from agents_tools.mcp.server.handlers import ToolHandlers
+from agents_tools.mcp.server.prompts import PromptHandlers
+from agents_tools.mcp.server.requests import MCPRequest
+from agents_tools.mcp.server.resources import ResourceHandlers
 from agents_tools.mcp.server.sdk import SdkServer
+from agents_tools.mcp.server.served_calls import ServedCalls
+from agents_tools.mcp.server.tasks import create_tasks
 from agents_tools.server.application import Application, JsonResponse
-from agents_tools.server.http_security import ListenerLimits, header_values
+from agents_tools.server.http_security import ListenerLimits, header_values, scopes_of
 from agents_tools.server.listener import HEAD_TIMEOUT, bound_socket, serve_app, url_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    import os
+    from collections.abc import Callable, Mapping
 
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
     from agents_tools.mcp.server.handlers import Tools
+    from agents_tools.mcp.server.prompts import Prompts
+    from agents_tools.mcp.server.resources import Resources
+    from agents_tools.persistence.run_store import RunStore
     from agents_tools.server.application import Handler, HttpRequest
 
 __all__ = ["MCPApp", "MCPRequest", "mcp_server", "serve", "serve_async"]
@@ -30,11 +40,15 @@ logger = logging.getLogger("agents_tools.mcp")
 
 _SHUTDOWN_TIMEOUT = 5
 """Seconds that sessions have to end when the server shuts down."""
+_MIN_SECRET = 32
+"""The minimum length of a shared secret."""
 
 
 def mcp_server(
-    tools: Tools,
+    tools: Tools = (),
     *,
+    resources: Resources = (),
+    prompts: Prompts = (),
     name: str = "agents-tools",
     version: str | None = None,
     instructions: str | None = None,
@@ -54,21 +68,33 @@ def mcp_server(
     errors: Literal["hide", "show"] = "hide",
     page_size: int = 1_000,
     context: Callable[[MCPRequest], Any] | None = None,
+    state_secret: str | bytes | Sequence[str | bytes] | None = None,
+    tasks: bool | Literal["required"] | Sequence[str] = False,
+    store: RunStore | str | os.PathLike[str] | None = None,
+    max_tasks: int = 100,
+    task_ttl: float = 3_600.0,
 ) -> MCPApp:
-    """Create an MCP server from function tools: an ASGI app for uvicorn, Starlette or FastAPI.
+    """Create an MCP server from tools, resources and prompts: an ASGI app.
 
     The server supports protocol versions with sessions (up to 2025-11-25) and without them (from
     2026-07-28 on). Progress and display events are sent to clients that request progress.
 
     Args:
-        tools: The tools, or an object with `get_tools()` such as an `MCPToolManager`.
+        tools: The tools and agents, or an object with `get_tools()` such as an `MCPToolManager`.
+            An agent is served as `agent.as_tool()`.
+        resources: The resources, made with `resource` or `Resource.from_value`, or an object with
+            `get_resources()`, and optionally with `subscribe_resource(uri, callback)` and
+            `unsubscribe_resource(uri)`, which the server calls for the clients that subscribe.
+        prompts: The prompts, made with `prompt`, and agents, or an object with `get_prompts()`. The
+            prompt of an agent has its instructions and an argument `input`.
         name: The name that the server reports.
         version: The version that the server reports; that of the library by default.
         instructions: Instructions for models that use the server.
         host: The address to listen on; an address other than loopback requires `auth`.
         path: The path of the endpoint.
-        auth: A bearer token, or an object with `verify_token(token)` such as a `TokenVerifier` of
-            the SDK. Without `auth` and `allowed_hosts`, requests from other machines are refused.
+        auth: A bearer token, a `JWTVerifier`, or another object with `verify_token(token)` such as
+            a `TokenVerifier` of the SDK. Without `auth` and `allowed_hosts`, requests from other
+            machines are refused.
         required_scopes: The scopes that a token must have.
         authorization_servers: URLs of the servers that issue tokens, sent to unauthorized clients.
         resource_url: The URL of this server as clients know it: the audience of the tokens.
@@ -83,15 +109,44 @@ def mcp_server(
         json_response: Whether results are plain JSON instead of a stream, without progress.
         errors: For unexpected exceptions, `hide` sends clients the type and an id that is in the
             log, `show` the message. Errors of the library and `ToolError` are always shown.
-        page_size: The number of tools on one page of the tool list.
+        page_size: The number of tools, resources or prompts on one page of a list.
         context: Returns `ctx.context` for an `MCPRequest`, sync or async; by default the request.
+        state_secret: A secret of at least 32 bytes that several processes of the server share, so
+            that any of them continues a call that asked a question (from 2026-07-28 on). The call
+            then runs again from its start, with the recorded answers. Several secrets replace one
+            another: the first one is used for new calls. By default, each process has a random one,
+            and an answer has to reach the process of the call.
+        tasks: The tools that clients can call as tasks, whose results they fetch later: all
+            (`True`), all and only as tasks (`'required'`), or those whose names match a pattern of
+            a list. `metadata={"mcp": {"execution": {"taskSupport": ...}}}` of a tool overrides it.
+            It needs version 2 of the SDK.
+        store: The run store of the tasks, or its path or address. Several processes can share it.
+            By default, tasks are stored in memory, and end with the process.
+        max_tasks: The maximum number of open tasks of one caller. Ten times as many are kept for
+            it. All callers together can have ten times as many.
+        task_ttl: The longest time that a task is kept and can run, from its creation, in seconds.
+            Clients up to 2025-11-25 can request a shorter time.
 
     Raises:
         UserError: An option is invalid.
     """
-    handlers = ToolHandlers(tools, errors=errors, page_size=page_size, context=context)
+    if type(page_size) is not int or page_size < 1:
+        raise UserValueError(f"page_size= expects a positive integer, got {page_size!r:.60}.")
+    calls = ServedCalls(errors, context)
+    handlers = ToolHandlers(tools, calls, page_size=page_size)
+    server = SdkServer(
+        handlers,
+        _handlers(ResourceHandlers, resources, calls, page_size),
+        _handlers(PromptHandlers, prompts, calls, page_size),
+        name,
+        version,
+        instructions,
+        _secrets(state_secret),
+    )
+    if created := create_tasks(handlers, tasks, store, max_tasks=max_tasks, ttl=task_ttl):
+        server.support_tasks(created, lists=auth is not None)
     app = MCPApp(
-        SdkServer(handlers, name, version, instructions),
+        server,
         host=host,
         path=path,
         auth=auth,
@@ -111,8 +166,37 @@ def mcp_server(
     return app
 
 
+def _handlers(kind: Any, items: Any, calls: ServedCalls, page_size: int) -> Any:
+    """Return the handlers for items; `None` if there are none and will be none."""
+    is_single = hasattr(items, "tool")
+    if not is_single and hasattr(items, "__len__") and not items:
+        return None
+    return kind(items, calls, page_size=page_size)
+
+
+def _secrets(given: str | bytes | Sequence[str | bytes] | None) -> tuple[str | bytes, ...]:
+    """Return the secrets of `state_secret=`.
+
+    Raises:
+        UserValueError: A secret is too short, or not text or bytes.
+    """
+    if given is None:
+        return ()
+    is_one = isinstance(given, (str, bytes)) or not isinstance(cast("object", given), Sequence)
+    found = cast("tuple[str | bytes, ...]", (given,) if is_one else tuple(given))
+    for secret in found:
+        is_text = isinstance(cast("object", secret), (str, bytes))
+        if not is_text or len(secret) < _MIN_SECRET:
+            problem = f"one of {len(secret)}" if is_text else f"a {type(secret).__name__}"
+            raise UserValueError(
+                f"state_secret= expects a secret of at least {_MIN_SECRET} bytes, got {problem}. "
+                "Create one with secrets.token_urlsafe(32) and pass it to all processes."
+            )
+    return found
+
+
 def serve(
-    tools: Tools,
+    tools: Tools = (),
     transport: Literal["stdio", "http"] = "stdio",
     *,
     host: str = "127.0.0.1",
@@ -153,7 +237,7 @@ def serve(
 
 
 async def serve_async(
-    tools: Tools,
+    tools: Tools = (),
     transport: Literal["stdio", "http"] = "stdio",
     *,
     host: str = "127.0.0.1",
@@ -252,7 +336,7 @@ class MCPApp(Application):
             metadata = {
                 "resource": resource_url,
                 "authorization_servers": list(authorization_servers),
-                "scopes_supported": list(required_scopes),
+                "scopes_supported": list(scopes_of(auth, required_scopes)),
                 "bearer_methods_supported": ["header"],
             }
             routes["GET", well_known] = _create_handler(metadata)
@@ -274,13 +358,29 @@ class MCPApp(Application):
 
     async def tools_changed(self) -> None:
         """Notify clients that the list of tools has changed."""
-        await self._server.tools_changed()
+        await self._server.list_changed("tools")
+
+    async def resources_changed(self) -> None:
+        """Notify clients that the list of resources has changed."""
+        await self._server.list_changed("resources")
+
+    async def prompts_changed(self) -> None:
+        """Notify clients that the list of prompts has changed."""
+        await self._server.list_changed("prompts")
+
+    async def resource_updated(self, uri: str) -> None:
+        """Notify the clients that subscribe to a resource that it has changed.
+
+        Args:
+            uri: The URI; for a template, that of the changed resource.
+        """
+        await self._server.resource_updated(uri)
 
     def tools_changed_soon(self) -> None:
         """Notify clients of changed tools in the background; can be called from any thread."""
         loop = self._loop
         if loop is not None and loop.is_running():
-            asyncio.run_coroutine_threadsafe(self._server.tools_changed(), loop)
+            asyncio.run_coroutine_threadsafe(self.tools_changed(), loop)
 
     async def run_stdio(self) -> None:
         """Serve on standard input and output until the client closes them."""

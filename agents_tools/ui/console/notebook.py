@@ -83,16 +83,30 @@ class NotebookRun(RichRun):
         if self._handle is not None:
             self._handle.update(self._page())
 
-    def _page(self) -> Any:
+    def _page(self) -> _Page:
         with self._lock:
             lines = list(self._lines(_WIDTH))
         page = Console(
             file=io.StringIO(), record=True, width=_WIDTH, highlight=False, emoji=False,
             markup=False, force_terminal=True, color_system="truecolor",
+            force_jupyter=False,  # otherwise each line becomes an output of the cell
         )  # fmt: skip
         for line in lines:
             page.print(line, soft_wrap=True)
-        return _display.HTML(page.export_html(inline_styles=True, code_format=_PAGE))
+        return _Page(
+            page.export_html(inline_styles=True, code_format=_PAGE, clear=False),
+            page.export_text(),
+        )
+
+
+class _Page:
+    """The tree as HTML, and as text for readers that show no HTML."""
+
+    def __init__(self, html: str, text: str) -> None:
+        self._bundle = {"text/html": html, "text/plain": text}
+
+    def _repr_mimebundle_(self, **_options: object) -> dict[str, str]:
+        return self._bundle
 
 
 class _NotebookPage(io.StringIO):

@@ -132,11 +132,14 @@ class RichRun:
 
     @contextlib.contextmanager
     def aside(self) -> Generator[None]:
-        """Remove the tree from the screen while the block asks a question."""
+        """Stop drawing while the block asks a question; the tree stays above the question."""
         live, self._live = self._live, None
         self._is_aside = True
         if live is not None:
             live.stop()
+        if self._has_screen():
+            with contextlib.suppress(OSError, ValueError):
+                self._console.print(self)
         try:
             yield
         finally:

@@ -13,6 +13,7 @@ from agents_tools.content.items import (
     ToolCallOutputItem,
     item_from_dict,
 )
+from agents_tools.content.outputs import output_text
 from agents_tools.content.usage import Usage
 from agents_tools.events.kinds import (
     ActionEvent,
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from agents_tools.content.items import RunItem
-    from agents_tools.content.outputs import ToolOutput
     from agents_tools.events.base import Event
     from agents_tools.events.kinds import AnyEvent
 
@@ -54,7 +54,6 @@ __all__ = [
     "arguments_shown",
     "costs",
     "ended_in_words",
-    "in_words",
     "is_retry",
     "retried",
 ]
@@ -341,7 +340,10 @@ class RunTree:
             call = self.at((*node.path, item.call_id), item.name)
             if item.in_background:
                 return call
-            call.result, call.is_answered = in_words(item.output)[:_MAX_RESULT], True
+            call.result, call.is_answered = (
+                release_text(output_text(item.output))[:_MAX_RESULT],
+                True,
+            )
             if call.is_open:
                 self._end(call, item.status, call.took)
             return call
@@ -416,14 +418,6 @@ def arguments_shown(text: str, limit: int = 120) -> str:
     named = cast("dict[str, Any]", values)
     shown = " ".join(f"{release_text(key)}={describe_value(value)}" for key, value in named.items())
     return shorten(shown, limit) if shown else "no arguments"
-
-
-def in_words(output: ToolOutput) -> str:
-    """Return the text of an output, with the type of each other block."""
-    if isinstance(output, str):
-        return release_text(output)
-    parts = [block.text if block.type == "text" else f"[{block.type}]" for block in output]
-    return release_text("\n".join(parts))
 
 
 def costs(usage: Usage, *, requests: bool) -> list[str]:

@@ -16,11 +16,13 @@ from agents_tools.server.http_errors import HttpError, shown
 from agents_tools.server.http_security import inner_path
 from agents_tools.server.response_stream import FrameResponse
 from agents_tools.server.run_manager import ActiveRun, OnDisconnect, RunManager, runs_for
+from agents_tools.text.output import release_json
 from agents_tools.tool.records import Decision
 from agents_tools.ui._app_limits import AppLimits, split_limits
 from agents_tools.ui.vercel.encoder import VERSIONS, VercelEncoder
 from agents_tools.ui.vercel.messages import items_of, parse_request
-from agents_tools.ui.vercel.text import DONE, HEADERS, frame
+from agents_tools.ui.vercel.text import DONE, HEADERS, LATEST, WITH_APPROVALS, frame
+from agents_tools.ui.vercel.ui_message import UIMessageBuilder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -71,6 +73,7 @@ def app(
 
     - `POST /` accepts the request of `useChat` and streams the answer.
     - `GET /{chat}/stream` streams the current message again from its start; 204 if there is none.
+    - `GET /{chat}/messages` returns the messages of the chat, for a page that was loaded again.
     - `POST /{chat}/stop` cancels the run, also where a closed connection does not.
 
     The page sends the history of the chat with every request, so trust it no more than the user of
@@ -119,7 +122,7 @@ def app(
         auth=auth,
         allowed_hosts=allowed_hosts,
         allowed_origins=allowed_origins,
-        is_stream=lambda scope: not inner_path(scope).endswith("/stop"),
+        is_stream=lambda scope: not inner_path(scope).endswith(("/stop", "/messages")),
         **listener,
     )
 
@@ -170,6 +173,7 @@ class _Chats:
         return {
             ("POST", "/"): self.post,
             ("GET", "/{chat}/stream"): self.resume,
+            ("GET", "/{chat}/messages"): self.messages,
             ("POST", "/{chat}/stop"): self.stop,
         }
 
@@ -188,6 +192,33 @@ class _Chats:
         if live is None or _is_delivered(live):
             return empty_response()
         return self._respond(live, after=-1)
+
+    async def messages(self, request: HttpRequest) -> Response:
+        """Return the messages of a chat as `UIMessage` objects.
+
+        The message of a running run is missing: `GET /{chat}/stream` sends it from its start.
+        """
+        live = await self._newest(request)
+        if live is None:
+            return JsonResponse([])
+        messages: list[Any] = [*(await live.details()).get("messages", ())]
+        if not live.is_running:
+            known = [message.get("id") for message in messages]
+            at = known.index(_message(live).id) if _message(live).id in known else len(messages)
+            messages[at : at + 1] = await self._built(live, messages[at : at + 1])
+        return JsonResponse(release_json(messages))
+
+    async def _built(self, live: ActiveRun, continued: list[Any]) -> list[Chunk]:
+        """Return the message of a run that has ended or waits, if it has any part."""
+        has_decisions = self._version >= WITH_APPROVALS  # in the message, but in chunks since 7
+        encoder = self._encoder(live, LATEST if has_decisions else self._version)
+        builder = UIMessageBuilder(*continued)
+        async with aclosing(live.events()) as events:
+            async for event in events:
+                builder.add(encoder.encode(event))
+        builder.add(encoder.close())
+        message = builder.message()
+        return [] if message is None else [message]
 
     async def stop(self, request: HttpRequest) -> Response:
         """Cancel the run of a chat."""
@@ -209,6 +240,7 @@ class _Chats:
             context=context,
             max_turns=self._max_turns,
             meta={_KEY: {"message_id": chat_request.message_id}},
+            details={"messages": chat_request.messages},
         )
 
     async def _decide(self, chat_request: ChatRequest, request: HttpRequest) -> ActiveRun:
@@ -245,19 +277,21 @@ class _Chats:
         return live
 
     def _respond(self, live: ActiveRun, *, after: int) -> Response:
+        return FrameResponse(
+            frames_of(live, self._encoder(live, self._version), after=after),
+            headers=HEADERS,
+            heartbeat=self._heartbeat,
+            watching=live.watching(),
+        )
+
+    def _encoder(self, live: ActiveRun, version: Version) -> VercelEncoder:
         # `errors="show"` is safe: the run has already hidden the messages that must be hidden.
-        encoder = VercelEncoder(
-            self._version,
+        return VercelEncoder(
+            version,
             message_id=_message(live).id,
             run_id=live.id,
             preliminary=self._preliminary,
             errors="show",
-        )
-        return FrameResponse(
-            frames_of(live, encoder, after=after),
-            headers=HEADERS,
-            heartbeat=self._heartbeat,
-            watching=live.watching(),
         )
 
 

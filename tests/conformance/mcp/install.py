@@ -26,6 +26,7 @@ PACKAGES = (
     "@modelcontextprotocol/server-filesystem@2026.8.31",
     "@modelcontextprotocol/server-memory@2026.8.31",
     "@modelcontextprotocol/server-sequential-thinking@2026.8.31",
+    "@playwright/mcp@0.0.83",
 )
 """What is installed, in one go: npm takes away what another go has brought."""
 

@@ -18,6 +18,7 @@ from agents_tools import (
     FunctionTool,
     NotifyStreamEvent,
     ToolContext,
+    ToolDeniedError,
     ToolError,
     ToolOutputAudio,
     ToolOutputFileContent,
@@ -27,12 +28,10 @@ from agents_tools import (
     function_tool,
     streaming_tool,
 )
-from agents_tools.mcp import mcp_server
+from agents_tools.mcp import mcp_server, roots, sample
+from tests.conformance.mcp.fixture_features import PIXEL, PROMPTS, RESOURCES
+from tests.conformance.mcp.fixture_tasks import TASK_TOOLS
 
-PIXEL = bytes.fromhex(
-    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
-    "0000000d49444154789c63f8cfc0f01f0005000201ff8b0c0f590000000049454e44ae426082"
-)
 SILENCE = bytes.fromhex(
     "524946462400000057415645666d74201000000001000100401f0000401f0000010008006461746100000000"
 )
@@ -182,6 +181,58 @@ async def test_input_required_result_multi_round(ctx: ToolContext[Any]) -> str:
     return f"{person.name} likes {taste.color}"
 
 
+@function_tool
+async def test_input_required_result_elicitation(ctx: ToolContext[Any]) -> str:
+    """Ask for a name, under the key that the suite expects."""
+    person = await ctx.ask("What is your name?", answer=Person, key="user_name")
+    return f"Hello, {person.name}!"
+
+
+@function_tool
+async def test_input_required_result_sampling() -> str:
+    """Ask the model of the client."""
+    answer = await sample("What is the capital of France?", max_tokens=100, key="capital_question")
+    return answer.text
+
+
+@function_tool
+async def test_input_required_result_list_roots() -> str:
+    """List the folders of the client."""
+    return f"{await roots()}"
+
+
+@function_tool
+async def test_input_required_result_multiple_inputs(ctx: ToolContext[Any]) -> str:
+    """Ask the person, the model and the client in one round."""
+    person, greeting, folders = await asyncio.gather(
+        ctx.ask("What is your name?", answer=Person, key="user_name"),
+        sample("Generate a greeting", max_tokens=50, key="greeting"),
+        roots(),
+    )
+    return f"{greeting.text} {person.name}, you work in {folders}"
+
+
+@function_tool
+async def test_input_required_result_capabilities(ctx: ToolContext[Any]) -> str:
+    """Ask what the client can answer."""
+    try:
+        return await ctx.ask("What is your name?")
+    except ToolDeniedError:  # the client has not declared elicitation
+        return (await sample("Invent a name", max_tokens=50)).text
+
+
+@function_tool
+async def test_sampling(prompt: str) -> str:
+    """Ask the model of the client."""
+    return f"LLM response: {(await sample(prompt, max_tokens=100)).text}"
+
+
+@function_tool
+async def test_missing_capability() -> str:
+    """Need a model that the client has not declared."""
+    return (await sample("Hello", max_tokens=10)).text
+
+
 class Confirmation(BaseModel):
     """A yes or no."""
 
@@ -265,8 +316,16 @@ TOOLS = [
     test_input_required_result_request_state,
     test_input_required_result_tampered_state,
     test_input_required_result_multi_round,
+    test_input_required_result_elicitation,
+    test_input_required_result_sampling,
+    test_input_required_result_list_roots,
+    test_input_required_result_multiple_inputs,
+    test_input_required_result_capabilities,
+    test_sampling,
+    test_missing_capability,
     test_header,
     json_schema_2020_12_tool,
+    *TASK_TOOLS,
 ]
 
 
@@ -295,8 +354,21 @@ async def main(sessions: str = "stateless") -> None:
         await app.tools_changed()
         return "changed"
 
-    shelf.tools.append(test_trigger_tool_change)
-    app = mcp_server(shelf, name="conformance", stateless=sessions == "stateless")
+    @function_tool
+    async def test_trigger_prompt_change() -> str:
+        """Report that the list of prompts has changed."""
+        await app.prompts_changed()
+        return "changed"
+
+    shelf.tools += [test_trigger_tool_change, test_trigger_prompt_change]
+    app = mcp_server(
+        shelf,
+        resources=RESOURCES,
+        prompts=PROMPTS,
+        name="conformance",
+        stateless=sessions == "stateless",
+        tasks=[],  # the tools declare it
+    )
     with socket.create_server(("127.0.0.1", 0)) as sock:
         print(f"http://127.0.0.1:{sock.getsockname()[1]}/mcp", flush=True)  # noqa: T201
         config = uvicorn.Config(app, log_level="warning", access_log=False)

@@ -220,12 +220,36 @@ def _compared(job: Job, version: int, told: Mapping[str, Any]) -> Iterator[tuple
     yield "requests", _requests(job.does), [one.partition(" ")[0] for one in told["requests"]]
     parts = told["messages"][-1]["parts"]
     yield from _ended(job, version, told["finishes"])
+    yield from _loaded_again(job, version, told)
     if job.does == "stop":  # the page reads no further, and leaves what it shows as it is
         return
     yield from _shown(job, version, parts)
     if job.does in CUT:
         # A run that has ended by then has no progress any more, so the page may even show less.
         yield "whether more came after the cut", True, told["before"] != parts
+
+
+def _loaded_again(
+    job: Job, version: int, told: Mapping[str, Any]
+) -> Iterator[tuple[str, Any, Any]]:
+    """Give the messages of a page that loads the chat, and those of the page that wrote it."""
+    if job.does == "stop":  # the page shows what it had by then
+        return
+    loaded = _essence(told["loaded"])
+    yield "roles after loading", ["user", "assistant"], [one["role"] for one in loaded][-2:]
+    if version != WITH_APPROVALS:  # which has no chunk for a decision, to resume with
+        yield "messages after loading", _essence(told["stored"]), loaded
+    if job.name != "retry" or version == NEWEST:  # others keep the text that is taken back
+        yield "messages of the server", _essence(told["messages"]), _essence(told["stored"])
+
+
+def _essence(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Give messages without progress, which is not stored, and without the marks of steps."""
+    shown = {"data-agents-tool", "file", "source-url", "step-start"}
+    return [
+        {**one, "parts": [part for part in one["parts"] if part["type"] not in shown]}
+        for one in messages
+    ]
 
 
 def _requests(does: str) -> list[str]:

@@ -147,6 +147,8 @@ async function play(job) {
   }
   if (job.does === "talk") await page.sendMessage({ text: "And more." });
   await until(() => page.status === "ready" || page.status === "error", "the end");
+  // A run that is stopped may still run here, and would go on for a page that resumes it.
+  const stored = ["read", "stop"].includes(job.does) ? {} : await load(job, page);
   const valid = await ai
     .safeValidateUIMessages?.({ messages: page.messages })
     .then((told) => (told.success ? null : String(told.error)));
@@ -156,8 +158,19 @@ async function play(job) {
     status: page.status,
     messages: page.messages,
     valid: valid ?? null,
+    ...stored,
     ...seen,
   };
+}
+
+// Gives the messages that the server has, and those that a page shows that loads and resumes them.
+async function load(job, { id }) {
+  const response = await fetch(`${job.api}/${id}/messages`);
+  const stored = await response.json();
+  const transport = new ai.DefaultChatTransport({ api: job.api });
+  const loaded = new Page({ id, transport, messages: structuredClone(stored) });
+  await loaded.resumeStream();
+  return { stored, loaded: loaded.messages };
 }
 
 async function answer(page, job, seen) {
@@ -193,4 +206,5 @@ for (const job of JSON.parse(jobs)) {
   }
   process.stdout.write(`${JSON.stringify({ ...told, complaints: [...complaints] })}\n`);
 }
+await new Promise((done) => process.stdout.write("", done)); // a pipe is written in the background
 process.exit(0);

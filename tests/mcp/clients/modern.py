@@ -7,24 +7,53 @@ from typing import Any
 
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.types import ElicitResult
 
-from tests.mcp.clients.steps import Progress, report, target
+from tests.mcp.clients.steps import Progress, answer_to, report, target
+
+
+class Modern:
+    """A client.
+
+    Args:
+        client: The client of the SDK.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def tools(self) -> list[Any]:
+        """Return the tools."""
+        return (await self._client.list_tools()).tools
+
+    async def call(self, name: str, arguments: dict[str, Any], progress: Progress) -> Any:
+        """Call a tool."""
+        return await self._client.call_tool(name, arguments, progress_callback=progress)
+
+    async def read(self, uri: str) -> Any:
+        """Read a resource."""
+        return await self._client.read_resource(uri)
+
+    async def prompt(self, name: str, arguments: dict[str, str]) -> Any:
+        """Get a prompt."""
+        return await self._client.get_prompt(name, arguments)
+
+
+async def elicit(context: Any, params: Any) -> ElicitResult:
+    """Answer a question."""
+    del context
+    return ElicitResult(action="accept", content=answer_to(params))
 
 
 async def main() -> None:
-    """Connect, list the tools and run the steps."""
+    """Connect and run the steps."""
     where = target()
     if isinstance(where, list):
         server: Any = stdio_client(StdioServerParameters(command=where[0], args=where[1:]))
     else:
         server = where
-    async with Client(server) as client:
-        listed = await client.list_tools()
-
-        async def call(name: str, arguments: dict[str, Any], progress: Progress) -> Any:
-            return await client.call_tool(name, arguments, progress_callback=progress)
-
-        await report(client.protocol_version, listed.tools, call)
+    async with Client(server, elicitation_callback=elicit) as client:
+        await report(client.protocol_version, Modern(client))
 
 
 if __name__ == "__main__":

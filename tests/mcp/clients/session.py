@@ -6,21 +6,60 @@ import asyncio
 import importlib
 from typing import Any
 
-from tests.mcp.clients.steps import Progress, report, target
+from tests.mcp.clients.steps import Progress, answer_to, report, target
+
+
+class Session:
+    """A session.
+
+    Args:
+        session: The session of the SDK.
+    """
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    async def tools(self) -> list[Any]:
+        """Return the tools."""
+        return (await self._session.list_tools()).tools
+
+    async def call(self, name: str, arguments: dict[str, Any], progress: Progress) -> Any:
+        """Call a tool."""
+        return await self._session.call_tool(name, arguments, progress_callback=progress)
+
+    async def read(self, uri: str) -> Any:
+        """Read a resource."""
+        return await self._session.read_resource(uri)
+
+    async def prompt(self, name: str, arguments: dict[str, str]) -> Any:
+        """Get a prompt."""
+        return await self._session.get_prompt(name, arguments)
+
+    async def task(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Call a tool as a task; only version 1 has tasks."""
+        tasks = self._session.experimental
+        created = await tasks.call_tool_as_task(name, arguments)
+        async for _ in tasks.poll_task(created.task.taskId):
+            pass
+        result: Any = importlib.import_module("mcp.types").CallToolResult
+        return await tasks.get_task_result(created.task.taskId, result)
 
 
 async def main() -> None:
-    """Connect, list the tools and run the steps."""
+    """Connect and run the steps."""
     mcp: Any = importlib.import_module("mcp")
-    async with opened(mcp, target()) as streams, mcp.ClientSession(*streams[:2]) as session:
+    types: Any = importlib.import_module("mcp.types")
+
+    async def elicit(_context: Any, params: Any) -> Any:
+        return types.ElicitResult(action="accept", content=answer_to(params))
+
+    async with (
+        opened(mcp, target()) as streams,
+        mcp.ClientSession(*streams[:2], elicitation_callback=elicit) as session,
+    ):
         begun = await session.initialize()
-        listed = await session.list_tools()
-
-        async def call(name: str, arguments: dict[str, Any], progress: Progress) -> Any:
-            return await session.call_tool(name, arguments, progress_callback=progress)
-
         version = getattr(begun, "protocolVersion", None) or begun.protocol_version
-        await report(version, listed.tools, call)
+        await report(version, Session(session))
 
 
 def opened(mcp: Any, where: str | list[str]) -> Any:

@@ -1,10 +1,11 @@
-"""What every client written in Python does, and how it tells of it.
+"""The steps that every client written in Python runs, and its report of them.
 
 A client is a program: `python -m tests.mcp.clients.NAME TARGET STEPS`, run by the interpreter of the
 environment where its library is. The target is an address, or the command of a server as JSON. Each
-step is a call; files named after what its progress says are left in the folder `heard`. A step with
-`cancel` is cancelled when a file in that folder shows that it has begun, and one with `leave` is
-given up then. On stdout comes a report in JSON, in the words of the protocol.
+step is a call of a tool, or with `do` another request: `read`, `prompt` or `task`. Files named after
+the messages of its progress are created in the folder `heard`. A step with `cancel` is cancelled when
+a file in that folder shows that it has begun; with `leave`, the client ends then. The program writes
+a report in JSON to stdout, in the words of the protocol.
 """
 
 from __future__ import annotations
@@ -12,14 +13,25 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 BOUND = 30.0
 
 Progress = Callable[..., Any]
-Call = Callable[[str, dict[str, Any], Progress], Awaitable[Any]]
+
+
+class Client(Protocol):
+    """A connected client."""
+
+    async def tools(self) -> list[Any]:
+        """Return the tools."""
+        ...
+
+    async def call(self, name: str, arguments: dict[str, Any], progress: Progress) -> Any:
+        """Call a tool."""
+        ...
 
 
 def target() -> str | list[str]:
@@ -28,19 +40,32 @@ def target() -> str | list[str]:
     return given if given.startswith("http") else json.loads(given)
 
 
-async def report(version: Any, tools: list[Any], call: Call) -> None:
+async def report(version: Any, client: Client) -> None:
     """Run the steps and write the report."""
-    calls = [await _answer(call, step) for step in json.loads(sys.argv[2])]
-    listed = [wire(tool) for tool in tools]
+    listed = [wire(tool) for tool in await client.tools()]
+    calls = [await _answer(client, step) for step in json.loads(sys.argv[2])]
     print(json.dumps({"version": str(version), "tools": listed, "calls": calls}), flush=True)  # noqa: T201
 
 
 def wire(record: Any) -> Any:
     """Return an SDK object as protocol JSON."""
+    if isinstance(record, dict):
+        return record
     return record.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
-async def _answer(call: Call, step: dict[str, Any]) -> dict[str, Any]:
+def text_result(text: str, **more: Any) -> dict[str, Any]:
+    """Return a result with one text."""
+    return {"content": [{"type": "text", "text": text}], **more}
+
+
+def answer_to(question: Any) -> dict[str, Any]:
+    """Return the answer to a question with one field: 7."""
+    (name,) = wire(question)["requestedSchema"]["properties"]
+    return {name: 7}
+
+
+async def _answer(client: Any, step: dict[str, Any]) -> dict[str, Any]:
     seen: list[Any] = []
 
     async def progress(done: float, total: float | None = None, message: str | None = None) -> None:
@@ -48,15 +73,27 @@ async def _answer(call: Call, step: dict[str, Any]) -> dict[str, Any]:
         if "heard" in step:
             (Path(step["heard"]) / str(message)).touch()
 
-    name, arguments = step["name"], step.get("arguments", {})
     for end in ("cancel", "leave"):
         if end in step:
-            return await _given_up(call(name, arguments, progress), Path(step[end]), end)
+            call = client.call(step["name"], step["arguments"], progress)
+            return await _given_up(call, Path(step[end]), end)
     try:
-        result = await call(name, arguments, progress)
+        result = await _request(client, step, progress)
     except Exception as error:  # noqa: BLE001 - whatever its library raises is its answer
         return {"error": f"{type(error).__name__}: {error}", "progress": seen}
     return {"result": wire(result), "progress": seen}
+
+
+def _request(client: Any, step: Mapping[str, Any], progress: Progress) -> Awaitable[Any]:
+    match step.get("do", "call"):
+        case "read":
+            return client.read(step["uri"])
+        case "prompt":
+            return client.prompt(step["name"], step["arguments"])
+        case "task":
+            return client.task(step["name"], step.get("arguments", {}))
+        case _:
+            return client.call(step["name"], step.get("arguments", {}), progress)
 
 
 async def _given_up(call: Awaitable[Any], folder: Path, end: str) -> dict[str, Any]:

@@ -21,6 +21,23 @@ async function comes(file) {
   return false;
 }
 
+function request(client, step, params, options) {
+  if (step.do === "read") return client.readResource({ uri: step.uri });
+  if (step.do === "prompt") return client.getPrompt(params);
+  if (step.do === "task") return task(client, params);
+  return second ? client.callTool(params, options) : client.callTool(params, undefined, options);
+}
+
+async function task(client, params) {
+  let created = false;
+  for await (const message of client.experimental.tasks.callToolStream(params)) {
+    if (message.type === "taskCreated") created = true;
+    if (message.type === "error") throw message.error;
+    if (message.type === "result" && created) return message.result;
+  }
+  throw new Error("the call did not become a task");
+}
+
 async function answer(client, step) {
   const progress = [];
   const onprogress = (told) => {
@@ -30,7 +47,7 @@ async function answer(client, step) {
   const params = { name: step.name, arguments: step.arguments ?? {} };
   const controller = new AbortController();
   const options = { onprogress, signal: controller.signal };
-  const call = second ? client.callTool(params, options) : client.callTool(params, undefined, options);
+  const call = request(client, step, params, options);
   const folder = step.cancel ?? step.leave;
   if (folder) {
     const ended = call.catch(() => {});
@@ -48,8 +65,13 @@ async function answer(client, step) {
 
 const client = new Client(
   { name: "typescript", version: "1.0.0" },
-  second ? { versionNegotiation: { mode: "auto" } } : {},
+  { capabilities: { elicitation: {} }, ...(second ? { versionNegotiation: { mode: "auto" } } : {}) },
 );
+const { ElicitRequestSchema } = second ? {} : await load("../types.js");
+client.setRequestHandler(second ? "elicitation/create" : ElicitRequestSchema, ({ params }) => {
+  const [name] = Object.keys(params.requestedSchema.properties);
+  return { action: "accept", content: { [name]: 7 } };
+});
 if (target.startsWith("http")) {
   await client.connect(new StreamableHTTPClientTransport(new URL(target)));
 } else {

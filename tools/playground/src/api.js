@@ -59,6 +59,7 @@ export const views = (tool) => get(`tools/${name(tool)}/views`);
 export const runs = (before) => get(`runs?limit=50${before ? `&before=${name(before)}` : ""}`);
 export const run = (id) => get(`runs/${name(id)}`);
 export const exported = (id, as) => get(`runs/${name(id)}/export?as=${as}`);
+export const tracebacks = async (id) => (await get(`runs/${name(id)}/tracebacks`)).tracebacks;
 export const resume = (id) => send(`runs/${name(id)}/resume`, {});
 export const cancel = (id) => send(`runs/${name(id)}/cancel`, {});
 export const decide = (id, decisions) => send(`runs/${name(id)}/approvals`, { decisions });

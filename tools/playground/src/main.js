@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { Question } from "./dialog.js";
 import { Editor, runCurrent } from "./editor.js";
 import { Asking, Panel } from "./panel.js";
+import { openLinked } from "./runs.js";
 import { failure, info, pane, phase, reloaded, start, trouble } from "./state.js";
 import { ToolList } from "./tools.js";
 import { IconButton, Tabs, spoken } from "./ui.js";
@@ -98,7 +99,7 @@ function Closed() {
   const token = useSignal("");
   const enter = () => {
     api.setToken(token.value.trim());
-    start();
+    begin();
   };
   return html`<main class="closed">
     <h1>${phase.value === "token" ? "This page needs its token" : "The playground does not answer"}</h1>
@@ -109,9 +110,14 @@ function Closed() {
           <input id="token" class="mono" autocomplete="off" value=${token.value}
               onInput=${(event) => (token.value = event.target.value)} onKeyDown=${(event) => event.key === "Enter" && enter()} /></div>
         <button type="button" class="primary" onClick=${enter}>Open</button>`
-        : html`<p>${failure.value}</p><button type="button" class="primary" onClick=${start}>Try again</button>`
+        : html`<p>${failure.value}</p><button type="button" class="primary" onClick=${begin}>Try again</button>`
     }
   </main>`;
+}
+
+async function begin() {
+  await start();
+  if (phase.value === "ready") await openLinked();
 }
 
 const Spoken = () => html`<p class="unseen" role="status" aria-live="polite">${spoken.value}</p>`;
@@ -135,4 +141,4 @@ setTheme(theme.value);
 addEventListener("keydown", keys);
 api.readToken();
 render(html`<${Page} /><${Spoken} />`, document.getElementById("app"));
-start();
+begin();

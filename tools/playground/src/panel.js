@@ -62,7 +62,7 @@ function Run() {
     </div>`
     }
     <${Tree} view=${view} />
-    ${detail?.result && !["interrupted", "orphaned"].includes(detail.status) && html`<${Result} detail=${detail} />`}
+    ${detail?.result && !["running", "interrupted", "orphaned"].includes(detail.status) && html`<${Result} detail=${detail} />`}
     ${detail && html`<div class="actions wrap exports"><${Exports} id=${view.id} /></div>`}
   </div>`;
 }

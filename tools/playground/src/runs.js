@@ -21,6 +21,7 @@ export class RunView {
   /** @param {{id: string, kind: string, name: string}} of @param {boolean} fresh Whether it was started here. */
   constructor({ id, kind, name, status }, fresh) {
     Object.assign(this, { id, kind, name, fresh, status });
+    this.began = performance.now();
     this.tree = new RunTree();
     this.detail = signal(null);
     this.cancelling = signal(false);
@@ -56,24 +57,42 @@ export class RunView {
     this.frame = null;
     const nodes = [...this.tree.touched];
     this.tree.touched.clear();
-    nodes.forEach((node) => this.changed(node).value++);
+    this.#followEnd(() => nodes.forEach((node) => this.changed(node).value++));
     tick();
   }
 
-  async #settle() {
+  /** Keeps the end of a new run in view while it grows, if the user has not scrolled away from it. */
+  #followEnd(change) {
+    const panel = document.getElementById("side-panel");
+    const isAtEnd = panel && panel.scrollHeight - panel.scrollTop - panel.clientHeight < 24;
+    change();
+    if (this.fresh && isAtEnd) queueMicrotask(() => (panel.scrollTop = panel.scrollHeight));
+  }
+
+  async #settle(tries = 20) {
     const detail = await attempt(() => api.run(this.id));
     if (!detail || this.stop.signal.aborted) return;
-    this.detail.value = detail;
+    this.#followEnd(() => (this.detail.value = detail));
     this.cancelling.value = false;
+    if (detail.status === "running" && this.tree.root.status !== "running" && tries)
+      setTimeout(() => this.#settle(tries - 1), 250); // the server is still storing the end
     if (detail.status === "running" || detail.status === "orphaned") return;
     say(`${this.name}: ${statusWord(detail.status)}`);
     if (this.fresh && detail.approvals?.length && this.asked !== this.tree.lastId) {
       this.asked = this.tree.lastId; // asked for once; closing the dialog is an answer, too
-      asking.value = this;
+      if (!isTyping(this.began)) asking.value = this; // the dialog would take the keys
     }
     loadPast();
   }
 }
+
+let typed = 0;
+document.addEventListener("input", () => (typed = performance.now()), true);
+
+/** Whether the user has written in a field since then and is still there, or decides about something. */
+const isTyping = (since) =>
+  document.querySelector("dialog[open]") !== null ||
+  (typed > since && document.activeElement.matches("input, textarea, select"));
 
 let ticking;
 
@@ -91,12 +110,23 @@ export function open(run, fresh = false) {
   shown.value = view;
   asking.value = null;
   pane.value = "run";
+  history.replaceState(null, "", `?run=${encodeURIComponent(run.id)}`);
   if (fresh || side.value === "history") side.value = "run";
   view.follow();
   if (fresh) {
     say(`${run.name} started`);
     loadPast();
   }
+}
+
+/** Shows the run in the address of the page: a link, or the page was loaded again. */
+export async function openLinked() {
+  const id = new URLSearchParams(location.search).get("run");
+  const run = id && (await attempt(() => api.run(id)));
+  if (!run) return;
+  const listed = run.kind === "tool" ? tools.value : agents.value;
+  if (listed.some((one) => one.name === run.name)) select(run.kind, run.name);
+  open(run);
 }
 
 /** Runs a tool with what its draft holds; whatever is wrong is shown at its field. */
@@ -191,6 +221,7 @@ export async function decide(view, decisions) {
   if (!done) return;
   view.stop.abort();
   view.detail.value = null;
+  view.began = performance.now();
   say("Decision sent");
   view.follow();
 }

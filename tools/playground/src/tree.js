@@ -1,8 +1,10 @@
 // The live tree of a run: agents, calls and what they say, each part drawn when it changes.
 import { useSignal } from "./view.js";
+import * as api from "./api.js";
 import { isOver } from "./events.js";
-import { brief, pretty } from "./json.js";
+import { brief, pretty, same } from "./json.js";
 import { now } from "./runs.js";
+import { attempt } from "./state.js";
 import { Badge, Code, Icon, Status, download, duration } from "./ui.js";
 
 /** @param {{view: import("./runs.js").RunView}} props */
@@ -109,6 +111,7 @@ function Call({ view, node, level, first, open: before = true }) {
         html`<p class="line level-error">
           <b>error</b> ${node.output}</p>`
       }
+      ${(node.status === "tool_error" || node.error) && html`<${Traceback} view=${view} node=${node} />`}
       ${!isRoot && isOver(node) && html`<${Details} node=${node} />`}
     </div>`
     }
@@ -217,6 +220,43 @@ function Details({ node }) {
     ${node.args !== undefined && html`<${Code} text=${pretty(node.args)} label="Arguments of ${node.name}" />`}
     ${node.output !== undefined && html`<${Output} blocks=${node.output} name=${node.name} />`}
   </details>`;
+}
+
+const NO_TRACEBACK =
+  "There is no traceback: the server was started again, or the error is not in your code.";
+
+/** The traceback of a failed call or run; it is requested when it is opened. */
+function Traceback({ view, node }) {
+  const errors = useSignal(null);
+  const load = async (event) => {
+    if (!event.currentTarget.open || errors.value?.length) return;
+    const found = await attempt(() => api.tracebacks(view.id));
+    if (found)
+      errors.value = found.filter((one) => same(one.path, node.path)).flatMap((one) => one.errors);
+  };
+  return html`<details class="traceback" onToggle=${load}>
+    <summary>Traceback</summary>
+    ${errors.value?.length === 0 && html`<p class="note">${NO_TRACEBACK}</p>`}
+    ${errors.value?.map(
+      (error, index) => html`
+      ${index > 0 && html`<p class="note">Raised from:</p>`}
+      <p class="line level-error"><b>${error.type}</b> ${error.message}</p>
+      ${error.frames.map((frame) => html`<${Frame} frame=${frame} />`)}`,
+    )}
+  </details>`;
+}
+
+/** A frame of the user with its source and a link for the editor, or one line for another frame. */
+function Frame({ frame: { file, path, line, function: name, own, first, source } }) {
+  const place = `${file}:${line}`;
+  if (!own) return html`<p class="note">${place} in ${name}</p>`;
+  return html`<figure class="frame">
+    <figcaption><a href="vscode://file${encodeURI(`${path}:${line}`)}">${place}</a> in ${name}</figcaption>
+    <pre class="code" tabindex="0" role="group" aria-label="Source of ${place}">
+      ${source.map((text, index) =>
+        first + index === line ? html`<mark>${`${text}\n`}</mark>` : `${text}\n`,
+      )}</pre>
+  </figure>`;
 }
 
 /** What the model gets of a call: text, or blocks of text, images and files. */
