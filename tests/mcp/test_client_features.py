@@ -731,13 +731,27 @@ async def test_servers_receive_the_name_of_the_program(era: str, how: str) -> No
         MCPToolManager(client_name="")
 
 
+USES = """digital_signature content_commitment key_encipherment data_encipherment key_agreement
+key_cert_sign crl_sign encipher_only decipher_only""".split()
+
+
 def certificates(folder: Path) -> None:
-    """Write an authority (`ca.pem`), and a certificate of it with its key (`own.pem`)."""
+    """Write an authority (`ca.pem`), and a certificate of it with its key (`own.pem`).
+
+    With the extensions that Python demands from 3.13 on (`ssl.VERIFY_X509_STRICT`).
+    """
     now = dt.datetime.now(dt.UTC)
     keys = [ec.generate_private_key(ec.SECP256R1()) for _ in range(2)]
     names = [x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, one)]) for one in ("CA", "own")]
     for number, (key, name, file) in enumerate(zip(keys, names, ("ca", "own"), strict=True)):
         address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+        of_authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(keys[0].public_key())
+        of_key = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+        uses = dict.fromkeys(USES, False) | {
+            "digital_signature": True,
+            "key_cert_sign": number == 0,
+            "crl_sign": number == 0,
+        }
         made = (
             x509.CertificateBuilder()
             .subject_name(name)
@@ -748,6 +762,9 @@ def certificates(folder: Path) -> None:
             .not_valid_after(now + dt.timedelta(hours=1))
             .add_extension(x509.BasicConstraints(ca=number == 0, path_length=None), critical=True)
             .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+            .add_extension(of_authority, critical=False)
+            .add_extension(of_key, critical=False)
+            .add_extension(x509.KeyUsage(**uses), critical=True)
             .sign(keys[0], hashes.SHA256())
         )
         text = made.public_bytes(serialization.Encoding.PEM)
