@@ -666,6 +666,11 @@ class Run:
         self._model = self.choose_model()
         self.calls.provider = getattr(self._model, "provider", None)
 
+    @property
+    def offered_tools(self) -> tuple[Any, ...]:
+        """The tools that the model receives; empty before the first turn."""
+        return () if self._tools is None else self._tools.offered
+
     def add_hooks(self, *hooks: RunHooks[Any]) -> None:
         """Add hooks before the run begins."""
         self.run_hooks += hooks

@@ -186,6 +186,9 @@ class PlaygroundApp(Application):
             ("POST", "/api/runs/{id}/rerun"): self._rerun,
             ("GET", "/api/runs/{id}/export"): self._export,
             ("GET", "/api/runs/{id}/tracebacks"): self._tracebacks,
+            ("GET", "/api/runs/{id}/requests"): self._requests,
+            ("GET", "/api/runs/{id}/requests/{number}"): self._prompt,
+            ("GET", "/api/sessions/{id}"): self._session,
             ("GET", "/api/changes"): self._changes,
         }
 
@@ -262,7 +265,8 @@ class PlaygroundApp(Application):
         name = _text(body, "name")
         if body.get("kind") == "agent":
             text = _text(body, "input").encode(errors="replace").decode()
-            begun = await self._running.start_agent(name, self._agent(name), text)
+            session = None if body.get("session") is None else _text(body, "session")
+            begun = await self._running.start_agent(self._agent(name), text, session)
         elif body.get("kind") == "tool":
             arguments = _object(body, "arguments")
             begun = await self._begun(name, arguments, confirmed=body.get("confirmed") is True)
@@ -297,7 +301,7 @@ class PlaygroundApp(Application):
             )
         if record.kind == "agent":
             begun = await self._running.start_agent(
-                record.name, self._agent(record.name), str(given)
+                self._agent(record.name), str(given), record.session
             )
         else:
             kept = cast("dict[str, Any]", given)
@@ -390,6 +394,31 @@ class PlaygroundApp(Application):
     async def _tracebacks(self, request: HttpRequest) -> Response:
         record = await self._record(request)
         return JsonResponse({"tracebacks": self._running.tracebacks.of_run(record.id)})
+
+    async def _requests(self, request: HttpRequest) -> Response:
+        record = await self._record(request)
+        return JsonResponse({"requests": await self._running.requests.of_run(record.id)})
+
+    async def _prompt(self, request: HttpRequest) -> Response:
+        record = await self._record(request)
+        number = _number(request.path_params["number"], "number", 0)
+        prompt = self._running.requests.prompt(record.id, number)
+        if prompt is None:
+            raise HttpError(
+                404,
+                "The prompt is not available: the request was sent by another server, or too long "
+                "ago.",
+                code="unknown",
+            )
+        return JsonResponse(prompt)
+
+    async def _session(self, request: HttpRequest) -> Response:
+        limit = _number(request.query_params.get("limit"), "limit", 20)
+        await self._running.settle()
+        records, more = await self._history.session(
+            request.path_params["id"], max(1, min(limit, _MOST_RUNS))
+        )
+        return JsonResponse({"runs": [record.to_dict() for record in records], "more": more})
 
     # --- look-ups
 

@@ -37,6 +37,7 @@ class HistoryRecord:
         name: The name of the tool or agent.
         given: The arguments of the tool, or the input of the agent; secrets are masked.
         is_masked: Whether secrets were masked.
+        session: The id of the conversation that the run is part of.
         generation: The generation of the target.
         started: The time of the start, in seconds since 1970.
         status: The status of the run.
@@ -54,6 +55,7 @@ class HistoryRecord:
     duration: float | None = None
     summary: str = ""
     is_masked: bool = False
+    session: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as JSON."""
@@ -67,6 +69,7 @@ class HistoryRecord:
             "arguments" if self.kind == "tool" else "input": self.given,
             "summary": self.summary,
             "generation": self.generation,
+            "session": self.session,
         }
 
 
@@ -95,11 +98,18 @@ class RunHistory:
             limit: The largest number of runs.
             before: Only runs that are older than this one.
         """
-        runs = (await self._runs.list(1 << 30))[::-1]
-        if before is not None:
-            ids = [run.id for run in runs]
-            runs = runs[ids.index(before) + 1 :] if before in ids else []
+        runs = (await self._runs.list(limit + 1, before=before))[::-1]
         return [await self.record(run) for run in runs[:limit]], len(runs) > limit
+
+    async def session(self, id: str, limit: int) -> tuple[list[HistoryRecord], bool]:
+        """Return the newest runs of a conversation, oldest first, and whether there are older ones.
+
+        Args:
+            id: The id of the session.
+            limit: The largest number of runs.
+        """
+        runs = await self._runs.list(limit + 1, thread_id=id)
+        return [await self.record(run) for run in runs[-limit:]], len(runs) > limit
 
     async def get(self, id: str) -> HistoryRecord | None:
         """Return a run; `None` if there is none with this id."""
@@ -122,6 +132,7 @@ class RunHistory:
             status=status,
             duration=round((run.ended or 0.0) - run.started, 6) if has_ended else None,
             summary=summary,
+            session=run.thread_id,
         )
 
     async def _result(self, run: ActiveRun) -> tuple[str, str]:

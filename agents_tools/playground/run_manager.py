@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agents_tools.agents.config import RunConfig
 from agents_tools.errors import EventStoreError
 from agents_tools.playground.history import RunHistory, facts_of_run, new_id
+from agents_tools.playground.model_requests import ModelRequests
 from agents_tools.playground.tracebacks import Tracebacks
 from agents_tools.playground.validation import arguments_text
 from agents_tools.server.http_errors import HttpError
@@ -53,6 +54,7 @@ class PlaygroundRuns:
     Attributes:
         history: The runs of the store.
         tracebacks: The tracebacks of the runs of this process.
+        requests: The requests to models.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class PlaygroundRuns:
         if config.tool_state is None:
             config = replace(config, tool_state=self._tool_state)
         self.tracebacks = Tracebacks(on_error)
+        self.requests = ModelRequests(store)
         self._runs = RunManager(
             store=store,
             on_disconnect="detach",
@@ -91,6 +94,7 @@ class PlaygroundRuns:
     async def start(self) -> None:
         """Register the tools and agents, and start to watch the files."""
         self.tracebacks.start()
+        self.requests.start()
         self._offer()
         if self._watch:
             self._spawn(self._bench.watch(self._reloaded), "watch files")
@@ -117,6 +121,7 @@ class PlaygroundRuns:
                     await self.settle()
         finally:
             self.tracebacks.close()
+            self.requests.close()
             await self._end_tasks()
             await self._store.aclose()
             await self._tool_state.aclose()
@@ -137,12 +142,39 @@ class PlaygroundRuns:
         active = self._runs.start_tool(tool, text, run_id=new_id(), meta=meta)
         return await self._attend(active, dict(arguments), is_masked=is_masked)
 
-    async def start_agent(self, name: str, agent: AnyAgent, text: str) -> str:
-        """Run an agent, and return the id of the run."""
-        del name
+    async def start_agent(self, agent: AnyAgent, text: str, session: str | None = None) -> str:
+        """Run an agent, and return the id of the run.
+
+        Args:
+            agent: The agent.
+            text: The message to it.
+            session: The conversation that the run continues; `None` for a run without one.
+
+        Raises:
+            HttpError: A run of the session is active.
+        """
+        if session is not None:
+            await self._check_idle(session)
         meta, is_masked = facts_of_run(text, self._bench.generation)
-        active = self._runs.start(agent, text, run_id=new_id(), meta=meta)
+        active = self._runs.start(
+            agent,
+            text,
+            run_id=new_id(),
+            meta=meta,
+            thread_id=session,
+            reads_thread=session is not None,
+        )
         return await self._attend(active, text, is_masked=is_masked)
+
+    async def _check_idle(self, session: str) -> None:
+        newest = await self._runs.find_newest(session)
+        if newest is not None and newest.status in {"running", "interrupted"}:
+            does = "is running" if newest.is_running else "waits for a decision"
+            raise HttpError(
+                409,
+                f"The last run of this conversation {does}. Wait for its end, or cancel it.",
+                code="busy",
+            )
 
     async def _attend(self, active: ActiveRun, given: Any, *, is_masked: bool) -> str:
         if is_masked:
@@ -260,6 +292,7 @@ class PlaygroundRuns:
         for run_id in run_ids:
             self._given.pop(run_id, None)
             self.tracebacks.forget(run_id)
+            self.requests.forget(run_id)
             await self.history.forget([run_id])
 
     def _spawn(self, job: Any, name: str) -> asyncio.Task[None]:

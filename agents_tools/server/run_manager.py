@@ -216,6 +216,7 @@ class RunManager:
         max_turns: int | None = 10,
         meta: Mapping[str, Any] | None = None,
         details: Mapping[str, Any] | None = None,
+        reads_thread: bool = False,
     ) -> ActiveRun:
         """Start a run of an agent; it continues by itself. Needs a running loop.
 
@@ -228,6 +229,8 @@ class RunManager:
             max_turns: The largest number of model calls.
             meta: Data of the application that is stored with the run, as JSON.
             details: Larger data of the application, which only `ActiveRun.details` reads.
+            reads_thread: Whether the model reads the earlier runs of the conversation. By default
+                the input has everything that the model needs.
 
         Raises:
             HttpError: The id is in use or invalid, or there are too many runs.
@@ -242,6 +245,7 @@ class RunManager:
             context=context,
             meta=meta,
             details=details,
+            session=thread_id if reads_thread else None,
         )
 
     def start_tool(
@@ -291,6 +295,7 @@ class RunManager:
         meta: Mapping[str, Any] | None,
         details: Mapping[str, Any] | None = None,
         kind: Kind = "agent",
+        session: str | None = None,
     ) -> ActiveRun:
         asyncio.get_running_loop()
         self._tidy()
@@ -311,7 +316,7 @@ class RunManager:
         }
         RunRecordEvent("run_created", created).to_dict()  # raises if it has no JSON form
         active.factory = factory
-        run = factory(active, given, facts=created)
+        run = factory(active, given, facts=created, session=session)
         self._runs[run_id] = active
         active.begin(run)
         return active
@@ -438,24 +443,35 @@ class RunManager:
                 return await self._adopt(info)
         return None
 
-    async def list(self, limit: int = 100) -> list[ActiveRun]:
+    async def list(
+        self, limit: int = 100, *, before: str | None = None, thread_id: str | None = None
+    ) -> list[ActiveRun]:
         """Return the newest runs of the caller, oldest first.
 
         Args:
             limit: The largest number of runs.
+            before: Only runs that are older than this one; no runs if it does not exist.
+            thread_id: Only the runs of this conversation.
         """
-        infos = await self.store.runs(limit=None if current_principal() else limit)
+        is_bounded = before is None and current_principal() is None
+        infos = await self.store.runs(session=thread_id, limit=limit if is_bounded else None)
+        if before is not None:
+            ids = [info.run_id for info in infos]
+            infos = infos[: ids.index(before)] if before in ids else []
         found: list[ActiveRun] = []
-        for info in infos:
-            if _may_see(info.owner):
-                with _skipping_damaged(info.run_id):
-                    found.append(await self._adopt(info))
+        for info in [info for info in infos if _may_see(info.owner)][-limit:]:
+            with _skipping_damaged(info.run_id):
+                found.append(await self._adopt(info))
         known = {run.id for run in found}
-        found += [
-            run
-            for run in self._runs.values()
-            if run.id not in known and run.is_only_here and _may_see(run.owner)
-        ]
+        if before is None:
+            found += [
+                run
+                for run in self._runs.values()
+                if run.id not in known
+                and run.is_only_here
+                and _may_see(run.owner)
+                and thread_id in (None, run.thread_id)
+            ]
         return found[-limit:]
 
     async def _adopt(self, info: RunInfo) -> ActiveRun:

@@ -139,11 +139,14 @@ class Run:
             "duration": None,
             "summary": "",
             "generation": 1,
+            "session": None,
             **given,
         }
         self.events: list[Json] = []
         self.result: Json = {"model": [], "value": None, "error": None, "usage": None}
         self.approvals: list[Json] = []
+        self.requests: list[Json] = []
+        self.prompts: list[Json] = []
 
     def say(self, kind: str, *path: str, name: str | None = None, **payload: Any) -> None:
         """Add an event."""
@@ -236,6 +239,7 @@ class FakeApi:
     def going(self) -> Generator[Run]:
         """Let the newest run continue with the next part of its script."""
         with self.changed:
+            self.changed.wait_for(lambda: self.runs, 8)  # the page may still be sending its request
             yield self.runs[-1]
             self.changed.notify_all()
 
@@ -256,7 +260,9 @@ class FakeApi:
     def start(self, kind: str, name: str, given: Json) -> Run:
         """Start a run and send the first part of its script."""
         run = Run(f"run{len(self.runs) + 1}", kind, name, given)
-        self.runs.append(run)
+        with self.changed:
+            self.runs.append(run)
+            self.changed.notify_all()
         run.say("run_started_event", run_id=run.told["id"], agent=name)
         if kind == "agent":
             _AGENTS[name](run, given["input"])
@@ -468,6 +474,9 @@ class _Handler(BaseHTTPRequestHandler):
             case "DELETE", "runs", *ids:
                 api.runs = [run for run in api.runs if ids and run.told["id"] not in ids]
                 self._send(204, b"", "text/plain")
+            case "GET", "sessions", session:
+                told = [run.told for run in api.runs if run.told["session"] == session]
+                self._json(200, {"runs": told, "more": False})
             case "GET", "changes":
                 self._stream(None, int(query["generation"]))
             case method, "runs", run_id, *rest:
@@ -478,7 +487,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _start(self, body: Json) -> None:
         api = self.api
         if body["kind"] == "agent":
-            run = api.start("agent", body["name"], {"input": body["input"]})
+            given = {"input": body["input"], "session": body.get("session")}
+            run = api.start("agent", body["name"], given)
             return self._json(202, {"run_id": run.told["id"]})
         faults = faults_of(body["arguments"], _schema(api, body["name"]))
         if faults:
@@ -494,6 +504,10 @@ class _Handler(BaseHTTPRequestHandler):
         match rest:
             case []:
                 self._json(200, {**run.told, "result": run.result, "approvals": run.approvals})
+            case ["requests"]:
+                self._json(200, {"requests": run.requests})
+            case ["requests", number]:
+                self._json(200, run.prompts[int(number)])
             case ["events"]:
                 self._stream(run, int(query["after"]))
             case ["cancel"]:

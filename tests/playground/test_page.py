@@ -169,11 +169,11 @@ def test_a_destructive_tool_asks_for_confirmation(page: Page, api: FakeApi) -> N
 def test_approval_resumes_with_the_edited_arguments(page: Page, api: FakeApi) -> None:
     """A person can change the arguments before approving."""
     run(page, "deploy")
-    dialog = page.get_by_role("dialog", name="Approve deploy?")
-    dialog.get_by_role("textbox", name="Arguments").fill('{"url": "v2"')
-    expect(dialog.get_by_role("button", name="Approve")).to_be_disabled()
-    dialog.get_by_role("textbox", name="Arguments").fill('{"url": "v2"}')
-    dialog.get_by_role("button", name="Approve with changes").click()
+    card = page.get_by_role("region", name="Approve deploy?")
+    card.get_by_role("textbox", name="Arguments").fill('{"url": "v2"')
+    expect(card.get_by_role("button", name="Approve")).to_be_disabled()
+    card.get_by_role("textbox", name="Arguments").fill('{"url": "v2"}')
+    card.get_by_role("button", name="Approve with changes").click()
 
     expect(page.get_by_role("treeitem", name="deploy")).to_contain_text("done")
     (decision,) = api.posted[-1][1]["decisions"]
@@ -198,28 +198,31 @@ def test_a_result_that_is_stored_after_the_end_is_shown(page: Page, api: FakeApi
 
 
 def test_an_approval_does_not_take_the_keys_of_a_person_who_types(page: Page, api: FakeApi) -> None:
-    """The dialog would open under the fingers, and the text would change the arguments."""
+    """A card that took the focus would get the text that belongs to another field."""
     run(page, "crawl")
     choose(page, "deploy")
     page.get_by_role("textbox", name="url").fill("https://x.test")
     with api.going() as going:
         going.wait({"call_id": "c1", "name": "crawl", "arguments": "{}"})
-    expect(page.get_by_role("button", name="Decide…")).to_be_visible()
+    card = page.get_by_role("region", name="Approve crawl?")
+    expect(card).to_be_visible()
     expect(page.get_by_role("textbox", name="url")).to_be_focused()
-    expect(page.get_by_role("dialog")).to_have_count(0)
+    card.get_by_role("textbox", name="Arguments").fill('{"depth": 2}')
+    page.get_by_role("tab", name="History").click()
+    page.get_by_role("tab", name="Run", exact=True).click()
+    expect(card.get_by_role("textbox", name="Arguments")).to_have_value('{"depth": 2}')
     expect(page.locator(".unseen[role=status]")).to_contain_text("crawl: needs approval")
 
 
 def test_approval_can_wait_and_be_denied_with_a_reason(page: Page, api: FakeApi) -> None:
-    """Closing the dialog decides nothing; the run is shown as waiting."""
+    """Going elsewhere decides nothing; the run still waits."""
     run(page, "deploy")
-    dialog = page.get_by_role("dialog")
-    expect(dialog).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(dialog).to_have_count(0)
-    page.get_by_role("button", name="Decide…").click()
-    dialog.get_by_role("textbox", name="Message to the model").fill("not on Friday")
-    dialog.get_by_role("button", name="Reject").click()
+    card = page.get_by_role("region", name="Approve deploy?")
+    expect(card).to_be_visible()
+    choose(page, "search")
+    expect(card).to_be_visible()
+    card.get_by_role("textbox", name="Message to the model").fill("not on Friday")
+    card.get_by_role("button", name="Reject").click()
 
     expect(page.get_by_role("treeitem", name="deploy")).to_contain_text("not on Friday")
     assert api.posted[-1][1]["decisions"][0]["message"] == "not on Friday"
@@ -354,7 +357,7 @@ def test_past_runs_are_opened_edited_run_again_and_exported(page: Page, api: Fak
 def test_agent_run_is_a_conversation_with_its_calls_in_place(page: Page) -> None:
     """Calls of a nested agent are shown below it even if all of them are called `c1`."""
     choose(page, "researcher")
-    page.get_by_label("Message").fill("How many cats?")
+    message(page).fill("How many cats?")
     page.keyboard.press("Control+Enter")
 
     tree = page.get_by_role("tree")
@@ -377,7 +380,7 @@ def test_agent_run_is_a_conversation_with_its_calls_in_place(page: Page) -> None
 def test_the_usage_of_an_agent_shows_its_cost(page: Page) -> None:
     """The cost of each agent and model is shown, also if that of the run is not known."""
     choose(page, "researcher")
-    page.get_by_label("Message").fill("How many cats?")
+    message(page).fill("How many cats?")
     page.keyboard.press("Control+Enter")
     page.get_by_role("tab", name="Usage").click()
     facts = page.locator(".result .facts")
@@ -545,14 +548,16 @@ def test_axe_finds_nothing(page: Page) -> None:
     found["running"] = violations(page, rules)
     pane("Tools")
     run(page, "deploy")
-    expect(page.get_by_role("dialog")).to_be_visible()
+    expect(page.get_by_role("region", name="Approve deploy?")).to_be_visible()
     found["approval"] = violations(page, rules)
-    page.keyboard.press("Escape")
-    expect(page.get_by_role("dialog")).to_have_count(0)
     pane("Tools")
     choose(page, "researcher")
-    page.get_by_label("Message").fill("cats")
+    found["new conversation"] = violations(page, rules)
+    message(page).fill("cats")
     page.get_by_role("button", name="Send").click()
+    expect(page.get_by_role("article")).to_contain_text("done")
+    found["chat"] = violations(page, rules)
+    pane("Runs")
     expect(page.get_by_role("region", name="Result")).to_be_visible()
     found["agent"] = violations(page, rules)
     page.get_by_role("tab", name="Timeline").click()
@@ -563,10 +568,15 @@ def test_axe_finds_nothing(page: Page) -> None:
     assert {state: faults for state, faults in found.items() if faults} == {}
 
 
+def message(page: Page) -> Any:
+    """Return the field for a message to an agent."""
+    return page.get_by_role("textbox", name="Message", exact=True)
+
+
 def ask(page: Page, name: str) -> Any:
     """Choose an agent, send it a message and return the tree of its run."""
     choose(page, name)
-    page.get_by_label("Message").fill("go")
+    message(page).fill("go")
     page.keyboard.press("Control+Enter")
     return page.get_by_role("tree")
 
@@ -694,11 +704,11 @@ def test_page_works_with_the_real_server(browser: Browser, address: str) -> None
     expect(result).to_contain_text("counted to 4", timeout=15_000)
 
     choose(page, "outer")
-    page.get_by_label("Message").fill("go")
+    message(page).fill("go")
     page.keyboard.press("Control+Enter")
-    dialog = page.get_by_role("dialog", name="Approve drop?")
-    dialog.get_by_role("textbox", name="Arguments").fill('{"table": "other"}')
-    dialog.get_by_role("button", name="Approve with changes").click()
+    card = page.get_by_role("region", name="Approve drop?")
+    card.get_by_role("textbox", name="Arguments").fill('{"table": "other"}')
+    card.get_by_role("button", name="Approve with changes").click()
     expect(result).to_contain_text("all done", timeout=15_000)
     tree = page.get_by_role("tree")
     expect(tree.get_by_role("treeitem", name=re.compile("^count"))).to_contain_text("1 of 2")

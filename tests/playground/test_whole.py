@@ -201,10 +201,11 @@ def test_a_destructive_tool_asks_and_a_call_that_needs_approval_waits(
         choose(page, "order_flour")
         page.get_by_label("sacks", exact=True).fill("3")
         page.get_by_role("button", name=re.compile("^Run")).first.click()
-        seen(dialog, "Approve order_flour?")
+        card = page.get_by_role("region", name="Approve order_flour?")
+        expect(card).to_be_visible(timeout=PATIENCE)
         save_screenshot(page, "10_approval")
-        dialog.get_by_label("Arguments").fill('{"sacks": 4}')
-        dialog.get_by_role("button", name="Approve with changes").click()
+        card.get_by_role("textbox", name="Arguments").fill('{"sacks": 4}')
+        card.get_by_role("button", name="Approve with changes").click()
         seen(result(page), "4 sacks are on their way.")
         save_screenshot(page, "11_approved")
 
@@ -213,7 +214,7 @@ def test_an_agent_shows_its_calls(browser: Browser, folder: Path) -> None:
     """It shows the messages, the calls and their results."""
     with dev(folder) as url, opened(browser, url) as page:
         choose(page, "Baker")
-        page.get_by_label("Message").fill("bake 2 roll")
+        page.get_by_role("textbox", name="Message", exact=True).fill("bake 2 roll")
         page.get_by_role("button", name=re.compile("^Send")).click()
         seen(page.locator(".run").last, "bake")
         expect(result(page)).to_be_visible(timeout=PATIENCE)

@@ -60,6 +60,9 @@ export const runs = (before) => get(`runs?limit=50${before ? `&before=${name(bef
 export const run = (id) => get(`runs/${name(id)}`);
 export const exported = (id, as) => get(`runs/${name(id)}/export?as=${as}`);
 export const tracebacks = async (id) => (await get(`runs/${name(id)}/tracebacks`)).tracebacks;
+export const requests = async (id) => (await get(`runs/${name(id)}/requests`)).requests;
+export const prompt = (id, number) => get(`runs/${name(id)}/requests/${number}`);
+export const session = (id, limit) => get(`sessions/${name(id)}?limit=${limit}`);
 export const resume = (id) => send(`runs/${name(id)}/resume`, {});
 export const cancel = (id) => send(`runs/${name(id)}/cancel`, {});
 export const decide = (id, decisions) => send(`runs/${name(id)}/approvals`, { decisions });
@@ -70,7 +73,8 @@ export const forget = (id) => request(`runs${id ? `/${name(id)}` : ""}`, { metho
 export const check = (tool, text) => send(`tools/${name(tool)}/check`, `{"arguments":${text}}`);
 export const startTool = (tool, text, confirmed) =>
   send("runs", `{"kind":"tool","name":${JSON.stringify(tool)},"confirmed":${confirmed},"arguments":${text}}`);
-export const startAgent = (agent, input) => send("runs", { kind: "agent", name: agent, input });
+export const startAgent = (agent, input, session) =>
+  send("runs", { kind: "agent", name: agent, input, session });
 
 /**
  * Follows the events of a run until it ends, through lost connections.

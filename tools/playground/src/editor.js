@@ -1,7 +1,8 @@
 // The middle pane: a tool with its form and JSON side by side, or an agent with its input.
+import { AgentEditor } from "./chat.js";
 import { Form, focusField } from "./form.js";
 import { checkTool, runAgent, runTool } from "./runs.js";
-import { agents, current, draftOf, info, inputOf, middle, selected, tools } from "./state.js";
+import { agents, current, draftOf, info, middle, selected, tools } from "./state.js";
 import { Badges } from "./tools.js";
 import { CopyButton, TabPanel, Tabs } from "./ui.js";
 import { Views } from "./views.js";
@@ -120,37 +121,4 @@ function JsonEditor({ draft }) {
       }
     </div>
   </div>`;
-}
-
-const focus = (area) => area.focus({ preventScroll: true });
-
-function AgentEditor({ agent: one }) {
-  const input = inputOf(one.name);
-  return html`
-    <header class="head">
-      <h2>${one.name}</h2>
-      <span class="badges"><span class="badge">agent</span>${
-        one.model &&
-        html`<span class="badge">
-          ${one.model}</span>`
-      }</span>
-      ${one.instructions && html`<p class="about">${one.instructions}</p>`}
-      <p class="source">${
-        one.tools.length
-          ? html`Tools: <span class="mono">
-          ${one.tools.join(", ")}</span>`
-          : "It has no tools."
-      }</p>
-    </header>
-    <div class="scroll">
-      <div class="field">
-        <label for="agent-input"><span class="name">Message</span></label>
-        <textarea id="agent-input" rows="4" ref=${focus} value=${input.value}
-            onInput=${(event) => (input.value = event.target.value)} />
-      </div>
-      <div class="actions run-bar">
-        <button type="button" class="primary" disabled=${!input.value.trim()}
-            onClick=${() => runAgent(one.name)}>Send <kbd>Ctrl ↵</kbd></button>
-      </div>
-    </div>`;
 }

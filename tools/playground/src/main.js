@@ -3,15 +3,14 @@ import { render, signal, useSignal } from "./view.js";
 import * as api from "./api.js";
 import { Question } from "./dialog.js";
 import { Editor, runCurrent } from "./editor.js";
-import { Asking, Panel } from "./panel.js";
+import { Panel } from "./panel.js";
 import { openLinked } from "./runs.js";
-import { failure, info, pane, phase, reloaded, start, trouble } from "./state.js";
+import { failure, info, narrow, pane, phase, reloaded, start, trouble } from "./state.js";
 import { ToolList } from "./tools.js";
 import { IconButton, Tabs, spoken } from "./ui.js";
 
 const THEMES = { auto: "dark", dark: "light", light: "auto" };
 const theme = signal(localStorage.getItem("agents-tools-theme") ?? "auto");
-const narrow = signal(false);
 const PANES = [
   ["tools", "Tools"],
   ["edit", "Edit"],
@@ -43,7 +42,7 @@ function Page() {
       <section class=${style("run")} aria-label="Runs"><${Panel} /></section>
       </div>
     </main>
-    <${Question} /><${Asking} />`;
+    <${Question} />`;
 }
 
 function setTheme(name) {

@@ -1,10 +1,11 @@
 // The right pane: the run that is shown, its timeline, and the history.
 import { useSignal } from "./view.js";
-import { Approval } from "./dialog.js";
+import { Approvals } from "./approval.js";
+import { turnOf } from "./chats.js";
 import { Exports, History } from "./history.js";
 import { pretty } from "./json.js";
-import { asking, cancel, decide, edit, rerun, resume, shown } from "./runs.js";
-import { side } from "./state.js";
+import { cancel, edit, rerun, resume, shown } from "./runs.js";
+import { current, narrow, side } from "./state.js";
 import { Timeline } from "./timeline.js";
 import { Output, Tree } from "./tree.js";
 import { Code, Status, TabPanel, Tabs } from "./ui.js";
@@ -55,11 +56,9 @@ function Run() {
     </div>
     ${view.failure.value && html`<p class="verdict bad">${view.failure.value}</p>`}
     ${
-      detail?.approvals?.length > 0 &&
-      html`<div class="verdict warn">
-      <p>${detail.approvals.length === 1 ? "A call waits" : `${detail.approvals.length} calls wait`} for your decision.</p>
-      <button type="button" class="primary" onClick=${() => (asking.value = view)}>Decide…</button>
-    </div>`
+      isInChat(view)
+        ? detail?.approvals?.length > 0 && html`<p class="verdict warn">A call waits for your decision in the conversation.</p>`
+        : html`<${Approvals} view=${view} place="run" />`
     }
     <${Tree} view=${view} />
     ${detail?.result && !["running", "interrupted", "orphaned"].includes(detail.status) && html`<${Result} detail=${detail} />`}
@@ -67,23 +66,26 @@ function Run() {
   </div>`;
 }
 
+/** Whether the conversation next to the run shows its questions. */
+const isInChat = (view) => !narrow.value && turnOf(view.id) && current("agent")?.name === view.name;
+
 /** A run whose server has ended, or whose calls were decided on a server without its tools. */
 const canResume = (status, detail) =>
   status === "orphaned" || (status === "interrupted" && detail?.approvals?.length === 0);
 
 function Result({ detail }) {
   const shown = useSignal("model");
-  const current = shown.value;
+  const chosen = shown.value;
   const views = {
     model: [detail.kind === "agent" ? "Answer" : "As the model sees it", AsTheModelSeesIt],
     value: ["As a value", ({ result }) => html`<${Code} text=${pretty(result.value)} label="Value" />`],
     ...(detail.kind === "agent" && detail.result.usage && { usage: ["Usage", Usage] }),
   };
   const tabs = Object.entries(views).map(([id, [label]]) => [id, label]);
-  const view = views[current][1];
+  const view = views[chosen][1];
   return html`<section class="result" aria-label="Result">
-    <${Tabs} name="result" label="Result" class="sub" tabs=${tabs} current=${current} onSelect=${(id) => (shown.value = id)} />
-    <${TabPanel} name="result" current=${current}>
+    <${Tabs} name="result" label="Result" class="sub" tabs=${tabs} current=${chosen} onSelect=${(id) => (shown.value = id)} />
+    <${TabPanel} name="result" current=${chosen}>
       <${view} result=${detail.result} name=${detail.name} />
     </${TabPanel}>
   </section>`;
@@ -112,14 +114,4 @@ function Usage({ result }) {
   return html`<dl class="facts">
     ${rows.map(([key, value]) => [html`<dt>${key}</dt>`, html`<dd>${value}</dd>`])}
   </dl>`;
-}
-
-/** The dialog about calls that wait for approval, while one is asked for. */
-export function Asking() {
-  const view = asking.value;
-  const approvals = view?.detail.value?.approvals;
-  if (!approvals?.length) return null;
-  const close = () => (asking.value = null);
-  return html`<${Approval} key=${view.id} approvals=${approvals} onClose=${close}
-        onDecide=${(made) => (close(), decide(view, made))} />`;
 }

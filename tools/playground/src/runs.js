@@ -1,6 +1,7 @@
 // The run that is shown and the list of past runs: starting, following, cancelling, deciding.
 import { signal } from "./view.js";
 import * as api from "./api.js";
+import { chatOf, newSession, turnOf } from "./chats.js";
 import { confirm } from "./dialog.js";
 import { RunTree } from "./events.js";
 import { pretty } from "./json.js";
@@ -13,15 +14,11 @@ export const shown = signal(null);
 export const past = signal({ runs: [], more: false, loaded: false });
 /** Seconds since 1970; ticks while something runs. */
 export const now = signal(Date.now() / 1000);
-/** The run whose approvals are asked for in a dialog. */
-export const asking = signal(null);
-
 /** A run on the page: its tree, which changes with each frame, and what the server says of it. */
 export class RunView {
   /** @param {{id: string, kind: string, name: string}} of @param {boolean} fresh Whether it was started here. */
-  constructor({ id, kind, name, status }, fresh) {
-    Object.assign(this, { id, kind, name, fresh, status });
-    this.began = performance.now();
+  constructor({ id, kind, name, status, session = null }, fresh) {
+    Object.assign(this, { id, kind, name, fresh, status, session });
     this.tree = new RunTree();
     this.detail = signal(null);
     this.cancelling = signal(false);
@@ -35,8 +32,15 @@ export class RunView {
     return this.signals.get(node);
   }
 
+  /** The id of the row of a node on the page. */
+  idOf(node) {
+    return `call-${this.id}-${node.key}`.replace(/[^\w-]/g, "_");
+  }
+
   follow() {
+    this.stop?.abort();
     this.stop = new AbortController();
+    followed.add(this);
     const { signal: stopped } = this.stop;
     if (this.status === "orphaned") this.#settle(); // its events have no end yet
     const watched = api.watchRun(this.id, this.tree.lastId, (event) => this.#take(event), stopped);
@@ -49,6 +53,7 @@ export class RunView {
     const over = this.tree.apply(event);
     this.frame ??= requestAnimationFrame(() => this.#paint());
     if (event.type === "run_finished_event" && !event.path.length && !over) this.#settle();
+    if (event.name === "tool_approval_requested" && this.fresh) this.#settle(); // other calls still run
     return over;
   }
 
@@ -63,10 +68,11 @@ export class RunView {
 
   /** Keeps the end of a new run in view while it grows, if the user has not scrolled away from it. */
   #followEnd(change) {
-    const panel = document.getElementById("side-panel");
-    const isAtEnd = panel && panel.scrollHeight - panel.scrollTop - panel.clientHeight < 24;
+    const ends = [shown.value === this && this.fresh && "side-panel", this.session && "chat-log"]
+      .map((id) => id && document.getElementById(id))
+      .filter((panel) => panel && panel.scrollHeight - panel.scrollTop - panel.clientHeight < 24);
     change();
-    if (this.fresh && isAtEnd) queueMicrotask(() => (panel.scrollTop = panel.scrollHeight));
+    queueMicrotask(() => ends.forEach((panel) => (panel.scrollTop = panel.scrollHeight)));
   }
 
   async #settle(tries = 20) {
@@ -76,48 +82,73 @@ export class RunView {
     this.cancelling.value = false;
     if (detail.status === "running" && this.tree.root.status !== "running" && tries)
       setTimeout(() => this.#settle(tries - 1), 250); // the server is still storing the end
+    if (detail.approvals?.length && this.fresh) say(`${this.name}: needs approval`);
     if (detail.status === "running" || detail.status === "orphaned") return;
+    if (this !== shown.value && !this.fresh) return;
     say(`${this.name}: ${statusWord(detail.status)}`);
-    if (this.fresh && detail.approvals?.length && this.asked !== this.tree.lastId) {
-      this.asked = this.tree.lastId; // asked for once; closing the dialog is an answer, too
-      if (!isTyping(this.began)) asking.value = this; // the dialog would take the keys
-    }
     loadPast();
   }
 }
 
-let typed = 0;
-document.addEventListener("input", () => (typed = performance.now()), true);
-
-/** Whether the user has written in a field since then and is still there, or decides about something. */
-const isTyping = (since) =>
-  document.querySelector("dialog[open]") !== null ||
-  (typed > since && document.activeElement.matches("input, textarea, select"));
-
 let ticking;
+/** The runs whose events are on the page. @type {Set<RunView>} */
+const followed = new Set();
 
-/** Keeps the clock going while the shown run is running. */
+/** Keeps the clock going while a run on the page is running. */
 function tick() {
-  const running = shown.value?.tree.root.status === "running";
+  followed.forEach((view) => view.stop.signal.aborted && followed.delete(view));
+  const running = [...followed].some((view) => view.tree.root.status === "running");
   if (!running) ticking = clearInterval(ticking);
   else ticking ??= setInterval(() => (now.value = Date.now() / 1000), 100);
 }
 
-/** Shows a run from its first event on. */
+/** Shows a run from its first event on. One that stands in a conversation is the same there. */
 export function open(run, fresh = false) {
-  shown.value?.stop.abort();
-  const view = new RunView(run, fresh);
+  const before = shown.value;
+  const known = turnOf(run.id);
+  const view = known ?? new RunView(run, fresh);
+  if (before && before !== view && !turnOf(before.id)) before.stop.abort();
   shown.value = view;
-  asking.value = null;
-  pane.value = "run";
+  if (!(fresh && run.session)) pane.value = "run";
   history.replaceState(null, "", `?run=${encodeURIComponent(run.id)}`);
   if (fresh || side.value === "history") side.value = "run";
-  view.follow();
+  if (!known) view.follow();
+  if (run.session) join(view);
   if (fresh) {
     say(`${run.name} started`);
     loadPast();
   }
 }
+
+/** Shows the conversation that a run is part of. @param {RunView} view */
+async function join(view) {
+  const chat = chatOf(view.name);
+  if (chat.session.value === view.session) {
+    if (view.fresh) chat.add(view);
+    return;
+  }
+  chat.change(view.session, [view]);
+  await loadSession(chat, view.name);
+}
+
+/** The number of runs that a conversation shows at first. */
+const TURNS = 20;
+
+async function loadSession(chat, name, limit = TURNS) {
+  const session = chat.session.value;
+  const page = await attempt(() => api.session(session, limit));
+  if (!page || chat.session.value !== session) return;
+  const known = new Map(chat.turns.value.map((view) => [view.id, view]));
+  const turns = page.runs
+    .filter((run) => run.name === name)
+    .map((run) => known.get(run.id) ?? new RunView(run, run.status === "running"));
+  chat.change(session, turns, page.more);
+  turns.filter((view) => !view.stop).forEach((view) => view.follow());
+}
+
+/** @param {string} agent */
+export const loadEarlier = (agent) =>
+  loadSession(chatOf(agent), agent, chatOf(agent).turns.value.length + TURNS);
 
 /** Shows the run in the address of the page: a link, or the page was loaded again. */
 export async function openLinked() {
@@ -194,11 +225,26 @@ export async function checkTool(tool) {
   if (ok === false) showFaults(draft, draft.faults.value, draft.verdict.value);
 }
 
+let sending = false;
+
+/** Sends what is written to an agent, as the next message of its conversation. */
 export async function runAgent(name) {
   const input = inputOf(name);
   if (!input.value.trim()) return document.getElementById("agent-input")?.focus();
-  const started = await attempt(() => api.startAgent(name, input.value));
-  if (started) open({ id: started.run_id, kind: "agent", name }, true);
+  const chat = chatOf(name);
+  const last = chat.turns.value.at(-1);
+  if (sending || (last && ["running", "interrupted"].includes(last.detail.value?.status ?? "running"))) return;
+  const session = chat.session.value ?? newSession();
+  sending = true;
+  const text = input.value;
+  const started = await attempt(() => api.startAgent(name, text, session));
+  sending = false;
+  if (!started) return;
+  if (input.value === text) input.value = "";
+  if (chat.session.value !== session) chat.change(session);
+  open({ id: started.run_id, kind: "agent", name, session }, true);
+  const log = document.getElementById("chat-log");
+  if (log) requestAnimationFrame(() => (log.scrollTop = log.scrollHeight));
 }
 
 export async function cancel(view) {
@@ -210,18 +256,16 @@ export async function cancel(view) {
 /** Continues a run whose server has ended. @param {RunView} view */
 export async function resume(view) {
   if (!(await attempt(() => api.resume(view.id)))) return;
-  view.stop.abort();
   view.detail.value = view.status = null;
   view.follow();
 }
 
-/** @param {RunView} view @param {object[]} decisions One for each open approval. */
+/** @param {RunView} view @param {object[]} decisions About some or all of the calls that wait. */
 export async function decide(view, decisions) {
   const done = await attempt(() => api.decide(view.id, decisions));
   if (!done) return;
-  view.stop.abort();
   view.detail.value = null;
-  view.began = performance.now();
+  view.fresh = true;
   say("Decision sent");
   view.follow();
 }
@@ -276,6 +320,7 @@ export async function forget(run) {
     return;
   const done = await attempt(async () => (await api.forget(run?.id), true));
   if (!done) return;
+  if (run) chatOf(run.name).remove(run.id);
   past.value = run
     ? { ...past.value, runs: past.value.runs.filter((one) => one.id !== run.id) }
     : { runs: [], more: false, loaded: true };

@@ -23,6 +23,8 @@ export const selected = signal(null);
 export const reloaded = signal(null);
 /** Which pane a narrow screen shows, which view the right pane shows and which the middle. */
 export const pane = signal("tools");
+/** Whether the screen shows one pane at a time. */
+export const narrow = signal(false);
 export const side = signal("run");
 export const middle = signal("arguments");
 

@@ -75,7 +75,7 @@ function Call({ view, node, level, first, open: before = true }) {
   const hidden = Math.max(0, Math.ceil((calls.length - most.value) / 50) * 50);
   const begin = hidden && node.items.indexOf(calls[hidden]);
   view.changed(node).value;
-  const id = `call-${view.id}-${node.key}`.replace(/[^\w-]/g, "_");
+  const id = view.idOf(node);
   const isRoot = node === view.tree.root;
   return html`<div role="treeitem" class="call" aria-expanded=${open} aria-level=${level} aria-labelledby=${id}
         tabindex=${first ? 0 : -1}>
@@ -119,7 +119,7 @@ function Call({ view, node, level, first, open: before = true }) {
 }
 
 /** How long it took, or has been taking. */
-function Took({ node, view }) {
+export function Took({ node, view }) {
   view.changed(node).value;
   if (node.start === null) return null;
   const seconds =
@@ -183,7 +183,7 @@ const ITEMS = {
 
 const PICTURE = /^image\/(png|jpeg|gif|webp|avif|bmp|svg\+xml)$/;
 
-function Artifact({ item }) {
+export function Artifact({ item }) {
   const { name, mime, uri } = item;
   const binary = item.data?.encoding === "base64" ? item.data.data : null;
   const text = typeof item.data === "string" ? item.data : null;

@@ -1,0 +1,194 @@
+// The conversation with an agent: its messages, calls and answers, and what is written next.
+import { useSignal } from "./view.js";
+import { Approvals } from "./approval.js";
+import { chatOf } from "./chats.js";
+import { isOver } from "./events.js";
+import { brief } from "./json.js";
+import { Markdown } from "./markdown.js";
+import { cancel, loadEarlier, open, runAgent, shown } from "./runs.js";
+import { inputOf, pane, side } from "./state.js";
+import { Artifact, Took } from "./tree.js";
+import { Badge, Icon, Status, say } from "./ui.js";
+
+/** How many calls that follow each other are listed: the last ones. */
+const MOST_CALLS = 6;
+
+export function AgentEditor({ agent: one }) {
+  const chat = chatOf(one.name);
+  const turns = chat.turns.value;
+  const start = () => {
+    chat.change(null);
+    say("New conversation");
+    document.getElementById("agent-input")?.focus();
+  };
+  return html`
+    <header class="head">
+      <div class="bar-line">
+        <h2>${one.name}</h2>
+        <span class="badges"><${Badge}>agent</${Badge}>${one.model && html`<${Badge}>${one.model}</${Badge}>`}</span>
+        ${
+          turns.length > 0 &&
+          html`<span class="push"><button type="button" class="small" onClick=${start}>New conversation</button></span>`
+        }
+      </div>
+      <details><summary>Instructions and tools</summary>
+        <p class="about">${one.instructions || "The instructions are computed for each run."}</p>
+        <p class="source">${
+          one.tools.length ? html`Tools: <span class="mono">${one.tools.join(", ")}</span>` : "It has no tools."
+        }</p>
+      </details>
+    </header>
+    <div class="scroll chat" id="chat-log" role="region" aria-label="Conversation with ${one.name}" tabindex="0">
+      ${
+        chat.more.value &&
+        html`<button type="button" class="small" onClick=${() => loadEarlier(one.name)}>Load earlier messages</button>`
+      }
+      ${!turns.length && html`<${Welcome} agent=${one} />`}
+      ${turns.map((view) => html`<${Turn} key=${view.id} view=${view} />`)}
+    </div>
+    <${Composer} agent=${one} busy=${turns.at(-1)} />`;
+}
+
+const Welcome = ({ agent }) => html`<div class="welcome">
+  <p>Write to ${agent.name} below. It remembers the messages of this conversation.</p>
+  <p class="note">The run is shown on the right, with a timeline of its calls and of the requests to the model.</p>
+</div>`;
+
+const focus = (area) => area.focus({ preventScroll: true });
+
+function Composer({ agent, busy: last }) {
+  const input = inputOf(agent.name);
+  if (last) last.changed(last.tree.root).value;
+  const status = last && statusOf(last);
+  const running = status === "running";
+  const waits = status === "interrupted";
+  const keys = (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    runAgent(agent.name);
+  };
+  return html`<div class="composer">
+    <label class="unseen" for="agent-input">Message</label>
+    <textarea id="agent-input" rows="1" ref=${focus} value=${input.value} placeholder="Message to ${agent.name}"
+      aria-describedby="agent-hint" onInput=${(event) => (input.value = event.target.value)} onKeyDown=${keys} />
+    <div class="actions">
+      <span class="note" id="agent-hint">${
+        waits
+          ? "Decide about the waiting call first."
+          : running
+            ? "Wait for the answer, or stop it."
+            : html`<kbd>↵</kbd> sends, <kbd>Shift ↵</kbd> starts a line.`
+      }</span>
+      <span class="push actions">
+        ${
+          running &&
+          html`<button type="button" class="danger" disabled=${last.cancelling.value} onClick=${() => cancel(last)}>
+            ${last.cancelling.value ? "Stopping…" : "Stop"}</button>`
+        }
+        <button type="button" class="primary" disabled=${!input.value.trim() || running || waits}
+          onClick=${() => runAgent(agent.name)}>Send</button>
+      </span>
+    </div>
+  </div>`;
+}
+
+/** The status of a run: what the server says, or what its events say until then. */
+export function statusOf(view) {
+  const { status } = view.tree.root;
+  return view.detail.value?.status ?? (status === "waiting" ? "running" : status);
+}
+
+function Turn({ view }) {
+  const { root } = view.tree;
+  view.changed(root).value;
+  const current = shown.value === view;
+  const status = statusOf(view);
+  const show = () => {
+    open(view);
+    side.value = "run";
+    pane.value = "run";
+  };
+  return html`<article class="turn ${current ? "current" : ""}" aria-label="Turn">
+    ${parts(root.items).map((part) => describe(part, view, isOver(root)))}
+    ${root.error && html`<p class="verdict bad">${root.error}</p>`}
+    <${Approvals} view=${view} place="chat" />
+    <p class="turn-end"><${Status} status=${status} /><${Took} node=${root} view=${view} />
+      <button type="button" class="small quiet" aria-pressed=${current} onClick=${show}>
+        ${current ? "Shown on the right" : "Show run"}</button></p>
+  </article>`;
+}
+
+/** The items of a run; calls that follow each other are one part. */
+function parts(items) {
+  const made = [];
+  for (const item of items) {
+    const last = made.at(-1);
+    if (item.type !== "call") made.push(item);
+    else if (last?.type === "calls") last.nodes.push(item.node);
+    else made.push({ type: "calls", key: `after ${last?.key}`, nodes: [item.node] });
+  }
+  return made.filter((part) => PARTS[part.type]);
+}
+
+const drawn = new WeakMap();
+
+/** The same description as long as a part stays as it is, so that only the growing end is drawn. */
+function describe(part, view, over) {
+  const make = () => html`<${PARTS[part.type]} key=${part.key} item=${part} view=${view} over=${over} />`;
+  if (part.type === "calls") return make();
+  const known = drawn.get(part);
+  const now = `${part.streamed} ${over} ${part.cut} ${part.text?.length}`;
+  if (known?.now === now) return known.of;
+  const of = make();
+  drawn.set(part, { now, of });
+  return of;
+}
+
+const PARTS = {
+  input: ({ item }) => html`<p class="input">${item.text}</p>`,
+  text: ({ item, view, over }) => html`<div class="said ${!over && item.streamed ? "typing" : ""}">
+    <${Markdown} text=${whole(item, view)} /></div>`,
+  reasoning: ({ item }) =>
+    html`<details class="reasoning"><summary>Reasoning</summary><p>${item.text}</p></details>`,
+  line: ({ item }) =>
+    html`<p class="line level-${item.level}">${item.level !== "info" && html`<b>${item.level}</b> `}${item.text}</p>`,
+  artifact: Artifact,
+  calls: Calls,
+};
+
+/** The tree keeps the end of a long text; the result of the run has all of it. */
+function whole(item, view) {
+  const answer = view.detail.value?.result?.model?.[0]?.text;
+  return item.cut > 0 && answer?.endsWith(item.text) ? answer : item.text;
+}
+
+function Calls({ item: { nodes }, view }) {
+  const all = useSignal(false);
+  const listed = all.value ? nodes : nodes.slice(-MOST_CALLS);
+  const hidden = nodes.length - listed.length;
+  return html`<ul class="chat-calls">
+    ${
+      hidden > 0 &&
+      html`<li><button type="button" class="small quiet" onClick=${() => (all.value = true)}>
+        Show ${hidden.toLocaleString()} earlier calls</button></li>`
+    }
+    ${listed.map((node) => html`<${CallLine} key=${node.key} node=${node} view=${view} />`)}
+  </ul>`;
+}
+
+/** One call; a click shows it in the run. */
+function CallLine({ node, view }) {
+  view.changed(node).value;
+  const { progress } = node;
+  const go = () => {
+    open(view);
+    side.value = "run";
+    pane.value = "run";
+    requestAnimationFrame(() => document.getElementById(view.idOf(node))?.scrollIntoView({ block: "nearest" }));
+  };
+  return html`<li><button type="button" class="chat-call" onClick=${go}>
+    <${Icon} name="tool" /><span class="name">${node.name}</span>
+    <span class="args">${node.args === undefined ? node.draft : brief(node.args, 80)}</span>
+    ${progress?.total && !isOver(node) && html`<span class="note count">${progress.current} of ${progress.total}</span>`}
+    <${Status} status=${node.status} /></button></li>`;
+}
