@@ -397,7 +397,9 @@ class PlaygroundApp(Application):
 
     async def _requests(self, request: HttpRequest) -> Response:
         record = await self._record(request)
-        return JsonResponse({"requests": await self._running.requests.of_run(record.id)})
+        return JsonResponse(
+            {"requests": await self._running.requests.of_run(record.id, record.kind)}
+        )
 
     async def _prompt(self, request: HttpRequest) -> Response:
         record = await self._record(request)

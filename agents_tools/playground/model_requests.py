@@ -115,12 +115,16 @@ class ModelRequests:
             "settings": _settings_json(prompt.settings),
         }
 
-    async def of_run(self, run_id: str) -> list[dict[str, Any]]:
+    async def of_run(self, run_id: str, kind: str = "agent") -> list[dict[str, Any]]:
         """Return the requests of a run and of the runs inside it as JSON, oldest first.
 
         Each one has the `path` of its run, the number of its `turn`, the `model` and the `usage` of
         the response (`None` until it has arrived), the time when it was `sent` (`None` if another
         process has sent it) and the number of its `prompt` (`None` if it is not in memory).
+
+        Args:
+            run_id: The run.
+            kind: Whether an agent or a tool runs. The call of a tool itself needs no model.
         """
         found: list[dict[str, Any]] = []
         waiting: dict[tuple[tuple[str, ...], int], list[int]] = {}
@@ -155,7 +159,7 @@ class ModelRequests:
             else:
                 sent = {"path": list(record.path), "turn": data["turn"], "agent": None}
                 earlier.append({**sent, "sent": None, "prompt": None, **facts})
-        return earlier + found
+        return [one for one in earlier + found if one["path"] or kind == "agent"]
 
     async def _responses(self, run_id: str) -> list[RunRecordEvent]:
         log = self._store.log(run_id)

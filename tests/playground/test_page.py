@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.playground.fake_api import TOOLS, FakeApi, tool
-from tests.programs import CHROMIUM
+from tests.playground.real_page import message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,18 +33,6 @@ RULES = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
     "resultTypes": ["violations"],
 }
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Start one browser for all tests here.
-
-    It owns an event loop, so it is closed with the module.
-    """
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -566,11 +554,6 @@ def test_axe_finds_nothing(page: Page) -> None:
     page.get_by_role("button", name="Actions for researcher").click()
     found["history"] = violations(page, rules)
     assert {state: faults for state, faults in found.items() if faults} == {}
-
-
-def message(page: Page) -> Any:
-    """Return the field for a message to an agent."""
-    return page.get_by_role("textbox", name="Message", exact=True)
 
 
 def ask(page: Page, name: str) -> Any:

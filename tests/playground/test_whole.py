@@ -3,115 +3,36 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import shutil
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.programs import CHROMIUM
+from tests.playground.real_page import (
+    BAKERY,
+    PATIENCE,
+    PHONE,
+    choose,
+    dev,
+    message,
+    opened,
+    result,
+    save_screenshot,
+    seen,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from playwright.sync_api import Browser, Page
-
-sync_api = pytest.importorskip("playwright.sync_api")
-expect: Any = sync_api.expect
-ROOT = Path(__file__).parents[2]
-BAKERY = ROOT / "examples" / "playground" / "bakery.py"
-SHOTS = os.environ.get("AGENTS_TOOLS_SHOTS")
-"""A folder for pictures of what is tested; none by default."""
-DESKTOP, PHONE = {"width": 1400, "height": 900}, {"width": 390, "height": 844}
-PATIENCE = 30_000
+    from playwright.sync_api import Browser
 
 pytestmark = [
     pytest.mark.timeout(120),
     pytest.mark.external("chromium"),
     pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals"),
 ]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Generator[Browser]:
-    """Yield a browser without a profile."""
-    with sync_api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        try:
-            yield found
-        finally:
-            found.close()
-
-
-@contextlib.contextmanager
-def dev(folder: Path, target: str = "bakery.py") -> Generator[str]:
-    """Run `dev` in a folder; yield the address of the page."""
-    env = {
-        **os.environ,
-        "XDG_STATE_HOME": str(folder / "state"),
-        "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
-    }
-    command = [sys.executable, "-m", "agents_tools", "dev", target, "--port", "0", "--json"]
-    with subprocess.Popen(  # noqa: S603 - our own
-        command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            assert line, process.communicate()
-            yield json.loads(line)["url"]
-            process.send_signal(signal.SIGINT)
-            _, err = process.communicate(timeout=30)
-            assert (process.returncode, "Traceback" in err) == (0, False), err
-        finally:
-            if process.poll() is None:
-                process.kill()
-
-
-@contextlib.contextmanager
-def opened(browser: Browser, url: str, size: dict[str, int] = DESKTOP) -> Generator[Page]:
-    """Open the page; any message in the console of the browser fails the test."""
-    viewport: Any = size
-    context = browser.new_context(viewport=viewport, reduced_motion="reduce")
-    context.set_default_timeout(PATIENCE)
-    told: list[str] = []
-    try:
-        page = context.new_page()
-        page.on("console", lambda message: told.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: told.append(str(error)))
-        page.goto(url)
-        expect(page.get_by_role("heading", level=1)).to_be_visible(timeout=PATIENCE)
-        yield page
-        for word in ("NaN", "undefined", "[object Object]"):
-            expect(page.locator("body")).not_to_contain_text(word)
-        told = [line for line in told if not line.startswith("info: ")]
-        assert [line for line in told if "(Unprocessable Entity)" not in line] == []
-    finally:
-        context.close()
-
-
-def save_screenshot(page: Page, name: str) -> None:
-    if SHOTS:
-        page.screenshot(path=f"{SHOTS}/{name}.png")
-
-
-def choose(page: Page, name: str) -> None:
-    """Choose a tool or an agent."""
-    page.locator(".entry", has=page.get_by_text(name, exact=True)).click()
-
-
-def result(page: Page) -> Any:
-    return page.get_by_role("region", name="Result")
-
-
-def seen(locator: Any, text: str | re.Pattern[str]) -> None:
-    expect(locator).to_contain_text(text, timeout=PATIENCE)
+expect: Any = pytest.importorskip("playwright.sync_api").expect
 
 
 @pytest.fixture
@@ -172,6 +93,7 @@ def test_progress_is_live_and_a_run_can_be_cancelled_and_run_again(
         page.get_by_role("button", name=re.compile("^Run")).first.click()
         seen(result(page), "2 x roll, still warm")
         page.get_by_role("tab", name="Timeline").click()
+        page.locator(".bar-row").click()
         seen(page.locator("main"), "call_1")
         expect(page.locator("body")).not_to_contain_text("NaN")
         save_screenshot(page, "7_timeline")
@@ -214,7 +136,7 @@ def test_an_agent_shows_its_calls(browser: Browser, folder: Path) -> None:
     """It shows the messages, the calls and their results."""
     with dev(folder) as url, opened(browser, url) as page:
         choose(page, "Baker")
-        page.get_by_role("textbox", name="Message", exact=True).fill("bake 2 roll")
+        message(page).fill("bake 2 roll")
         page.get_by_role("button", name=re.compile("^Send")).click()
         seen(page.locator(".run").last, "bake")
         expect(result(page)).to_be_visible(timeout=PATIENCE)

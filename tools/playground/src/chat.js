@@ -6,7 +6,7 @@ import { isOver } from "./events.js";
 import { brief } from "./json.js";
 import { Markdown } from "./markdown.js";
 import { cancel, loadEarlier, open, runAgent, shown } from "./runs.js";
-import { inputOf, pane, side } from "./state.js";
+import { inputOf, narrow, pane, side } from "./state.js";
 import { Artifact, Took } from "./tree.js";
 import { Badge, Icon, Status, say } from "./ui.js";
 
@@ -114,7 +114,7 @@ function Turn({ view }) {
     <${Approvals} view=${view} place="chat" />
     <p class="turn-end"><${Status} status=${status} /><${Took} node=${root} view=${view} />
       <button type="button" class="small quiet" aria-pressed=${current} onClick=${show}>
-        ${current ? "Shown on the right" : "Show run"}</button></p>
+        ${current && !narrow.value ? "Shown on the right" : "Show run"}</button></p>
   </article>`;
 }
 

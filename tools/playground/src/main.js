@@ -5,15 +5,15 @@ import { Question } from "./dialog.js";
 import { Editor, runCurrent } from "./editor.js";
 import { Panel } from "./panel.js";
 import { openLinked } from "./runs.js";
-import { failure, info, narrow, pane, phase, reloaded, start, trouble } from "./state.js";
+import { current, failure, info, narrow, pane, phase, reloaded, start, trouble } from "./state.js";
 import { ToolList } from "./tools.js";
 import { IconButton, Tabs, spoken } from "./ui.js";
 
 const THEMES = { auto: "dark", dark: "light", light: "auto" };
 const theme = signal(localStorage.getItem("agents-tools-theme") ?? "auto");
-const PANES = [
+const panes = () => [
   ["tools", "Tools"],
-  ["edit", "Edit"],
+  ["edit", current("agent") ? "Chat" : "Edit"],
   ["run", "Runs"],
 ];
 
@@ -33,7 +33,7 @@ function Page() {
     <main>
       ${
         narrow.value &&
-        html`<${Tabs} name="pane" label="Panes" class="panes" tabs=${PANES} current=${pane.value}
+        html`<${Tabs} name="pane" label="Panes" class="panes" tabs=${panes()} current=${pane.value}
           onSelect=${(id) => (pane.value = id)} />`
       }
       <div class="grid" ...${panel}>

@@ -8,7 +8,7 @@ import { cancel, edit, rerun, resume, shown } from "./runs.js";
 import { current, narrow, side } from "./state.js";
 import { Timeline } from "./timeline.js";
 import { Output, Tree } from "./tree.js";
-import { Code, Status, TabPanel, Tabs } from "./ui.js";
+import { Code, Status, TabPanel, Tabs, dollars } from "./ui.js";
 
 const TABS = [
   ["run", "Run"],
@@ -99,9 +99,6 @@ function AsTheModelSeesIt({ result: { model, error }, name }) {
     ${error && !same && html`<p class="verdict bad">${error}</p>`}
     ${some && html`<${Output} blocks=${model ?? []} name=${name} />`}`;
 }
-
-const dollars = (cost) =>
-  cost?.toLocaleString("en", { style: "currency", currency: "USD", maximumFractionDigits: 4 }) ?? "unknown";
 
 /** The counts of the run, its cost, and the cost of each agent and model. */
 function Usage({ result }) {

@@ -5,6 +5,7 @@ import { chatOf, newSession, turnOf } from "./chats.js";
 import { confirm } from "./dialog.js";
 import { RunTree } from "./events.js";
 import { pretty } from "./json.js";
+import { Spans } from "./spans.js";
 import { agents, attempt, draftOf, inputOf, middle, pane, select, side, tools } from "./state.js";
 import { focusField } from "./form.js";
 import { say, statusWord } from "./ui.js";
@@ -20,6 +21,8 @@ export class RunView {
   constructor({ id, kind, name, status, session = null }, fresh) {
     Object.assign(this, { id, kind, name, fresh, status, session });
     this.tree = new RunTree();
+    this.spans = new Spans(kind);
+    this.requests = signal(new Map());
     this.detail = signal(null);
     this.cancelling = signal(false);
     this.failure = signal("");
@@ -51,10 +54,37 @@ export class RunView {
 
   #take(event) {
     const over = this.tree.apply(event);
+    this.spans.apply(event, event.timestamp ? Date.parse(event.timestamp) / 1000 : Date.now() / 1000);
     this.frame ??= requestAnimationFrame(() => this.#paint());
     if (event.type === "run_finished_event" && !event.path.length && !over) this.#settle();
     if (event.name === "tool_approval_requested" && this.fresh) this.#settle(); // other calls still run
     return over;
+  }
+
+  /**
+   * What the server knows of the requests to models, by path and number; asked for again when
+   * there is another request or response.
+   */
+  loadRequests() {
+    const { requests } = this.spans;
+    const state = `${requests.length} ${requests.filter((one) => one.to !== null).length} ${this.detail.value?.status}`;
+    if (requests.length && this.requestsAt !== state) {
+      this.requestsAt = state;
+      clearTimeout(this.asking);
+      this.asking = setTimeout(() => this.#askRequests(), 150);
+    }
+    return this.requests.value;
+  }
+
+  async #askRequests() {
+    const found = await attempt(() => api.requests(this.id));
+    const counts = {};
+    const entries = (found ?? []).map((one) => {
+      const path = JSON.stringify(one.path);
+      counts[path] = (counts[path] ?? -1) + 1;
+      return [JSON.stringify([one.path, counts[path]]), one];
+    });
+    this.requests.value = new Map(entries);
   }
 
   /** However many events a frame brings, each node that they changed is drawn once. */
@@ -111,7 +141,7 @@ export function open(run, fresh = false) {
   shown.value = view;
   if (!(fresh && run.session)) pane.value = "run";
   history.replaceState(null, "", `?run=${encodeURIComponent(run.id)}`);
-  if (fresh || side.value === "history") side.value = "run";
+  if ((fresh && !run.session) || side.value === "history") side.value = "run";
   if (!known) view.follow();
   if (run.session) join(view);
   if (fresh) {

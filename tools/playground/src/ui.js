@@ -4,6 +4,7 @@ import { signal } from "./view.js";
 const SHAPES = {
   search: "M11 11l3.5 3.5M12.5 7.25a5.25 5.25 0 1 1-10.5 0 5.25 5.25 0 0 1 10.5 0z",
   chevron: "M6 3.5 10.5 8 6 12.5",
+  model: "M8 2l1.6 4.4L14 8l-4.4 1.6L8 14l-1.6-4.4L2 8l4.4-1.6z",
   tool: "M9.5 2.5a3.5 3.5 0 0 0-3.3 4.7L2.5 10.9v2.6h2.6l3.7-3.7a3.5 3.5 0 0 0 4.5-4.3L11 7.8 8.2 5l2.3-2.3a3.5 3.5 0 0 0-1-.2z",
   close: "M4 4l8 8M12 4l-8 8",
   plus: "M8 3v10M3 8h10",
@@ -94,6 +95,10 @@ export const Status = ({ status }) =>
         ${statusWord(status)}</span>`;
 
 export const Badge = ({ tone = "", children }) => html`<span class="badge ${tone}">${children}</span>`;
+
+/** @param {number | null} cost */
+export const dollars = (cost) =>
+  cost?.toLocaleString("en", { style: "currency", currency: "USD", maximumFractionDigits: 4 }) ?? "unknown";
 
 /** @param {number} seconds */
 export function duration(seconds) {

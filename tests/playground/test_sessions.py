@@ -1,0 +1,133 @@
+"""Conversations with agents, and the requests to their models, by the routes of the playground."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from agents_tools import Agent, function_tool
+from agents_tools.persistence import SQLiteRunStore
+from agents_tools.testing import ScriptedModel, tool_call
+from agents_tools.text.secrets import register_secret
+from tests.playground.client import playing
+from tests.playground.shop import Scripted, bake, order, price
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OPTIONS: dict[str, Any] = {"watch": False}
+
+
+def clerk() -> Agent[Any, Any]:
+    tools = [price, bake, order]
+    return Agent(name="Clerk", instructions="You run a shop.", tools=tools, model=Scripted())
+
+
+def message(text: str, session: str | None = "s1") -> dict[str, Any]:
+    return {"kind": "agent", "name": "Clerk", "input": text, "session": session}
+
+
+async def test_the_runs_of_a_session_are_one_conversation() -> None:
+    async with playing(agents={"clerk": clerk()}, **OPTIONS) as client:
+        first = await client.run(message("hello"))
+        second = await client.run(message("again"))
+        other = await client.run(message("hello", session="s2"))
+        alone = await client.run(message("hello", session=None))
+
+        assert first["result"]["value"] == "Message 1 was **hello**."
+        assert second["result"]["value"] == "Message 2 was **again**."
+        assert other["result"]["value"] == alone["result"]["value"] == first["result"]["value"]
+        found = await client.get("/api/sessions/s1")
+        assert [run["id"] for run in found["runs"]] == [first["id"], second["id"]]
+        assert found["more"] is False
+        newest = await client.get("/api/sessions/s1?limit=1")
+        assert ([run["id"] for run in newest["runs"]], newest["more"]) == ([second["id"]], True)
+        assert alone["session"] is None
+
+
+async def test_a_conversation_continues_on_the_next_server(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    for number in (1, 2):
+        store = SQLiteRunStore(path, keep_display=True)
+        async with playing(agents={"clerk": clerk()}, store=store, **OPTIONS) as client:
+            run = await client.run(message("hello"))
+            assert run["result"]["value"] == f"Message {number} was **hello**."
+
+
+async def test_a_message_waits_for_the_end_of_the_run_before_it() -> None:
+    async with playing(agents={"clerk": clerk()}, **OPTIONS) as client:
+        waiting = await client.run(message("order"))
+        assert waiting["status"] == "interrupted"
+        refused = await client.post("/api/runs", message("again"), 409)
+        assert refused["error"]["code"] == "busy"
+        (call,) = waiting["approvals"]
+        decision = {"call_id": call["call_id"], "path": [], "approve": True}
+        await client.post(f"/api/runs/{waiting['id']}/approvals", {"decisions": [decision]})
+        assert (await client.ended(waiting["id"]))["status"] == "ok"
+        assert (await client.run(message("again")))["result"]["value"].startswith("Message 2")
+
+
+async def test_each_request_has_its_tokens_and_its_prompt() -> None:
+    async with playing(agents={"clerk": clerk()}, **OPTIONS) as client:
+        run = await client.run(message("price retry"))
+        requests = (await client.get(f"/api/runs/{run['id']}/requests"))["requests"]
+
+        assert [one["turn"] for one in requests] == [1, 2]
+        assert [one["usage"]["output_tokens"] for one in requests] == [42, 42]
+        assert [one["usage"]["cost"] for one in requests] == [0.0012, 0.0012]
+        assert {one["model"] for one in requests} == {"test/scripted"}
+        prompt = await client.get(f"/api/runs/{run['id']}/requests/{requests[1]['prompt']}")
+        assert prompt["instructions"] == "You run a shop."
+        assert [tool["name"] for tool in prompt["tools"]] == ["price", "bake", "order"]
+        kinds = [item.get("type", item.get("role")) for item in prompt["input"]]
+        assert kinds == ["user", "function_call", "function_call_output"]
+        missing = await client.ask("GET", f"/api/runs/{run['id']}/requests/2")
+        assert missing.status == 404
+
+
+async def test_prompts_stay_out_of_the_events_and_of_the_store(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    register_secret("open-sesame-42")
+    agent = Agent(
+        name="Clerk", instructions="Keep open-sesame-42 and plum-43.", model=ScriptedModel(["ok"])
+    )
+    store = SQLiteRunStore(path, keep_display=True)
+    async with playing(agents={"clerk": agent}, store=store, **OPTIONS) as client:
+        run = await client.run(message("hello"))
+        prompt = await client.get(f"/api/runs/{run['id']}/requests/0")
+        assert prompt["instructions"] == "Keep *** and plum-43."
+        async with client.stream(f"/api/runs/{run['id']}/events?after=-1") as frames:
+            events = json.dumps([frame async for frame in frames])
+        assert "plum-43" not in events
+    assert b"plum-43" not in path.read_bytes()
+
+    store = SQLiteRunStore(path, keep_display=True)
+    async with playing(agents={"clerk": agent}, store=store, **OPTIONS) as client:
+        (request,) = (await client.get(f"/api/runs/{run['id']}/requests"))["requests"]
+        assert (request["prompt"], request["sent"]) == (None, None)
+        assert request["usage"]["requests"] == 1
+
+
+async def test_requests_of_agents_inside_a_tool_have_its_path() -> None:
+    inner = Agent(name="inner", model=ScriptedModel(["two"]))
+    outer = Agent(
+        name="Clerk",
+        tools=[inner.as_tool(tool_name="ask", tool_description="Ask.")],
+        model=ScriptedModel([tool_call("ask", input="go"), "done"]),
+    )
+
+    @function_tool
+    def plain(text: str) -> str:
+        """Return the text."""
+        return text
+
+    async with playing(plain, agents={"clerk": outer}, **OPTIONS) as client:
+        run = await client.run(message("go"))
+        requests = (await client.get(f"/api/runs/{run['id']}/requests"))["requests"]
+        assert [(one["agent"], len(one["path"])) for one in requests] == [
+            ("Clerk", 0),
+            ("inner", 1),
+            ("Clerk", 0),
+        ]
+        call = await client.run({"kind": "tool", "name": "plain", "arguments": {"text": "x"}})
+        assert (await client.get(f"/api/runs/{call['id']}/requests"))["requests"] == []

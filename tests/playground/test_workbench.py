@@ -1,0 +1,132 @@
+"""End-to-end: the conversation with an agent and the timeline of its runs, in a real browser."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.playground.real_page import (
+    PATIENCE,
+    PHONE,
+    choose,
+    dev,
+    message,
+    opened,
+    save_screenshot,
+    seen,
+)
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = [
+    pytest.mark.timeout(120),
+    pytest.mark.external("chromium"),
+    pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals"),
+]
+expect: Any = pytest.importorskip("playwright.sync_api").expect
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with a target."""
+    shutil.copy(Path(__file__).with_name("shop.py"), tmp_path)
+    return tmp_path
+
+
+def turns(page: Page) -> Any:
+    return page.get_by_role("article", name="Turn")
+
+
+def write(page: Page, text: str) -> None:
+    """Send a message with the keyboard, once the agent has answered the one before."""
+    expect(page.get_by_text("starts a line")).to_be_visible(timeout=PATIENCE)
+    message(page).fill(text)
+    message(page).press("Enter")
+
+
+def test_a_conversation_with_markdown_approvals_and_a_reload(
+    browser: Browser, folder: Path
+) -> None:
+    with dev(folder, "shop.py") as url, opened(browser, url) as page:
+        choose(page, "Clerk")
+        write(page, "price please")
+        answer = turns(page).first.locator(".markdown")
+        expect(answer.get_by_role("heading", name="Prices")).to_be_visible(timeout=PATIENCE)
+        expect(answer.get_by_role("cell", name="24.00")).to_be_visible(timeout=PATIENCE)
+        expect(answer.locator("ol > li > ul > li")).to_have_text("mind the terms")
+        expect(answer.locator("strong")).to_have_text("found")
+        seen(answer, "<b>Not bold.</b> [No link](javascript:alert(1))")
+        expect(answer.get_by_role("link")).to_have_count(1)
+        seen(turns(page).first.locator(".chat-call"), "price")
+        write(page, "order it")
+        card = page.get_by_role("region", name="Approve order?")
+        expect(card).to_be_visible(timeout=PATIENCE)
+        expect(card).to_have_count(1)
+        expect(message(page)).to_be_focused()
+        save_screenshot(page, "20_chat_approval")
+        card.get_by_role("textbox", name="Arguments").fill('{"sacks": 5}')
+        card.get_by_role("button", name="Approve with changes").click()
+        seen(turns(page).nth(1), "Message 2 was order it.")
+        write(page, "bake now")
+        page.reload()
+        expect(turns(page)).to_have_count(3, timeout=PATIENCE)
+        seen(turns(page).nth(2), "Message 3 was bake now.")
+        seen(turns(page).first, "Prices are without taxes.")
+        save_screenshot(page, "21_chat")
+        page.get_by_role("button", name="New conversation").click()
+        expect(turns(page)).to_have_count(0)
+        write(page, "hello")
+        seen(turns(page), "Message 1 was hello.")
+        page.get_by_role("tab", name="History").click()
+        page.locator(".past", has_text="order it").click()
+        expect(turns(page)).to_have_count(3, timeout=PATIENCE)
+
+
+def test_the_timeline_has_requests_prompts_waits_and_retries(
+    browser: Browser, folder: Path
+) -> None:
+    with dev(folder, "shop.py") as url, opened(browser, url) as page:
+        choose(page, "Clerk")
+        write(page, "bake and order with retry")
+        page.get_by_role("tab", name="Timeline").click()
+        page.get_by_role("button", name="Approve", exact=True).click()
+        seen(turns(page), "Message 1 was")
+        seen(
+            page.locator(".totals"), re.compile(r"2 requests · 20\d tokens in · 84 out · \$0.0024")
+        )
+        bars = page.locator(".bar-row")
+        expect(bars).to_have_count(4)
+        expect(bars.first.locator(".retry")).to_have_count(1)
+        bars.first.press("Enter")
+        about = page.locator(".about-bar")
+        seen(about, re.compile("Attempt 1.*repeated after"))
+        about.get_by_text("Prompt that was sent").click()
+        seen(about, "You run a shop. Answer in Markdown.")
+        seen(about, "3 tools")
+        save_screenshot(page, "22_timeline")
+        bars.last.press("Enter")
+        seen(about, re.compile("First token.*after"))
+        page.get_by_role("button", name=re.compile("^order")).last.click()
+        seen(about, re.compile(r"Approval.*\d"))
+        expect(page.locator(".bar-row .wait")).to_have_count(1)
+
+
+def test_a_conversation_on_a_phone(browser: Browser, folder: Path) -> None:
+    with dev(folder, "shop.py") as url, opened(browser, url, PHONE) as page:
+        choose(page, "Clerk")
+        message(page).fill("order and price")
+        page.get_by_role("button", name="Send").click()
+        card = page.get_by_role("region", name="Approve order?")
+        expect(card).to_be_visible(timeout=PATIENCE)
+        card.get_by_role("button", name="Reject").click()
+        seen(turns(page), "Prices are without taxes.")
+        save_screenshot(page, "23_phone_chat")
+        assert page.evaluate("document.documentElement.scrollWidth > innerWidth") is False
+        turns(page).get_by_role("button", name=re.compile("^price")).click()
+        expect(page.get_by_role("treeitem", name=re.compile("^price"))).to_be_visible()
