@@ -51,7 +51,7 @@ _WILDCARDS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - compared with, not
 
 
 @click.command("dev")
-@click.argument("target")
+@click.argument("target", required=False)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port",
@@ -67,6 +67,12 @@ _WILDCARDS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - compared with, not
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="PATH",
     help="The file that stores the runs; by default a file for each target in your state folder.",
+)
+@click.option(
+    "--store",
+    metavar="PLACE",
+    help="Show and store the runs of a run store: the path of an SQLite file, or an address that "
+    "begins with postgresql:// or redis://. Nothing in it is deleted.",
 )
 @click.option("--no-history", is_flag=True, help="Do not store runs on disk.")
 @click.option(
@@ -86,13 +92,14 @@ _WILDCARDS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - compared with, not
 @click.pass_context
 def command(
     ctx: click.Context,
-    target: str,
+    target: str | None,
     *,
     host: str,
     port: int,
     model: str | None,
     wants_page: bool | None,
     history: Path | None,
+    store: str | None,
     no_history: bool,
     auth_token_env: str | None,
     hosts: tuple[str, ...],
@@ -102,11 +109,14 @@ def command(
     """Try the tools and agents of TARGET on a local web page, until Ctrl-C.
 
     The page shows the definitions that each provider gets, has a form for each tool, shows runs
-    live and keeps their history. TARGET, see `list`, is reloaded when its files change.
+    live and keeps their history. TARGET, see `list`, is reloaded when its files change. Without a
+    target, the page shows the runs of `--store`.
     """
     _require_server()
-    if history is not None and no_history:
-        raise click.UsageError("--history and --no-history exclude each other.", ctx)
+    if target is None and store is None:
+        raise click.UsageError("Missing argument 'TARGET', or the option --store.", ctx)
+    if (history is not None) + no_history + (store is not None) > 1:
+        raise click.UsageError("--history, --store and --no-history exclude each other.", ctx)
     token = _token(auth_token_env)
     own = None if auth_token_env is None else token
     check_host(host, own, risk="every machine that can connect could request the page")
@@ -115,11 +125,13 @@ def command(
         opens = is_terminal(sys.stdout) and not as_json and can_open_browser()
     or_any = ctx.get_parameter_source("port") is not ParameterSource.COMMANDLINE
     with _redirect_output() as out, contextlib.ExitStack() as stack:
-        bench = _workbench(target)
+        runs = _shared_store(store, must_exist=target is None) if store is not None else None
+        bench = _no_target(runs) if target is None else _workbench(target)
         stack.callback(bench.close)
-        store = None if no_history else _store(history, target)
-        if store is not None:
-            stack.callback(store.close)
+        if target is not None and store is None and not no_history:
+            runs = _store(history, target)
+        if runs is not None:
+            stack.callback(runs.close)
         listener = stack.enter_context(_listener(host, port, or_any=or_any))
         names = hosts if host in _WILDCARDS else (*hosts, _host_name(host))
         shown = "127.0.0.1" if host in _WILDCARDS else _host_name(host)
@@ -132,7 +144,8 @@ def command(
             app = PlaygroundApp(
                 bench,
                 token=token,
-                store=store,
+                store=runs,
+                keep_runs=500 if store is None else None,
                 host=host,
                 allowed_hosts=names,
                 run_config=config,
@@ -140,7 +153,9 @@ def command(
             )
             link = f"{address.rstrip('/')}{app.link()}" if opens else None
             facts = {"url": f"{address}#token={token}", "address": address, "token": token}
-            ready = _announcement(target, facts, link=link, out=out if as_json else None)
+            ready = _announcement(
+                target or bench.target, facts, link=link, out=out if as_json else None
+            )
             return _served(app, listener, ready)
 
         attend(work, slow=_nothing, stopping=_nothing)
@@ -231,6 +246,17 @@ def _workbench(target: str) -> ReloadingTarget:
         raise loader.missing
     for problem in bench.problems:
         say(f"warning: {problem}", fg="yellow")
+    return bench
+
+
+def _no_target(store: RunStore | None) -> ReloadingTarget:
+    """Return a target without tools and agents, with the name of a store."""
+    from agents_tools.playground import LoadedTarget, ReloadingTarget
+
+    place = "" if store is None else store.place
+    name = place if "://" in place else Path(place).name
+    bench = ReloadingTarget(lambda: LoadedTarget(target=name), target=name)
+    bench.load()
     return bench
 
 
@@ -410,6 +436,33 @@ def _store(path: Path | None, target: str) -> RunStore | None:
             raise CommandError(f"the history {path} cannot be opened: {error}") from error
         say(f"warning: runs are not stored: {error}", fg="yellow")
         return None
+    return store
+
+
+def _shared_store(place: str, *, must_exist: bool) -> RunStore:
+    """Open the run store of another program.
+
+    Args:
+        place: The path or address.
+        must_exist: Whether a missing file is an error.
+
+    Raises:
+        CommandError: The store cannot be opened.
+    """
+    from agents_tools.persistence import open_run_store
+
+    if must_exist and "://" not in place and not Path(place).exists():
+        raise CommandError(
+            f"the run store {place} does not exist.",
+            hint="Check the path, or pass a TARGET to create the file.",
+        )
+    try:
+        store = open_run_store(place)
+        store.runs(limit=1).result(_PATIENCE)
+    except UserError:
+        raise
+    except (OSError, RuntimeError, EventStoreError) as error:
+        raise CommandError(f"the run store cannot be opened: {error}") from error
     return store
 
 

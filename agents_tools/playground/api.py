@@ -88,7 +88,8 @@ class PlaygroundApp(Application):
         bench: The target.
         token: The bearer token that the page sends, or a token verifier.
         store: Stores the runs; in memory by default.
-        keep_runs: The number of runs to keep.
+        keep_runs: The number of runs to keep; `None` for the store of another program, where the
+            playground deletes only the runs that the user chooses.
         keep_bytes: The largest total size of the kept runs in bytes.
         watch: Whether to watch the files of the target for changes.
         run_config: The settings of the runs.
@@ -104,7 +105,7 @@ class PlaygroundApp(Application):
         *,
         token: str | TokenVerifier,
         store: RunStore | None = None,
-        keep_runs: int = 500,
+        keep_runs: int | None = 500,
         keep_bytes: int = 256 << 20,
         watch: bool = True,
         run_config: RunConfig | None = None,
@@ -115,7 +116,11 @@ class PlaygroundApp(Application):
     ) -> None:
         self._bench = bench
         self._has_history = store is not None
-        keep = keep_runs if store is not None else min(keep_runs, _KEPT_IN_MEMORY)
+        self._is_shared = store is not None and keep_runs is None
+        keep = keep_runs
+        if store is None:
+            keep = _KEPT_IN_MEMORY if keep is None else min(keep, _KEPT_IN_MEMORY)
+        self._place = "" if store is None else store.place
         self._running = PlaygroundRuns(
             store or MemoryRunStore(keep_display=True),
             bench,
@@ -124,6 +129,7 @@ class PlaygroundApp(Application):
             watch=watch,
             run_config=run_config,
             on_error=on_error,
+            shows_all=self._is_shared and isinstance(token, str),
         )
         self._history = self._running.history
         self._token = token
@@ -215,6 +221,7 @@ class PlaygroundApp(Application):
                 "version": __version__,
                 "target": release_text(self._bench.target),
                 "history": self._has_history,
+                "store": release_text(self._place) if self._is_shared else None,
                 "read_only": False,
                 **self._news(),
             },
@@ -362,6 +369,8 @@ class PlaygroundApp(Application):
 
     async def _forget_all(self, request: HttpRequest) -> Response:
         del request
+        if self._is_shared:
+            raise HttpError(409, "The runs of a shared store can only be deleted one by one.")
         await self._running.settle()
         records, _ = await self._history.page(1 << 30, None)
         await self._running.forget([record.id for record in records if record.status != "running"])

@@ -5,10 +5,14 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
+from agents_tools.errors import EventStoreError
+from agents_tools.events.kinds import MessageEvent
 from agents_tools.persistence.filter import EventFilter
 from agents_tools.playground.results import result_of, summary_of
+from agents_tools.text.forms import MASK
+from agents_tools.text.json_limits import parse_object
 from agents_tools.text.output import release_json
 
 if TYPE_CHECKING:
@@ -24,6 +28,9 @@ _KEY = "playground"
 _RESULTS = EventFilter(types=("run_item_stream_event", "run_finished_event"))
 _LAST_EVENTS = 4
 """The number of events at the end of a run that contain its result."""
+_INPUTS = EventFilter(types=("message_event", "run_item_stream_event"))
+_FIRST_EVENTS = 20
+"""The number of events at the start of a run that contain its input."""
 _ENDS = frozenset({"ok", "error", "cancelled"})
 
 
@@ -89,6 +96,7 @@ class RunHistory:
         self._runs = runs
         self._keep = keep
         self._keep_bytes = keep_bytes
+        self._facts: dict[str, Mapping[str, Any]] = {}
         self._summaries: dict[tuple[str, int], tuple[str, str]] = {}
 
     async def page(self, limit: int, before: str | None) -> tuple[list[HistoryRecord], bool]:
@@ -118,7 +126,7 @@ class RunHistory:
 
     async def record(self, run: ActiveRun) -> HistoryRecord:
         """Return the record of a run."""
-        facts: Mapping[str, Any] = run.meta.get(_KEY) or {}
+        facts: Mapping[str, Any] = run.meta.get(_KEY) or await self._facts_of_other(run)
         status, summary = await self._result(run)
         has_ended = run.status in _ENDS and run.ended is not None
         return HistoryRecord(
@@ -134,6 +142,31 @@ class RunHistory:
             summary=summary,
             session=run.thread_id,
         )
+
+    async def _facts_of_other(self, run: ActiveRun) -> Mapping[str, Any]:
+        """Return the input of a run that another program has started, from its log."""
+        known = self._facts.get(run.id)
+        if known is not None:
+            return known
+        log = self._runs.store.log(run.id)
+        try:
+            events = await log.read(limit=_FIRST_EVENTS, where=_INPUTS)
+        except EventStoreError:
+            return {}
+        finally:
+            log.close()
+        given: Any = {} if run.kind == "tool" else ""
+        for event in events:
+            if run.kind == "agent" and isinstance(event, MessageEvent) and not event.path:
+                given = event.content if isinstance(event.content, str) else str(event.content)
+                break
+            if run.kind == "tool" and getattr(event, "name", "") == "tool_called":
+                given = parse_object(cast("Any", event).item["arguments"]) or {}
+                break
+        facts = {"given": given, "masked": MASK in str(given)}
+        if events:
+            self._facts[run.id] = facts
+        return facts
 
     async def _result(self, run: ActiveRun) -> tuple[str, str]:
         """Return the status of a run and the beginning of its result."""

@@ -197,7 +197,7 @@ class _PromptHooks(RunHooks[Any]):
             tools=scope.run.offered_tools,
             settings=agent.model_settings,
         )
-        self._requests.add(scopes[-1].run_id, prompt)
+        self._requests.add(str(scopes[-1].run_id), prompt)
 
 
 def _tool_json(tool: Any) -> dict[str, Any]:

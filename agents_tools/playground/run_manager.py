@@ -35,7 +35,7 @@ logger = logging.getLogger("agents_tools.playground")
 
 _CLEANUP_TIME = 1.5
 """The seconds that runs have for their cleanup when the server stops."""
-_IN_MEMORY = 50
+_IN_MEMORY = 200
 """The number of ended runs whose objects are kept; the store has all."""
 
 
@@ -45,11 +45,12 @@ class PlaygroundRuns:
     Args:
         store: The store of the runs.
         bench: The target.
-        keep: The number of runs to keep.
+        keep: The number of runs to keep; `None` for all.
         keep_bytes: The largest total size of the runs in bytes.
         watch: Whether to watch the files of the target for changes.
         run_config: The settings of the runs.
         on_error: Called with each error of a call or a run.
+        shows_all: Whether the runs of all owners are shown, also those of other programs.
 
     Attributes:
         history: The runs of the store.
@@ -62,11 +63,12 @@ class PlaygroundRuns:
         store: RunStore,
         bench: ReloadingTarget,
         *,
-        keep: int,
+        keep: int | None,
         keep_bytes: int,
         watch: bool,
         run_config: RunConfig | None = None,
         on_error: Callable[[BaseException], object] | None = None,
+        shows_all: bool = False,
     ) -> None:
         self._store = store
         self._bench = bench
@@ -85,6 +87,7 @@ class PlaygroundRuns:
             keep_runs=_IN_MEMORY,
             run_config=config,
             on_failure=lambda run_id, error: self.tracebacks.add(run_id, (), error),
+            shows_all=shows_all,
         )
         self.history = RunHistory(self._runs, keep=keep, keep_bytes=keep_bytes)
         self._given: dict[str, Any] = {}

@@ -223,6 +223,14 @@ class ActiveRun:
         data: Mapping[str, Any] = cast("RunRecordEvent", created[0]).data if created else {}
         return data.get(DETAILS) or {}
 
+    def is_current(self, info: RunInfo) -> bool:
+        """Return whether this object already has the end of a run that has ended in the store."""
+        has_ended = info.status in {"ok", "error", "cancelled"} and self.status == info.status
+        if not has_ended or self._last_id != info.last_id or self._end is None:
+            return False
+        self.idle_since = time.time()
+        return True
+
     async def apply(self, info: RunInfo) -> None:
         """Take over the state that the store has."""
         self.idle_since = time.time()

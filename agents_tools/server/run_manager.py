@@ -102,6 +102,7 @@ class RunManager:
         secrets: Values that are masked in events, by name. They are registered for the process (see
             `register_secret`), so the store has marks in their place.
         on_failure: Called with the id of a run of this process and the exception that ended it.
+        shows_all: Whether every caller can find the runs of all callers.
 
     Raises:
         UserError: An argument is invalid.
@@ -120,6 +121,7 @@ class RunManager:
         errors: Literal["hide", "show"] = "hide",
         secrets: Mapping[str, str] | None = None,
         on_failure: Callable[[str, Exception], object] | None = None,
+        shows_all: bool = False,
     ) -> None:
         if on_disconnect not in {None, "cancel", "detach"}:
             raise UserValueError(
@@ -151,6 +153,7 @@ class RunManager:
             register_secret(value)
         self.masker = ErrorMasker(errors)
         self.on_failure = on_failure
+        self._shows_all = shows_all
         self._config = replace(config, store=self.store)
         self._context = context
         self._keep_runs = keep_runs
@@ -429,17 +432,21 @@ class RunManager:
             else:
                 info = await self.store.run(known)
                 active = None if info is None else await self._adopt(info)
-            if active is not None and _may_see(active.owner):
+            if active is not None and self._may_see(active.owner):
                 return active
         return None
 
     async def find_newest(self, thread_id: str) -> ActiveRun | None:
         """Return the run of a conversation that was started last, in its current state."""
         for active in reversed(self._runs.values()):  # those that are not stored yet
-            if active.thread_id == thread_id and active.is_driven_here and _may_see(active.owner):
+            if (
+                active.thread_id == thread_id
+                and active.is_driven_here
+                and self._may_see(active.owner)
+            ):
                 return await self.find(active.id)
         for info in reversed(await self.store.runs(session=thread_id)):
-            if _may_see(info.owner):
+            if self._may_see(info.owner):
                 return await self._adopt(info)
         return None
 
@@ -453,13 +460,13 @@ class RunManager:
             before: Only runs that are older than this one; no runs if it does not exist.
             thread_id: Only the runs of this conversation.
         """
-        is_bounded = before is None and current_principal() is None
+        is_bounded = before is None and (self._shows_all or current_principal() is None)
         infos = await self.store.runs(session=thread_id, limit=limit if is_bounded else None)
         if before is not None:
             ids = [info.run_id for info in infos]
             infos = infos[: ids.index(before)] if before in ids else []
         found: list[ActiveRun] = []
-        for info in [info for info in infos if _may_see(info.owner)][-limit:]:
+        for info in [info for info in infos if self._may_see(info.owner)][-limit:]:
             with _skipping_damaged(info.run_id):
                 found.append(await self._adopt(info))
         known = {run.id for run in found}
@@ -469,10 +476,13 @@ class RunManager:
                 for run in self._runs.values()
                 if run.id not in known
                 and run.is_only_here
-                and _may_see(run.owner)
+                and self._may_see(run.owner)
                 and thread_id in (None, run.thread_id)
             ]
         return found[-limit:]
+
+    def _may_see(self, owner: str | None) -> bool:
+        return self._shows_all or _may_see(owner)
 
     async def _adopt(self, info: RunInfo) -> ActiveRun:
         """Return the object for a run of the store, in its current state."""
@@ -486,11 +496,11 @@ class RunManager:
                 agent_name=info.agent or "",
                 kind=kind,
                 owner=info.owner,
-                facts=info.facts,
+                facts={"thread_id": info.session, **info.facts},
             )
         if active.is_driven_here:
             await active.refresh()
-        else:
+        elif not active.is_current(info):
             await active.apply(info)
         return active
 

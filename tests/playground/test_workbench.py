@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,7 @@ import pytest
 from tests.playground.real_page import (
     PATIENCE,
     PHONE,
+    ROOT,
     choose,
     dev,
     message,
@@ -20,6 +23,7 @@ from tests.playground.real_page import (
     save_screenshot,
     seen,
 )
+from tests.playground.test_stores import PROGRAM
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -130,3 +134,28 @@ def test_a_conversation_on_a_phone(browser: Browser, folder: Path) -> None:
         assert page.evaluate("document.documentElement.scrollWidth > innerWidth") is False
         turns(page).get_by_role("button", name=re.compile("^price")).click()
         expect(page.get_by_role("treeitem", name=re.compile("^price"))).to_be_visible()
+
+
+def test_the_runs_of_another_program_appear_and_are_followed(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """The page needs no target for that."""
+    place, gate = tmp_path / "runs.db", tmp_path / "gate"
+    words = [sys.executable, "-c", PROGRAM, str(place), str(gate)]
+    place.touch()
+    with dev(tmp_path, "--store", str(place)) as url, opened(browser, url) as page:
+        history = page.get_by_role("region", name="History")
+        seen(history, "No runs yet")
+        with subprocess.Popen(words, cwd=ROOT) as process:  # noqa: S603 - our own
+            try:
+                page.locator(".past", has_text="worker").click()
+                seen(page.get_by_role("treeitem", name=re.compile("^work ")), "1 of 3")
+            finally:
+                gate.touch()
+            seen(page.get_by_role("region", name="Result"), "done")
+            assert process.wait(30) == 0
+        page.get_by_role("tab", name="Timeline").click()
+        seen(page.locator(".totals"), "2 requests")
+        seen(history, re.compile("runs.db.*worker.*done"))
+        expect(page.get_by_role("button", name="Delete all")).to_have_count(0)
+        save_screenshot(page, "24_store")

@@ -2,24 +2,35 @@
 import { keep, useSignal } from "./view.js";
 import * as api from "./api.js";
 import { brief } from "./json.js";
-import { edit, forget, loadPast, open, past, rerun, shown } from "./runs.js";
+import { edit, forget, loadPast, open, past, refreshPast, rerun, shown } from "./runs.js";
 import { attempt, info } from "./state.js";
 import { CopyButton, IconButton, Status, arrows, clock, download, duration } from "./ui.js";
 
-export function History() {
+/** How often the list is asked for while it is shown: other programs can start runs. */
+const INTERVAL = 2_000;
+
+const poll = () => {
+  const timer = setInterval(() => document.hidden || refreshPast(), INTERVAL);
+  return () => clearInterval(timer);
+};
+
+export const History = () => html`<div ref=${poll}><${Runs} /></div>`;
+
+function Runs() {
   keep(() => loadPast());
   const { runs, more, loaded } = past.value;
   if (!loaded) return html`<p class="empty">Loading…</p>`;
   if (!runs.length)
     return html`<p class="empty">No runs yet. Your runs are listed here${info.value.history ? " and stored" : " until the server stops"}.</p>`;
   return html`
+    ${info.value.store && html`<p class="note store">Runs in <span class="mono">${info.value.store}</span></p>`}
     <ul class="history" onKeyDown=${arrows(".past")}>${runs.map(
       (run) => html`<${Past} key=${run.id}
         run=${run} />`,
     )}</ul>
     <div class="actions">
       ${more && html`<button type="button" onClick=${() => loadPast(true)}>Load older runs</button>`}
-      <button type="button" class="quiet" onClick=${() => forget()}>Delete all</button>
+      ${!info.value.store && html`<button type="button" class="quiet" onClick=${() => forget()}>Delete all</button>`}
     </div>`;
 }
 

@@ -3,15 +3,21 @@ import { render, signal, useSignal } from "./view.js";
 import * as api from "./api.js";
 import { Question } from "./dialog.js";
 import { Editor, runCurrent } from "./editor.js";
+import { History } from "./history.js";
 import { Panel } from "./panel.js";
 import { openLinked } from "./runs.js";
-import { current, failure, info, narrow, pane, phase, reloaded, start, trouble } from "./state.js";
+import { current, failure, info, narrow, onlyRuns, pane, phase, reloaded, start, trouble } from "./state.js";
 import { ToolList } from "./tools.js";
 import { IconButton, Tabs, spoken } from "./ui.js";
 
 const THEMES = { auto: "dark", dark: "light", light: "auto" };
 const theme = signal(localStorage.getItem("agents-tools-theme") ?? "auto");
-const panes = () => [
+const panes = () => (onlyRuns() ? RUNS_ONLY : ALL());
+const RUNS_ONLY = [
+  ["edit", "History"],
+  ["run", "Run"],
+];
+const ALL = () => [
   ["tools", "Tools"],
   ["edit", current("agent") ? "Chat" : "Edit"],
   ["run", "Runs"],
@@ -27,7 +33,7 @@ function Page() {
     "aria-labelledby": `pane-tab-${pane.value}`,
   };
   return html`
-    <a class="skip" href="#edit" onClick=${skip}>Skip to the arguments</a>
+    <a class="skip" href="#edit" onClick=${skip}>Skip to the ${onlyRuns() ? "history" : "arguments"}</a>
     <${Header} />
     <${Banners} />
     <main>
@@ -36,9 +42,16 @@ function Page() {
         html`<${Tabs} name="pane" label="Panes" class="panes" tabs=${panes()} current=${pane.value}
           onSelect=${(id) => (pane.value = id)} />`
       }
-      <div class="grid" ...${panel}>
-      <section class=${style("tools")} aria-label="Tools and agents"><${ToolList} /></section>
-      <section class=${style("edit")} id="edit" tabindex="-1" aria-label="Edit"><${Editor} /></section>
+      <div class="grid ${onlyRuns() ? "two" : ""}" ...${panel}>
+      ${
+        onlyRuns()
+          ? html`<section class=${style("edit")} id="edit" tabindex="-1" aria-label="History">
+              <div class="scroll"><${History} /></div></section>`
+          : [
+              html`<section class=${style("tools")} key="tools" aria-label="Tools and agents"><${ToolList} /></section>`,
+              html`<section class=${style("edit")} key="edit" id="edit" tabindex="-1" aria-label="Edit"><${Editor} /></section>`,
+            ]
+      }
       <section class=${style("run")} aria-label="Runs"><${Panel} /></section>
       </div>
     </main>

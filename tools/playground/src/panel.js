@@ -5,7 +5,7 @@ import { turnOf } from "./chats.js";
 import { Exports, History } from "./history.js";
 import { pretty } from "./json.js";
 import { cancel, edit, rerun, resume, shown } from "./runs.js";
-import { current, narrow, side } from "./state.js";
+import { current, narrow, onlyRuns, side } from "./state.js";
 import { Timeline } from "./timeline.js";
 import { Output, Tree } from "./tree.js";
 import { Code, Status, TabPanel, Tabs, dollars } from "./ui.js";
@@ -19,20 +19,24 @@ const VIEWS = { run: Run, timeline: OfRun, history: History };
 
 export function Panel() {
   const view = VIEWS[side.value];
+  const tabs = onlyRuns() ? TABS.filter(([id]) => id !== "history") : TABS;
   return html`
-    <${Tabs} name="side" label="Runs" tabs=${TABS} current=${side.value} onSelect=${(id) => (side.value = id)} />
+    <${Tabs} name="side" label="Runs" tabs=${tabs} current=${side.value} onSelect=${(id) => (side.value = id)} />
     <${TabPanel} name="side" current=${side.value} class="scroll"><${view} /></${TabPanel}>`;
 }
 
-const NO_RUN = html`<p class="empty">Nothing has run yet. Events of a run appear here.</p>`;
+const noRun = () =>
+  html`<p class="empty">${
+    onlyRuns() ? "Choose a run. Its events appear here, also while it runs." : "Nothing has run yet. Events of a run appear here."
+  }</p>`;
 
 function OfRun() {
-  return shown.value ? html`<${Timeline} key=${shown.value.id} view=${shown.value} />` : NO_RUN;
+  return shown.value ? html`<${Timeline} key=${shown.value.id} view=${shown.value} />` : noRun();
 }
 
 function Run() {
   const view = shown.value;
-  if (!view) return NO_RUN;
+  if (!view) return noRun();
   view.changed(view.tree.root).value;
   const detail = view.detail.value;
   const status = detail?.status ?? (view.tree.root.status === "waiting" ? "running" : view.tree.root.status);

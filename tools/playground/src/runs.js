@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { chatOf, newSession, turnOf } from "./chats.js";
 import { confirm } from "./dialog.js";
 import { RunTree } from "./events.js";
-import { pretty } from "./json.js";
+import { pretty, same } from "./json.js";
 import { Spans } from "./spans.js";
 import { agents, attempt, draftOf, inputOf, middle, pane, select, side, tools } from "./state.js";
 import { focusField } from "./form.js";
@@ -301,21 +301,32 @@ export async function decide(view, decisions) {
 }
 
 export async function loadPast(more = false) {
-  const { runs: known, more: further } = past.value;
+  const { runs: known } = past.value;
   const page = await attempt(() => api.runs(more ? known.at(-1)?.id : undefined));
   if (!page) return;
   if (more) past.value = { runs: [...known, ...page.runs], more: page.more, loaded: true };
-  else {
-    const fresh = new Set(page.runs.map((run) => run.id));
-    const older = page.more
-      ? known.filter((run) => !fresh.has(run.id) && run.started < page.runs.at(-1).started)
-      : [];
-    past.value = {
-      runs: [...page.runs, ...older],
-      more: older.length ? further : page.more,
-      loaded: true,
-    };
-  }
+  else putNewest(page);
+}
+
+/** Asks for the newest runs, without a word if the server does not answer. */
+export async function refreshPast() {
+  const page = await api.runs().catch(() => null);
+  const { runs, loaded } = past.value;
+  if (page && !(loaded && same(page.runs, runs.slice(0, page.runs.length)))) putNewest(page);
+}
+
+/** Puts the newest runs before those that are known already. */
+function putNewest(page) {
+  const { runs: known, more: further } = past.value;
+  const fresh = new Set(page.runs.map((run) => run.id));
+  const older = page.more
+    ? known.filter((run) => !fresh.has(run.id) && run.started < page.runs.at(-1).started)
+    : [];
+  past.value = {
+    runs: [...page.runs, ...older],
+    more: older.length ? further : page.more,
+    loaded: true,
+  };
 }
 
 /** Runs something again as it was; what destroys is asked for again, too. */

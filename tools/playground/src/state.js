@@ -34,6 +34,9 @@ export const current = (kind) =>
     ? (kind === "tool" ? tools : agents).value.find((one) => one.name === selected.value.name)
     : undefined;
 
+/** Whether the page has a store and no target: then the history is a pane of its own. */
+export const onlyRuns = () => info.value.store && !tools.value.length && !agents.value.length;
+
 const drafts = new Map();
 const inputs = new Map();
 
@@ -78,7 +81,10 @@ async function load() {
   agents.value = listed.agents;
   phase.value = "ready";
   const first = listed.tools[0];
+  const agent = listed.agents[0];
   if (!selected.value && first) selected.value = { kind: "tool", name: first.name };
+  else if (!selected.value && agent) selected.value = { kind: "agent", name: agent.name };
+  if (onlyRuns()) pane.value = "edit";
 }
 
 /** Loads everything and then follows the changes of the files. */
