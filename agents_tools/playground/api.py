@@ -187,6 +187,7 @@ class PlaygroundApp(Application):
             ("DELETE", "/api/runs/{id}"): self._forget,
             ("GET", "/api/runs/{id}/events"): self._events,
             ("POST", "/api/runs/{id}/cancel"): self._cancel,
+            ("POST", "/api/runs/{id}/calls/{call}/cancel"): self._cancel_call,
             ("POST", "/api/runs/{id}/approvals"): self._decide,
             ("POST", "/api/runs/{id}/resume"): self._resume,
             ("POST", "/api/runs/{id}/rerun"): self._rerun,
@@ -347,6 +348,12 @@ class PlaygroundApp(Application):
     async def _cancel(self, request: HttpRequest) -> Response:
         await request.json_object()
         return JsonResponse({"cancelled": await self._running.cancel(await self._settled(request))})
+
+    async def _cancel_call(self, request: HttpRequest) -> Response:
+        await request.json_object()
+        record = await self._record(request)
+        cancelled = await self._running.cancel_call(record, request.path_params["call"])
+        return JsonResponse({"cancelled": cancelled})
 
     async def _decide(self, request: HttpRequest) -> Response:
         decisions = (await request.json_object()).get("decisions")

@@ -265,6 +265,11 @@ class PlaygroundRuns:
         active = await self._runs.find(record.id)
         return active is not None and await active.cancel("cancelled on the page")
 
+    async def cancel_call(self, record: HistoryRecord, call_id: str) -> bool:
+        """Cancel one call of a run, and return whether it was running."""
+        active = await self._runs.find(record.id)
+        return active is not None and await active.cancel_call(call_id)
+
     async def decide(self, record: HistoryRecord, decisions: Sequence[Any]) -> None:
         """Decide about waiting calls.
 

@@ -132,7 +132,7 @@ def test_run_shows_its_progress_and_is_cancelled(page: Page, api: FakeApi) -> No
         going.say("notify_stream_event", "c1", name="crawl", data="and more", is_delta=True)
     expect(call).to_contain_text("<b>first page</b> and more")
 
-    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Cancel", exact=True).click()
     expect(call).to_contain_text("cancelled")
     expect(call.locator(".took")).to_have_text("0.4 s")
     expect(page.get_by_text("The run was cancelled.")).to_be_visible()
@@ -318,7 +318,7 @@ def test_json_box_keeps_what_is_not_json(page: Page, api: FakeApi) -> None:
 def test_past_runs_are_opened_edited_run_again_and_exported(page: Page, api: FakeApi) -> None:
     """A call does not have to be typed twice, and can be exported as a test."""
     run(page, "crawl")
-    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Cancel", exact=True).click()
     expect(page.get_by_role("button", name="Run again")).to_be_visible()
     choose(page, "picture")
     page.get_by_role("tab", name="History").click()

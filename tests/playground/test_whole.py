@@ -290,7 +290,7 @@ def test_a_run_is_shown_again_after_a_reload_and_by_its_link(
         page.get_by_role("button", name=re.compile("^Run")).first.click()
         seen(page.locator("#side-panel"), "number 1")
         link = page.url
-        assert re.search(r"\?run=[\w-]+$", link)
+        assert re.search(r"[?&]run=[\w-]+$", link)
         page.reload()
         seen(page.locator("#side-panel"), "number 899")
         choose(page, "price")

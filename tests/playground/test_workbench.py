@@ -159,3 +159,73 @@ def test_the_runs_of_another_program_appear_and_are_followed(
         seen(history, re.compile("runs.db.*worker.*done"))
         expect(page.get_by_role("button", name="Delete all")).to_have_count(0)
         save_screenshot(page, "24_store")
+
+
+def test_a_result_has_the_views_that_fit_it_and_two_runs_are_compared(
+    browser: Browser, folder: Path
+) -> None:
+    with dev(folder, "shop.py") as url, opened(browser, url) as page:
+        seen(page.locator("#side-panel"), "Follow the run here")
+        save_screenshot(page, "25_first_run")
+        result = page.get_by_role("region", name="Result")
+        for thing in ("roll", "loaf"):
+            choose(page, "price")
+            page.get_by_role("textbox", name="thing").fill(thing)
+            page.keyboard.press("Control+Enter")
+            seen(result, thing)
+        page.get_by_role("tab", name="Table").click()
+        expect(result.get_by_role("columnheader")).to_have_text(["thing", "price", "sizes"])
+        expect(result.get_by_role("cell", name="[1,2]")).to_be_visible()
+        save_screenshot(page, "26_table")
+        page.get_by_role("tab", name="Tree").click()
+        result.locator("summary").nth(1).click()
+        result.locator("summary").nth(2).click()
+        seen(result, re.compile(r"sizes: \[2\]\s*0: 1\s*1: 2"))
+        page.get_by_role("tab", name="History").click()
+        page.get_by_role("button", name=re.compile("^Actions for price")).last.click()
+        page.get_by_role("button", name="Compare with the shown run").click()
+        panel = page.locator("#side-panel")
+        expect(panel.locator(".removed").first).to_have_text('−   "thing": "loaf"')
+        expect(panel.locator(".added").first).to_have_text('+   "thing": "roll"')
+        save_screenshot(page, "27_compare")
+
+
+def test_one_call_is_cancelled_and_the_run_continues(browser: Browser, folder: Path) -> None:
+    with dev(folder, "shop.py") as url, opened(browser, url) as page:
+        source = (folder / "shop.py").read_text()
+        (folder / "shop.py").write_text(source.replace('{"number": 4}', '{"number": 400}'))
+        seen(page.locator(".banners"), "Reloaded")
+        choose(page, "Clerk")
+        write(page, "bake now")
+        page.get_by_role("button", name="Cancel bake").click()
+        seen(page.get_by_role("treeitem", name=re.compile("^bake")), "cancelled")
+        seen(turns(page), "Message 1 was bake now.")
+
+
+def test_the_page_is_used_with_the_keyboard_and_survives_a_reload(
+    browser: Browser, folder: Path
+) -> None:
+    with dev(folder, "shop.py") as url, opened(browser, url) as page:
+        choose(page, "bake")
+        page.get_by_role("textbox", name="number").fill("7")
+        page.reload()
+        expect(page.get_by_role("textbox", name="number")).to_have_value("7")
+        page.keyboard.press("F6")
+        expect(page.get_by_role("region", name="Tools and agents")).to_be_focused()
+        page.keyboard.press("F6")
+        page.keyboard.press("F6")
+        expect(page.get_by_role("region", name="Runs", exact=True)).to_be_focused()
+        page.keyboard.press("?")
+        dialog = page.get_by_role("dialog", name="Keys")
+        seen(dialog, "Go to the next pane")
+        page.keyboard.press("Escape")
+        expect(dialog).to_have_count(0)
+        page.keyboard.press("/")
+        page.keyboard.type("clerk")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        expect(message(page)).to_be_focused()
+        page.keyboard.type("not yet sent")
+        page.reload()
+        expect(message(page)).to_have_value("not yet sent")
+        assert "agent=Clerk" in page.url

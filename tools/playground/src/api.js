@@ -65,6 +65,7 @@ export const prompt = (id, number) => get(`runs/${name(id)}/requests/${number}`)
 export const session = (id, limit) => get(`sessions/${name(id)}?limit=${limit}`);
 export const resume = (id) => send(`runs/${name(id)}/resume`, {});
 export const cancel = (id) => send(`runs/${name(id)}/cancel`, {});
+export const cancelCall = (id, call) => send(`runs/${name(id)}/calls/${name(call)}/cancel`, {});
 export const decide = (id, decisions) => send(`runs/${name(id)}/approvals`, { decisions });
 export const rerun = (id) => send(`runs/${name(id)}/rerun`, {});
 export const forget = (id) => request(`runs${id ? `/${name(id)}` : ""}`, { method: "DELETE" });

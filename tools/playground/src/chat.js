@@ -6,7 +6,7 @@ import { isOver } from "./events.js";
 import { brief } from "./json.js";
 import { Markdown } from "./markdown.js";
 import { cancel, loadEarlier, open, runAgent, shown } from "./runs.js";
-import { inputOf, narrow, pane, side } from "./state.js";
+import { inputOf, narrow, pane, setInput, side } from "./state.js";
 import { Artifact, Took } from "./tree.js";
 import { Badge, Icon, Status, say } from "./ui.js";
 
@@ -70,7 +70,7 @@ function Composer({ agent, busy: last }) {
   return html`<div class="composer">
     <label class="unseen" for="agent-input">Message</label>
     <textarea id="agent-input" rows="1" ref=${focus} value=${input.value} placeholder="Message to ${agent.name}"
-      aria-describedby="agent-hint" onInput=${(event) => (input.value = event.target.value)} onKeyDown=${keys} />
+      aria-describedby="agent-hint" onInput=${(event) => setInput(agent.name, event.target.value)} onKeyDown=${keys} />
     <div class="actions">
       <span class="note" id="agent-hint">${
         waits

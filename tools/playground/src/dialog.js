@@ -18,7 +18,7 @@ const modal = (dialog) => {
 };
 
 /** A modal dialog; Esc closes it and the focus goes back to where it was. */
-function Modal({ title, onClose, children }) {
+export function Modal({ title, onClose, children }) {
   return html`<dialog ref=${modal} aria-labelledby="dialog-title"
         onCancel=${(event) => (event.preventDefault(), onClose())}>
     <h2 id="dialog-title">${title}</h2>

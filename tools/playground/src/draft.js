@@ -78,6 +78,7 @@ export class Draft {
   /** Once something was checked, it is checked again after each edit. */
   #edited() {
     this.edits += 1;
+    this.onEdit?.();
     clearTimeout(this.timer);
     if (this.verdict.value === null) return;
     if (this.verdict.value === "ok") this.verdict.value = "stale";

@@ -1,6 +1,7 @@
 // The list of past runs and what can be done with each.
 import { keep, useSignal } from "./view.js";
 import * as api from "./api.js";
+import { compare } from "./compare.js";
 import { brief } from "./json.js";
 import { edit, forget, loadPast, open, past, refreshPast, rerun, shown } from "./runs.js";
 import { attempt, info } from "./state.js";
@@ -56,6 +57,11 @@ function Past({ run }) {
 const Actions = ({ run }) => html`<div class="actions wrap">
   <button type="button" class="small" onClick=${() => rerun(run)}>Run again</button>
   <button type="button" class="small" onClick=${() => edit(run)}>Edit and run</button>
+  ${
+    shown.value &&
+    shown.value.id !== run.id &&
+    html`<button type="button" class="small" onClick=${() => compare(run)}>Compare with the shown run</button>`
+  }
   <${Exports} id=${run.id} />
   <button type="button" class="small danger" onClick=${() => forget(run)}>Delete</button>
 </div>`;

@@ -2,8 +2,9 @@
 import { render, signal, useSignal } from "./view.js";
 import * as api from "./api.js";
 import { Question } from "./dialog.js";
-import { Editor, runCurrent } from "./editor.js";
+import { Editor } from "./editor.js";
 import { History } from "./history.js";
+import { Keys, listKeys } from "./keys.js";
 import { Panel } from "./panel.js";
 import { openLinked } from "./runs.js";
 import { current, failure, info, narrow, onlyRuns, pane, phase, reloaded, start, trouble } from "./state.js";
@@ -48,14 +49,14 @@ function Page() {
           ? html`<section class=${style("edit")} id="edit" tabindex="-1" aria-label="History">
               <div class="scroll"><${History} /></div></section>`
           : [
-              html`<section class=${style("tools")} key="tools" aria-label="Tools and agents"><${ToolList} /></section>`,
+              html`<section class=${style("tools")} key="tools" tabindex="-1" aria-label="Tools and agents"><${ToolList} /></section>`,
               html`<section class=${style("edit")} key="edit" id="edit" tabindex="-1" aria-label="Edit"><${Editor} /></section>`,
             ]
       }
-      <section class=${style("run")} aria-label="Runs"><${Panel} /></section>
+      <section class=${style("run")} tabindex="-1" aria-label="Runs"><${Panel} /></section>
       </div>
     </main>
-    <${Question} />`;
+    <${Question} /><${Keys} />`;
 }
 
 function setTheme(name) {
@@ -76,6 +77,7 @@ function Header() {
     <h1>${info.value.target || "playground"}</h1>
     <span class="note">agents-tools ${info.value.version}</span>
     <span class="push" />
+    <${IconButton} icon="keys" label="Keys" aria-keyshortcuts="?" onClick=${listKeys} />
     <${IconButton} icon=${theme.value} label="Theme: ${theme.value}. Change to ${next}"
         onClick=${() => setTheme(next)} />
   </header>`;
@@ -134,23 +136,10 @@ async function begin() {
 
 const Spoken = () => html`<p class="unseen" role="status" aria-live="polite">${spoken.value}</p>`;
 
-function keys(event) {
-  if (document.querySelector("dialog[open]")) return;
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
-    event.preventDefault();
-    runCurrent();
-  } else if (event.key === "/" && !event.target.matches("input, textarea, select")) {
-    event.preventDefault();
-    pane.value = "tools";
-    requestAnimationFrame(() => document.getElementById("search")?.focus());
-  }
-}
-
 const width = matchMedia("(max-width: 899px)");
 width.addEventListener("change", () => (narrow.value = width.matches));
 narrow.value = width.matches;
 setTheme(theme.value);
-addEventListener("keydown", keys);
 api.readToken();
 render(html`<${Page} /><${Spoken} />`, document.getElementById("app"));
 begin();

@@ -6,7 +6,7 @@ import { confirm } from "./dialog.js";
 import { RunTree } from "./events.js";
 import { pretty, same } from "./json.js";
 import { Spans } from "./spans.js";
-import { agents, attempt, draftOf, inputOf, middle, pane, select, side, tools } from "./state.js";
+import { agents, attempt, draftOf, inputOf, middle, pane, select, setAddress, setInput, side, tools } from "./state.js";
 import { focusField } from "./form.js";
 import { say, statusWord } from "./ui.js";
 
@@ -140,8 +140,8 @@ export function open(run, fresh = false) {
   if (before && before !== view && !turnOf(before.id)) before.stop.abort();
   shown.value = view;
   if (!(fresh && run.session)) pane.value = "run";
-  history.replaceState(null, "", `?run=${encodeURIComponent(run.id)}`);
-  if ((fresh && !run.session) || side.value === "history") side.value = "run";
+  setAddress({ run: run.id });
+  if ((fresh && !run.session) || ["history", "compare"].includes(side.value)) side.value = "run";
   if (!known) view.follow();
   if (run.session) join(view);
   if (fresh) {
@@ -182,11 +182,13 @@ export const loadEarlier = (agent) =>
 
 /** Shows the run in the address of the page: a link, or the page was loaded again. */
 export async function openLinked() {
-  const id = new URLSearchParams(location.search).get("run");
+  const params = new URLSearchParams(location.search);
+  const id = params.get("run");
   const run = id && (await attempt(() => api.run(id)));
   if (!run) return;
   const listed = run.kind === "tool" ? tools.value : agents.value;
-  if (listed.some((one) => one.name === run.name)) select(run.kind, run.name);
+  const named = ["tool", "agent"].some((kind) => params.has(kind));
+  if (!named && listed.some((one) => one.name === run.name)) select(run.kind, run.name);
   open(run);
 }
 
@@ -270,7 +272,7 @@ export async function runAgent(name) {
   const started = await attempt(() => api.startAgent(name, text, session));
   sending = false;
   if (!started) return;
-  if (input.value === text) input.value = "";
+  if (input.value === text) setInput(name, "");
   if (chat.session.value !== session) chat.change(session);
   open({ id: started.run_id, kind: "agent", name, session }, true);
   const log = document.getElementById("chat-log");
@@ -281,6 +283,12 @@ export async function cancel(view) {
   view.cancelling.value = true;
   const answer = await attempt(() => api.cancel(view.id));
   if (!answer?.cancelled) view.cancelling.value = false;
+}
+
+/** Cancels one call; the run goes on. @param {RunView} view @param {import("./events.js").Node} node */
+export async function cancelCall(view, node) {
+  const answer = await attempt(() => api.cancelCall(view.id, node.path.at(-1)));
+  if (answer) say(answer.cancelled ? `${node.name} is being cancelled` : `${node.name} is not running any more`);
 }
 
 /** Continues a run whose server has ended. @param {RunView} view */
@@ -351,7 +359,7 @@ export function edit(run) {
   select(run.kind, run.name);
   middle.value = "arguments";
   if (run.kind === "tool") draftOf(found).load(run.arguments ?? {});
-  else inputOf(run.name).value = run.input ?? "";
+  else setInput(run.name, run.input ?? "");
 }
 
 /** @param {object} [run] Without one, all of them are deleted. */

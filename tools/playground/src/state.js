@@ -42,19 +42,80 @@ const inputs = new Map();
 
 /** @param {{name: string, schema: object}} of @returns {Draft} */
 export function draftOf(of) {
-  if (!drafts.has(of.name)) drafts.set(of.name, new Draft(of.name, of.schema));
-  return drafts.get(of.name);
+  const known = drafts.get(of.name);
+  if (known) return known;
+  const draft = new Draft(of.name, of.schema);
+  drafts.set(of.name, draft);
+  const before = savedTexts()[`tool ${of.name}`];
+  if (before !== undefined) draft.setText(before);
+  const isSecret = JSON.stringify(of.schema).includes('"password"');
+  if (!isSecret) draft.onEdit = () => saveText(`tool ${of.name}`, draft.text.value);
+  return draft;
 }
 
 /** What is being written to an agent. @param {string} name */
 export function inputOf(name) {
-  if (!inputs.has(name)) inputs.set(name, signal(""));
+  if (!inputs.has(name)) inputs.set(name, signal(savedTexts()[`agent ${name}`] ?? ""));
   return inputs.get(name);
+}
+
+/** @param {string} name @param {string} text */
+export function setInput(name, text) {
+  inputOf(name).value = text;
+  saveText(`agent ${name}`, text);
+}
+
+// What is written survives a reload of the page, in this tab only.
+const LONGEST = 100_000;
+const place = () => `agents-tools-drafts ${info.value.target}`;
+const savedTexts = () => JSON.parse(sessionStorage.getItem(place()) ?? "{}");
+let saving;
+const unsaved = new Map();
+
+function saveText(key, text) {
+  unsaved.set(key, text);
+  clearTimeout(saving);
+  saving = setTimeout(saveAll, 300);
+}
+
+function saveAll() {
+  const saved = savedTexts();
+  unsaved.forEach((text, key) => {
+    if (text && text.length < LONGEST) saved[key] = text;
+    else delete saved[key];
+  });
+  unsaved.clear();
+  try {
+    sessionStorage.setItem(place(), JSON.stringify(saved));
+  } catch {
+    sessionStorage.removeItem(place()); // there is no room for them
+  }
+}
+addEventListener("pagehide", saveAll);
+
+/** Sets parts of the address, so that a reload and a link show the same. @param {Record<string, string | null>} parts */
+export function setAddress(parts) {
+  const params = new URLSearchParams(location.search);
+  for (const [name, value] of Object.entries(parts))
+    if (value === null) params.delete(name);
+    else params.set(name, value);
+  history.replaceState(null, "", `?${params}`);
+}
+
+/** The tool or agent in the address, if there is one. */
+function addressed() {
+  const params = new URLSearchParams(location.search);
+  for (const [kind, list] of [["tool", tools.value], ["agent", agents.value]]) {
+    const name = params.get(kind);
+    if (list.some((one) => one.name === name)) return { kind, name };
+  }
+  return null;
 }
 
 /** @param {"tool"|"agent"} kind @param {string} name */
 export function select(kind, name) {
   selected.value = { kind, name };
+  setAddress({ tool: null, agent: null, [kind]: name });
   pane.value = "edit";
 }
 
@@ -82,6 +143,7 @@ async function load() {
   phase.value = "ready";
   const first = listed.tools[0];
   const agent = listed.agents[0];
+  selected.value ??= addressed();
   if (!selected.value && first) selected.value = { kind: "tool", name: first.name };
   else if (!selected.value && agent) selected.value = { kind: "agent", name: agent.name };
   if (onlyRuns()) pane.value = "edit";

@@ -3,9 +3,10 @@ import { useSignal } from "./view.js";
 import * as api from "./api.js";
 import { isOver } from "./events.js";
 import { brief, pretty, same } from "./json.js";
-import { now } from "./runs.js";
+import { Output } from "./results.js";
+import { cancelCall, now } from "./runs.js";
 import { attempt } from "./state.js";
-import { Badge, Code, Icon, Status, download, duration } from "./ui.js";
+import { Badge, Code, Icon, IconButton, Status, download, duration } from "./ui.js";
 
 /** @param {{view: import("./runs.js").RunView}} props */
 export function Tree({ view }) {
@@ -87,6 +88,11 @@ function Call({ view, node, level, first, open: before = true }) {
       <span class="args">${node.args === undefined ? node.draft : brief(node.args, 120)}</span>
       <${Status} status=${node.status} />
       <${Took} node=${node} view=${view} />
+      ${
+        !isRoot &&
+        node.status === "running" &&
+        html`<${IconButton} icon="close" label="Cancel ${node.name}" onClick=${() => cancelCall(view, node)} />`
+      }
     </div>
     ${
       open &&
@@ -257,24 +263,4 @@ function Frame({ frame: { file, path, line, function: name, own, first, source }
         first + index === line ? html`<mark>${`${text}\n`}</mark>` : `${text}\n`,
       )}</pre>
   </figure>`;
-}
-
-/** What the model gets of a call: text, or blocks of text, images and files. */
-export function Output({ blocks, name }) {
-  const list =
-    typeof blocks === "string"
-      ? [{ type: "text", text: blocks }]
-      : Array.isArray(blocks)
-        ? blocks
-        : [{ type: "text", text: pretty(blocks) }];
-  if (!list.length) return html`<p class="note">Nothing.</p>`;
-  return list.map((block) => {
-    const mime = block.mime_type ?? block.media_type;
-    if (typeof block.text === "string")
-      return html`<pre class="code" tabindex="0" role="group" aria-label="Result of ${name}">
-                ${block.text === "" ? "(empty text)" : block.text}</pre>`;
-    if (typeof block.data === "string")
-      return html`<${Artifact} item=${{ name: block.filename ?? block.type, mime, data: { encoding: "base64", data: block.data } }} />`;
-    return html`<${Code} text=${pretty(block)} label="Result of ${name}" />`;
-  });
 }

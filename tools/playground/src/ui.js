@@ -1,9 +1,11 @@
 // The small parts that every view is made of: icons, tabs, badges, times, copying.
 import { signal } from "./view.js";
+import { LongText } from "./results.js";
 
 const SHAPES = {
   search: "M11 11l3.5 3.5M12.5 7.25a5.25 5.25 0 1 1-10.5 0 5.25 5.25 0 0 1 10.5 0z",
   chevron: "M6 3.5 10.5 8 6 12.5",
+  keys: "M1.5 4h13v8h-13zM4 6.5h.01M6.7 6.5h.01M9.3 6.5h.01M12 6.5h.01M5 9.5h6",
   model: "M8 2l1.6 4.4L14 8l-4.4 1.6L8 14l-1.6-4.4L2 8l4.4-1.6z",
   tool: "M9.5 2.5a3.5 3.5 0 0 0-3.3 4.7L2.5 10.9v2.6h2.6l3.7-3.7a3.5 3.5 0 0 0 4.5-4.3L11 7.8 8.2 5l2.3-2.3a3.5 3.5 0 0 0-1-.2z",
   close: "M4 4l8 8M12 4l-8 8",
@@ -169,6 +171,7 @@ const TOKENS = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d[\d.eE+-]
 export function Code({ text, label }) {
   const parts = [];
   let last = 0;
+  if (text.length > 200_000) return html`<${LongText} text=${text} label=${label} />`;
   if (text.length < 60_000) {
     for (const found of text.matchAll(TOKENS)) {
       const kind = found[2] ? "key" : found[1] ? "text" : "atom";
