@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents_tools.agents.config import RunConfig
 from agents_tools.errors import EventStoreError
+from agents_tools.events.kinds import RunFinishedEvent
 from agents_tools.playground.history import RunHistory, facts_of_run, new_id
 from agents_tools.playground.model_requests import ModelRequests
 from agents_tools.playground.tracebacks import Tracebacks
@@ -319,4 +320,7 @@ async def _frames(active: ActiveRun, after: int) -> AsyncGenerator[bytes]:
     with active.watching():
         async with contextlib.aclosing(active.events(after)) as events:
             async for event in events:
+                if isinstance(event, RunFinishedEvent):
+                    # The page asks for the result, which can be large, once it has the end.
+                    event = event.replace(output=None)
                 yield frame_of(event, active.id)

@@ -147,13 +147,18 @@ export const retryNow = () => dispatchEvent(new Event("agents-tools-retry"));
 /** Cuts a body of server-sent events into frames. */
 async function* frames(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
+  let pieces = []; // of a frame whose end is still to come: a large one has thousands
+  let last = "";
   try {
     for (;;) {
       const { value, done } = await reader.read();
       if (done) return;
-      const parts = (rest + value).split("\n\n");
-      rest = parts.pop();
+      pieces.push(value);
+      const isWhole = (last + value).includes("\n\n");
+      last = value.at(-1) ?? last;
+      if (!isWhole) continue;
+      const parts = pieces.join("").split("\n\n");
+      pieces = [parts.pop()];
       for (const part of parts) {
         const frame = parseFrame(part);
         if (frame) yield frame;
@@ -167,6 +172,11 @@ async function* frames(body) {
 /** @param {string} text @returns {{id?: number, data: any} | null} */
 export function parseFrame(text) {
   let id;
+  const at = text.indexOf("\ndata:");
+  if (at >= 0 && text.indexOf("\n", at + 1) < 0 && text.startsWith("id:")) {
+    const head = text.slice(0, text.indexOf("\n")); // the usual frame, whose data can be large
+    return { id: Number(head.slice(head.lastIndexOf(":") + 1)), data: JSON.parse(text.slice(at + 6)) };
+  }
   const data = [];
   for (const line of text.split("\n")) {
     if (line.startsWith("data:")) data.push(line.slice(5));

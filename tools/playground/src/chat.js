@@ -146,8 +146,7 @@ function describe(part, view, over) {
 
 const PARTS = {
   input: ({ item }) => html`<p class="input">${item.text}</p>`,
-  text: ({ item, view, over }) => html`<div class="said ${!over && item.streamed ? "typing" : ""}">
-    <${Markdown} text=${whole(item, view)} /></div>`,
+  text: Said,
   reasoning: ({ item }) =>
     html`<details class="reasoning"><summary>Reasoning</summary><p>${item.text}</p></details>`,
   line: ({ item }) =>
@@ -157,9 +156,13 @@ const PARTS = {
 };
 
 /** The tree keeps the end of a long text; the result of the run has all of it. */
-function whole(item, view) {
-  const answer = view.detail.value?.result?.model?.[0]?.text;
-  return item.cut > 0 && answer?.endsWith(item.text) ? answer : item.text;
+function Said({ item, view, over }) {
+  const answer = item.cut > 0 && view.detail.value?.result?.model?.[0]?.text;
+  const typing = !over && item.streamed ? "typing" : "";
+  if (item.cut > 0 && !answer?.endsWith(item.text))
+    return html`<p class="said long-said ${typing}">
+      <span class="note">${item.cut.toLocaleString()} earlier characters </span>${item.text}</p>`;
+  return html`<div class="said ${typing}"><${Markdown} text=${answer || item.text} /></div>`;
 }
 
 function Calls({ item: { nodes }, view }) {

@@ -34,7 +34,7 @@ export function Comparison() {
     ["Input tokens", (run) => tokens(run, "input_tokens")],
     ["Output tokens", (run) => tokens(run, "output_tokens")],
     ["Cost", (run) => (run.result.usage?.cost ? dollars(run.result.usage.cost) : "")],
-  ].filter(([, of]) => of(one) || of(other));
+  ].filter(([, of]) => [one, other].some((run) => of(run) && of(run) !== "0"));
   return html`<div class="comparison">
     <div class="table" tabindex="0" role="group" aria-label="Facts of both runs"><table>
       <thead><tr><td /><th scope="col">First</th><th scope="col">Second</th></tr></thead>

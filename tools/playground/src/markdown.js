@@ -1,5 +1,6 @@
 // Markdown as descriptions of elements: blocks by lines, then the marks inside a line. A text never
 // becomes HTML, and nothing is loaded from elsewhere: an image is a link.
+import { keep, signal } from "./view.js";
 import { read } from "./json.js";
 import { Code } from "./ui.js";
 
@@ -8,10 +9,22 @@ const MOST = 200_000;
 const MOST_INLINE = 8_000;
 const DEEPEST = 8;
 
+/** How many blocks are drawn in one go; the others follow, so that the page stays responsive. */
+const AT_ONCE = 8;
+/** A longer list is several blocks. */
+const MOST_ITEMS = 25;
+
 /** @param {{text: string}} props */
 export function Markdown({ text }) {
+  const own = keep(() => ({ text: null, all: [], most: signal(AT_ONCE), timer: null }));
+  const most = own.most.value;
   if (text.length > MOST) return html`<pre class="code" tabindex="0" role="group" aria-label="Text">${text}</pre>`;
-  return html`<div class="markdown">${blocks(text.split("\n"), 0, { last: 2 })}</div>`;
+  if (own.text !== text) Object.assign(own, { text, all: blocks(text.split("\n"), 0, { last: 2 }, own.all) });
+  if (own.all.length > most) {
+    clearTimeout(own.timer);
+    own.timer = setTimeout(() => (own.most.value += AT_ONCE), 0);
+  }
+  return html`<div class="markdown">${own.all.slice(0, most).map((block) => block.of)}</div>`;
 }
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)[^`]*$/;
@@ -26,20 +39,29 @@ const BLANK = /^\s*$/;
 const interrupts = (line) =>
   BLANK.test(line) || FENCE.test(line) || HEADING.test(line) || RULE.test(line) || QUOTE.test(line) || ITEM.test(line);
 
-/** @param {string[]} lines @param {number} depth @param {{last: number}} levels The level of the last heading. */
-function blocks(lines, depth, levels) {
+/**
+ * The blocks of some lines, each with its text. Blocks that `before` has at the same place with the
+ * same text stay the same descriptions, so that a growing text is drawn at its end only.
+ * @param {string[]} lines @param {number} depth @param {{last: number}} levels The level of the last heading.
+ */
+function blocks(lines, depth, levels, before = []) {
   const made = [];
   let at = 0;
   while (at < lines.length) {
-    if (BLANK.test(lines[at])) at += 1;
-    else {
-      const [of, next] = block(lines, at, depth, levels);
-      made.push(of);
-      at = next;
+    if (BLANK.test(lines[at])) {
+      at += 1;
+      continue;
     }
+    const [of, next] = block(lines, at, depth, levels);
+    const text = lines.slice(at, next).join("\n");
+    const known = before[made.length];
+    made.push(known?.text === text ? known : { text, of });
+    at = next;
   }
   return made;
 }
+
+const inner = (...args) => blocks(...args).map((block) => block.of);
 
 /** The block that begins at a line, and the line after it. */
 function block(lines, at, depth, levels) {
@@ -52,7 +74,7 @@ function block(lines, at, depth, levels) {
     return [html`<p role="heading" aria-level=${levels.last} class="heading">${inline(heading[2])}</p>`, at + 1];
   }
   if (RULE.test(line)) return [html`<hr />`, at + 1];
-  if (depth < DEEPEST && QUOTE.test(line)) return quoted(lines, at, depth, levels);
+  if (depth < DEEPEST && QUOTE.test(line)) return quote(lines, at, depth, levels);
   if (depth < DEEPEST && ITEM.test(line)) return list(lines, at, depth, levels);
   if (line.includes("|") && DELIMITERS.test(lines[at + 1] ?? "")) return table(lines, at);
   let end = at + 1;
@@ -73,11 +95,11 @@ function fenced(lines, at, [, mark, language]) {
   return [of, end + 1];
 }
 
-function quoted(lines, at, depth, levels) {
+function quote(lines, at, depth, levels) {
   let end = at + 1;
   while (end < lines.length && (QUOTE.test(lines[end]) || !interrupts(lines[end]))) end += 1;
-  const inner = lines.slice(at, end).map((line) => line.replace(QUOTE, ""));
-  return [html`<blockquote>${blocks(inner, depth + 1, levels)}</blockquote>`, end];
+  const quoted = lines.slice(at, end).map((line) => line.replace(QUOTE, ""));
+  return [html`<blockquote>${inner(quoted, depth + 1, levels)}</blockquote>`, end];
 }
 
 function list(lines, at, depth, levels) {
@@ -88,6 +110,7 @@ function list(lines, at, depth, levels) {
   while (end < lines.length) {
     const found = ITEM.exec(lines[end]);
     if (found && found[1].length < indent.length + 2 && /\d/.test(found[2]) === ordered) {
+      if (!depth && items.length === MOST_ITEMS) break;
       items.push([lines[end].slice(found[0].length)]);
     } else if (BLANK.test(lines[end])) {
       const next = lines[end + 1] ?? "";
@@ -107,8 +130,8 @@ function listItem(lines, depth, levels) {
   const [first, ...rest] = lines;
   const task = /^\[([ xX])\] /.exec(first);
   const text = task ? [task[1] === " " ? "☐ " : "☑ ", ...inline(first.slice(4))] : inline(first);
-  if (interrupts(first) && !BLANK.test(first)) return blocks(lines, depth + 1, levels);
-  return [...text, ...blocks(rest, depth + 1, levels)];
+  if (interrupts(first) && !BLANK.test(first)) return inner(lines, depth + 1, levels);
+  return [...text, ...inner(rest, depth + 1, levels)];
 }
 
 const cells = (line) =>
@@ -151,13 +174,13 @@ function inline(text, depth = 0) {
 
 function marked(found, depth) {
   const [all, escaped, , code, label, target, strong, strong2, em, em2, gone, address] = found;
-  const inner = (text) => inline(text, depth + 1);
+  const within = (text) => inline(text, depth + 1);
   if (escaped) return escaped;
   if (code !== undefined) return html`<code>${code.replace(/^ (.*\S.*) $/s, "$1")}</code>`;
-  if (target !== undefined) return SAFE.test(target) ? link(target, inner(label || target)) : all;
-  if (strong ?? strong2) return html`<strong>${inner(strong ?? strong2)}</strong>`;
-  if (em ?? em2) return html`<em>${inner(em ?? em2)}</em>`;
-  if (gone) return html`<del>${inner(gone)}</del>`;
+  if (target !== undefined) return SAFE.test(target) ? link(target, within(label || target)) : all;
+  if (strong ?? strong2) return html`<strong>${within(strong ?? strong2)}</strong>`;
+  if (em ?? em2) return html`<em>${within(em ?? em2)}</em>`;
+  if (gone) return html`<del>${within(gone)}</del>`;
   return link(address, [address]);
 }
 
