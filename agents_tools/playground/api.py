@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from agents_tools._package import __version__
 from agents_tools.errors import UserTypeError
 from agents_tools.persistence import MemoryRunStore
-from agents_tools.playground.catalog import asks_first, shape_of
+from agents_tools.playground.catalog import agent_details, asks_first, shape_of
 from agents_tools.playground.codegen import ToolCallRequest, export
 from agents_tools.playground.provider_views import diff_since, views_of
 from agents_tools.playground.reload import ReloadingTarget
@@ -179,6 +179,7 @@ class PlaygroundApp(Application):
             ("GET", "/api/info"): self._info,
             ("GET", "/api/tools"): self._tools,
             ("GET", "/api/tools/{name}/views"): self._views,
+            ("GET", "/api/agents/{name}"): self._agent_details,
             ("POST", "/api/tools/{name}/check"): self._check,
             ("GET", "/api/runs"): self._runs,
             ("POST", "/api/runs"): self._begin,
@@ -239,6 +240,9 @@ class PlaygroundApp(Application):
         diff = None if baseline is None else diff_since(baseline, shape_of(tool))
         return JsonResponse({"views": views_of(tool), "diff": diff})
 
+    async def _agent_details(self, request: HttpRequest) -> Response:
+        return JsonResponse(agent_details(self._agent(request.path_params["name"])))
+
     async def _check(self, request: HttpRequest) -> Response:
         tool = self._tool(request.path_params["name"])
         body = await request.json_object()
@@ -273,8 +277,12 @@ class PlaygroundApp(Application):
         name = _text(body, "name")
         if body.get("kind") == "agent":
             text = _text(body, "input").encode(errors="replace").decode()
-            session = None if body.get("session") is None else _text(body, "session")
-            begun = await self._running.start_agent(self._agent(name), text, session)
+            begun = await self._running.start_agent(
+                self._agent(name),
+                text,
+                session=_optional_text(body, "session"),
+                changes=_changes_of(body),
+            )
         elif body.get("kind") == "tool":
             arguments = _object(body, "arguments")
             begun = await self._begun(name, arguments, confirmed=body.get("confirmed") is True)
@@ -309,7 +317,10 @@ class PlaygroundApp(Application):
             )
         if record.kind == "agent":
             begun = await self._running.start_agent(
-                self._agent(record.name), str(given), record.session
+                self._agent(record.name),
+                str(given),
+                session=record.session,
+                changes=record.changes,
             )
         else:
             kept = cast("dict[str, Any]", given)
@@ -482,6 +493,16 @@ def _text(body: Mapping[str, Any], name: str) -> str:
     if not isinstance(found, str):
         raise HttpError(422, f"{name}: expected a text.")
     return found
+
+
+def _optional_text(body: Mapping[str, Any], name: str) -> str | None:
+    return None if body.get(name) is None else _text(body, name)
+
+
+def _changes_of(body: Mapping[str, Any]) -> dict[str, str]:
+    """Return the attributes of an agent that a request replaces for one run."""
+    given = {name: _optional_text(body, name) for name in ("instructions", "model")}
+    return {name: text for name, text in given.items() if text is not None}
 
 
 def _number(text: str | None, name: str, default: int) -> int:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from agents_tools.playground.target_state import AnyAgent, Tool
 
-__all__ = ["TargetCatalog", "asks_first", "shape_of"]
+__all__ = ["TargetCatalog", "agent_details", "asks_first", "shape_of"]
 
 _KINDS = {"stream": "streaming", "agent": "agent", "mcp": "mcp", "class": "class"}
 _LONGEST_INSTRUCTIONS = 200
@@ -132,6 +132,18 @@ def _agent_record(name: str, agent: AnyAgent) -> dict[str, Any]:
         "name": name,
         "instructions": release_text(told, limit=_LONGEST_INSTRUCTIONS),
         "tools": [tool.name for tool in agent.known_tools],
+        "model": _model_name(agent.model),
+    }
+
+
+def agent_details(agent: AnyAgent) -> dict[str, Any]:
+    """Return the parts of an agent that a run can replace.
+
+    The instructions are `None` if a function computes them for each run.
+    """
+    told = agent.instructions
+    return {
+        "instructions": release_text(told, to="program") if isinstance(told, str) else None,
         "model": _model_name(agent.model),
     }
 

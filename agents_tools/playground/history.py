@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -45,6 +45,7 @@ class HistoryRecord:
         given: The arguments of the tool, or the input of the agent; secrets are masked.
         is_masked: Whether secrets were masked.
         session: The id of the conversation that the run is part of.
+        changes: The attributes of the agent that were replaced for the run, by their names.
         generation: The generation of the target.
         started: The time of the start, in seconds since 1970.
         status: The status of the run.
@@ -63,6 +64,7 @@ class HistoryRecord:
     summary: str = ""
     is_masked: bool = False
     session: str | None = None
+    changes: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as JSON."""
@@ -77,6 +79,7 @@ class HistoryRecord:
             "summary": self.summary,
             "generation": self.generation,
             "session": self.session,
+            "changes": dict(self.changes),
         }
 
 
@@ -141,6 +144,7 @@ class RunHistory:
             duration=round((run.ended or 0.0) - run.started, 6) if has_ended else None,
             summary=summary,
             session=run.thread_id,
+            changes=facts.get("changes") or {},
         )
 
     async def _facts_of_other(self, run: ActiveRun) -> Mapping[str, Any]:
@@ -224,13 +228,19 @@ def new_id() -> str:
     return f"play_{uuid.uuid4().hex}"
 
 
-def facts_of_run(given: Any, generation: int) -> tuple[dict[str, Any], bool]:
+def facts_of_run(
+    given: Any, generation: int, changes: Mapping[str, str] | None = None
+) -> tuple[dict[str, Any], bool]:
     """Return the data that the playground stores with a run, and whether it has masked secrets.
 
     Args:
         given: The arguments of the tool, or the input of the agent.
         generation: The generation of the target.
+        changes: The attributes of the agent that are replaced for the run.
     """
     masked = release_json(given, to="program", patterns=True)
     is_masked = masked != given
-    return {_KEY: {"given": masked, "masked": is_masked, "generation": generation}}, is_masked
+    facts = {"given": masked, "masked": is_masked, "generation": generation}
+    if changes:
+        facts["changes"] = release_json(dict(changes), to="program", patterns=True)
+    return {_KEY: facts}, is_masked

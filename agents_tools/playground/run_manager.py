@@ -146,22 +146,31 @@ class PlaygroundRuns:
         active = self._runs.start_tool(tool, text, run_id=new_id(), meta=meta)
         return await self._attend(active, dict(arguments), is_masked=is_masked)
 
-    async def start_agent(self, agent: AnyAgent, text: str, session: str | None = None) -> str:
+    async def start_agent(
+        self,
+        agent: AnyAgent,
+        text: str,
+        *,
+        session: str | None = None,
+        changes: Mapping[str, str] | None = None,
+    ) -> str:
         """Run an agent, and return the id of the run.
 
         Args:
             agent: The agent.
             text: The message to it.
             session: The conversation that the run continues; `None` for a run without one.
+            changes: The attributes of the agent that are replaced for this run, by their names. A
+                later server that resumes the run uses the agent as it is.
 
         Raises:
             HttpError: A run of the session is active.
         """
         if session is not None:
             await self._check_idle(session)
-        meta, is_masked = facts_of_run(text, self._bench.generation)
+        meta, is_masked = facts_of_run(text, self._bench.generation, changes)
         active = self._runs.start(
-            agent,
+            agent.clone(**changes) if changes else agent,
             text,
             run_id=new_id(),
             meta=meta,
@@ -320,7 +329,6 @@ async def _frames(active: ActiveRun, after: int) -> AsyncGenerator[bytes]:
     with active.watching():
         async with contextlib.aclosing(active.events(after)) as events:
             async for event in events:
-                if isinstance(event, RunFinishedEvent):
-                    # The page asks for the result, which can be large, once it has the end.
-                    event = event.replace(output=None)
-                yield frame_of(event, active.id)
+                # The page asks for the result, which can be large, once it has the end.
+                is_end = isinstance(event, RunFinishedEvent)
+                yield frame_of(event.replace(output=None) if is_end else event, active.id)

@@ -474,6 +474,9 @@ class _Handler(BaseHTTPRequestHandler):
             case "DELETE", "runs", *ids:
                 api.runs = [run for run in api.runs if ids and run.told["id"] not in ids]
                 self._send(204, b"", "text/plain")
+            case "GET", "agents", name:
+                agent = next(one for one in api.agents if one["name"] == name)
+                self._json(200, {key: agent[key] for key in ("instructions", "model")})
             case "GET", "sessions", session:
                 told = [run.told for run in api.runs if run.told["session"] == session]
                 self._json(200, {"runs": told, "more": False})

@@ -23,6 +23,10 @@ SHOTS = os.environ.get("AGENTS_TOOLS_SHOTS")
 """A folder for pictures of what is tested; none by default."""
 DESKTOP, PHONE = {"width": 1400, "height": 900}, {"width": 390, "height": 844}
 PATIENCE = 30_000
+RULES = {
+    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+    "resultTypes": ["violations"],
+}
 
 
 def _expect(locator: Any) -> Any:
@@ -108,3 +112,14 @@ def result(page: Page) -> Any:
 
 def seen(locator: Any, text: str | re.Pattern[str]) -> None:
     _expect(locator).to_contain_text(text, timeout=PATIENCE)
+
+
+def violations(page: Page, rules: Any = RULES) -> list[str]:
+    """Return the violations that axe finds in the current page."""
+    import pytest
+
+    axe: Any = pytest.importorskip("axe_playwright_python.base")
+    if page.evaluate("typeof axe") == "undefined":
+        page.evaluate(axe.AXE_SCRIPT)
+    found = page.evaluate("async (options) => (await axe.run(options)).violations", rules)
+    return [f"{one['id']}: {node['html'][:160]}" for one in found for node in one["nodes"]]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.playground.fake_api import TOOLS, FakeApi, tool
-from tests.playground.real_page import message
+from tests.playground.real_page import RULES, message, violations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 sync_api = pytest.importorskip("playwright.sync_api")
-axe = pytest.importorskip("axe_playwright_python.base")
 expect = sync_api.expect
 
 pytestmark = [
@@ -29,10 +28,6 @@ pytestmark = [
 ]
 DESKTOP = {"width": 1280, "height": 860}
 PHONE = {"width": 390, "height": 844}
-RULES = {
-    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
-    "resultTypes": ["violations"],
-}
 
 
 @pytest.fixture(scope="module")
@@ -85,14 +80,6 @@ def run(page: Page, name: str, url: str | None = "https://cats.example") -> None
 def arguments(page: Page) -> Any:
     """Return the content of the JSON editor."""
     return json.loads(page.locator("#json-editor").input_value())
-
-
-def violations(page: Page, rules: Any = RULES) -> list[str]:
-    """Return the violations that axe finds in the current page."""
-    if page.evaluate("typeof axe") == "undefined":
-        page.evaluate(axe.AXE_SCRIPT)
-    found = page.evaluate("async (options) => (await axe.run(options)).violations", rules)
-    return [f"{one['id']}: {node['html'][:160]}" for one in found for node in one["nodes"]]
 
 
 def test_errors_are_shown_at_their_fields_until_they_are_fixed(page: Page, api: FakeApi) -> None:

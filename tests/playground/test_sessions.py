@@ -131,3 +131,22 @@ async def test_requests_of_agents_inside_a_tool_have_its_path() -> None:
         ]
         call = await client.run({"kind": "tool", "name": "plain", "arguments": {"text": "x"}})
         assert (await client.get(f"/api/runs/{call['id']}/requests"))["requests"] == []
+
+
+async def test_a_message_can_change_the_instructions_and_the_model() -> None:
+    async with playing(agents={"clerk": clerk()}, **OPTIONS) as client:
+        details = await client.get("/api/agents/Clerk")
+        assert details == {"instructions": "You run a shop.", "model": "test/scripted"}
+        changes = {"instructions": "You run a bakery.", "model": "local/rules"}
+        run = await client.run(message("price of roll") | changes)
+        assert run["changes"] == changes
+        again = await client.post(f"/api/runs/{run['id']}/rerun", {}, 202)
+        for run_id in (run["id"], again["run_id"]):
+            await client.ended(run_id)
+            requests = (await client.get(f"/api/runs/{run_id}/requests"))["requests"]
+            assert {one["model"] for one in requests} == {"local/rules"}
+            prompt = await client.get(f"/api/runs/{run_id}/requests/0")
+            assert prompt["instructions"] == "You run a bakery."
+        plain = await client.run(message("hello"))
+        prompt = await client.get(f"/api/runs/{plain['id']}/requests/0")
+        assert prompt["instructions"] == "You run a shop."

@@ -22,6 +22,7 @@ from tests.playground.real_page import (
     opened,
     save_screenshot,
     seen,
+    violations,
 )
 from tests.playground.test_stores import PROGRAM
 
@@ -185,7 +186,7 @@ def test_a_result_has_the_views_that_fit_it_and_two_runs_are_compared(
         page.get_by_role("button", name=re.compile("^Actions for price")).last.click()
         page.get_by_role("button", name="Compare with the shown run").click()
         panel = page.locator("#side-panel")
-        expect(panel.locator(".removed").first).to_have_text('−   "thing": "loaf"')
+        expect(panel.locator(".removed").first).to_have_text('-   "thing": "loaf"')
         expect(panel.locator(".added").first).to_have_text('+   "thing": "roll"')
         save_screenshot(page, "27_compare")
 
@@ -229,3 +230,67 @@ def test_the_page_is_used_with_the_keyboard_and_survives_a_reload(
         page.reload()
         expect(message(page)).to_have_value("not yet sent")
         assert "agent=Clerk" in page.url
+
+
+def test_instructions_are_changed_for_the_next_messages(browser: Browser, folder: Path) -> None:
+    with dev(folder, "shop.py") as url, opened(browser, url) as page:
+        choose(page, "Clerk")
+        page.get_by_text("Instructions, model and tools").click()
+        page.get_by_role("textbox", name="Instructions").fill("You run a bakery.")
+        seen(page.locator(".settings"), "The next messages use these instructions")
+        save_screenshot(page, "28_settings")
+        assert violations(page) == []
+        write(page, "hello")
+        seen(turns(page), "Message 1 was hello.")
+        page.get_by_role("tab", name="Timeline").click()
+        page.locator(".bar-row").first.click()
+        page.get_by_text("Prompt that was sent").click()
+        seen(page.locator(".about-bar"), "You run a bakery.")
+        page.get_by_role("button", name="Reset").click()
+        expect(page.get_by_role("textbox", name="Instructions")).to_have_value(
+            "You run a shop. Answer in Markdown."
+        )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_in_any_view(browser: Browser, folder: Path, scheme: str) -> None:
+    found: dict[str, list[str]] = {}
+    with dev(folder, "shop.py") as url, opened(browser, url) as page:
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        found["first run"] = violations(page)
+        choose(page, "Clerk")
+        found["new conversation"] = violations(page)
+        write(page, "price and order with retry")
+        expect(page.get_by_role("region", name="Approve order?")).to_be_visible(timeout=PATIENCE)
+        found["approval"] = violations(page)
+        page.get_by_role("button", name="Approve", exact=True).click()
+        seen(turns(page), "Prices are without taxes.")
+        expect(page.get_by_role("region", name="Result")).to_be_visible(timeout=PATIENCE)
+        found["conversation"] = violations(page)
+        page.get_by_role("tab", name="Timeline").click()
+        page.locator(".bar-row").first.click()
+        page.get_by_text("Prompt that was sent").click()
+        page.get_by_text("3 tools", exact=True).click()
+        found["timeline"] = violations(page)
+        page.locator(".bar-row", has_text="order").click()
+        found["timeline of a call"] = violations(page)
+        for thing in ("roll", "loaf"):
+            choose(page, "price")
+            page.get_by_role("textbox", name="thing").fill(thing)
+            page.keyboard.press("Control+Enter")
+            seen(page.get_by_role("region", name="Result"), thing)
+        for tab in ("Table", "Tree"):
+            page.get_by_role("tab", name=tab).click()
+            found[tab] = violations(page)
+        page.get_by_role("tab", name="History").click()
+        page.get_by_role("button", name=re.compile("^Actions for price")).last.click()
+        found["history"] = violations(page)
+        page.get_by_role("button", name="Compare with the shown run").click()
+        found["comparison"] = violations(page)
+        page.get_by_role("button", name="Keys").click()
+        found["keys"] = violations(page)
+    store = folder / "runs.db"
+    store.touch()
+    with dev(folder, "--store", str(store)) as url, opened(browser, url) as page:
+        found["store"] = violations(page)
+    assert {state: faults for state, faults in found.items() if faults} == {}

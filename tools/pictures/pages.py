@@ -88,7 +88,8 @@ def timeline(with_: Browser, stage: Path) -> dict[str, bytes]:
         _send(page, url, "Planner", "Plan three nights in Rome for two.")
         expect(page.get_by_text("Take the 08:12").first).to_be_visible(timeout=_PATIENCE)
         page.get_by_role("tab", name="Timeline").click()
-        page.locator(".timeline button", has_text="search_hotels").hover()
+        page.locator(".bar-row").first.click()
+        expect(page.get_by_text("Prompt that was sent")).to_be_visible(timeout=_PATIENCE)
         return _pictures(page, page.get_by_role("region", name="Runs"), "timeline")
 
 

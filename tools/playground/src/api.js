@@ -74,8 +74,10 @@ export const forget = (id) => request(`runs${id ? `/${name(id)}` : ""}`, { metho
 export const check = (tool, text) => send(`tools/${name(tool)}/check`, `{"arguments":${text}}`);
 export const startTool = (tool, text, confirmed) =>
   send("runs", `{"kind":"tool","name":${JSON.stringify(tool)},"confirmed":${confirmed},"arguments":${text}}`);
-export const startAgent = (agent, input, session) =>
-  send("runs", { kind: "agent", name: agent, input, session });
+export const agent = (agent) => get(`agents/${name(agent)}`);
+/** @param {{instructions?: string, model?: string}} changes What is different from the agent in the code. */
+export const startAgent = (agent, input, session, changes) =>
+  send("runs", { kind: "agent", name: agent, input, session, ...changes });
 
 /**
  * Follows the events of a run until it ends, through lost connections.

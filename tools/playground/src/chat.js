@@ -1,12 +1,13 @@
 // The conversation with an agent: its messages, calls and answers, and what is written next.
 import { useSignal } from "./view.js";
+import * as api from "./api.js";
 import { Approvals } from "./approval.js";
 import { chatOf } from "./chats.js";
 import { isOver } from "./events.js";
 import { brief } from "./json.js";
 import { Markdown } from "./markdown.js";
 import { cancel, loadEarlier, open, runAgent, shown } from "./runs.js";
-import { inputOf, narrow, pane, setInput, side } from "./state.js";
+import { attempt, inputOf, narrow, pane, setInput, side } from "./state.js";
 import { Artifact, Took } from "./tree.js";
 import { Badge, Icon, Status, say } from "./ui.js";
 
@@ -31,12 +32,7 @@ export function AgentEditor({ agent: one }) {
           html`<span class="push"><button type="button" class="small" onClick=${start}>New conversation</button></span>`
         }
       </div>
-      <details><summary>Instructions and tools</summary>
-        <p class="about">${one.instructions || "The instructions are computed for each run."}</p>
-        <p class="source">${
-          one.tools.length ? html`Tools: <span class="mono">${one.tools.join(", ")}</span>` : "It has no tools."
-        }</p>
-      </details>
+      <${Settings} agent=${one} chat=${chat} />
     </header>
     <div class="scroll chat" id="chat-log" role="region" aria-label="Conversation with ${one.name}" tabindex="0">
       ${
@@ -47,6 +43,42 @@ export function AgentEditor({ agent: one }) {
       ${turns.map((view) => html`<${Turn} key=${view.id} view=${view} />`)}
     </div>
     <${Composer} agent=${one} busy=${turns.at(-1)} />`;
+}
+
+/** The instructions and the model, which can be changed for the next messages. */
+function Settings({ agent: one, chat }) {
+  const loaded = useSignal(null);
+  const changes = chat.changes.value;
+  const load = async (event) => {
+    if (event.currentTarget.open) loaded.value ??= (await attempt(() => api.agent(one.name))) ?? null;
+  };
+  const change = (name, text) => {
+    const { [name]: _, ...rest } = chat.changes.value;
+    chat.changes.value = text === (loaded.value[name] ?? "") ? rest : { ...rest, [name]: text };
+  };
+  const changed = Object.keys(changes);
+  const own = loaded.value;
+  return html`<details class="settings" onToggle=${load}>
+    <summary>Instructions, model and tools ${changed.length > 0 && html`<${Badge} tone="warn">changed</${Badge}>`}</summary>
+    ${
+      own &&
+      html`<div class="field"><label for="agent-instructions"><span class="name">Instructions</span></label>
+        <textarea id="agent-instructions" rows="2" value=${changes.instructions ?? own.instructions ?? ""}
+          placeholder=${own.instructions === null ? "computed for each run" : "none"}
+          onInput=${(event) => change("instructions", event.target.value)} /></div>
+      <div class="field"><label for="agent-model"><span class="name">Model</span></label>
+        <input id="agent-model" class="mono" autocomplete="off" value=${changes.model ?? own.model ?? ""}
+          placeholder="the default model" onInput=${(event) => change("model", event.target.value)} /></div>
+      ${
+        changed.length > 0 &&
+        html`<p class="actions wrap note">The next messages use these ${changed.join(" and ")}; the code stays as it is.
+          <button type="button" class="small" onClick=${() => (chat.changes.value = {})}>Reset</button></p>`
+      }`
+    }
+    <p class="source">${
+      one.tools.length ? html`Tools: <span class="mono">${one.tools.join(", ")}</span>` : "It has no tools."
+    }</p>
+  </details>`;
 }
 
 const Welcome = ({ agent }) => html`<div class="welcome">

@@ -8,6 +8,8 @@ class Chat {
   session = signal(null);
   /** @type {import("./view.js").Signal<RunView[]>} */
   turns = signal([]);
+  /** What the next messages change in the agent: `instructions` and `model`. */
+  changes = signal({});
   /** Whether the session has runs before those in `turns`. */
   more = signal(false);
 

@@ -56,7 +56,7 @@ function resultOf({ result: { model, value, error } }) {
   return texts.join("\n") || (error ?? "");
 }
 
-const SIGNS = { added: "+", removed: "−", same: " " };
+const SIGNS = { added: "+", removed: "-", same: " " };
 
 function Difference({ title, one, other }) {
   const lines = one === other ? null : difference(one.split("\n"), other.split("\n"));

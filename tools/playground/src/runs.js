@@ -269,7 +269,7 @@ export async function runAgent(name) {
   const session = chat.session.value ?? newSession();
   sending = true;
   const text = input.value;
-  const started = await attempt(() => api.startAgent(name, text, session));
+  const started = await attempt(() => api.startAgent(name, text, session, chat.changes.value));
   sending = false;
   if (!started) return;
   if (input.value === text) setInput(name, "");
