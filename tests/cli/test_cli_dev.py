@@ -384,6 +384,9 @@ def test_a_token_and_allowed_hosts_can_be_set(folder: Path) -> None:
         (["nothing.json"], "file nothing.json not found", None),
         ([FIXTURE, "--host", "0.0.0.0"], "every machine that can connect", "--auth-token-env NAME"),  # noqa: S104
         ([FIXTURE, "--history", "x", "--no-history"], "exclude each other", None),
+        ([FIXTURE, "--history", "x", "--store", "y"], "exclude each other", None),
+        ([], "missing argument 'TARGET', or the option --store", None),
+        (["--store", "no-such.db"], "no-such.db does not exist", "pass a TARGET"),
         ([FIXTURE, "--auth-token-env", "a-token"], "the name of a variable", None),
         ([FIXTURE, "--auth-token-env", "NOT_SET_AT_ALL"], "is not set", None),
     ],

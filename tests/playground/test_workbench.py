@@ -216,6 +216,11 @@ def test_the_page_is_used_with_the_keyboard_and_survives_a_reload(
         page.keyboard.press("F6")
         page.keyboard.press("F6")
         expect(page.get_by_role("region", name="Runs", exact=True)).to_be_focused()
+        divider = page.get_by_role("separator", name="Width of the runs")
+        divider.focus()
+        before = page.locator(".pane.run").bounding_box()["width"]
+        page.keyboard.press("ArrowLeft")
+        expect(divider).to_have_attribute("aria-valuenow", str(round(before) + 24))
         page.keyboard.press("?")
         dialog = page.get_by_role("dialog", name="Keys")
         seen(dialog, "Go to the next pane")

@@ -11,7 +11,7 @@ const KEYS = [
   ["Ctrl ↵", "Run the tool, or send the message"],
   ["/", "Search tools and agents"],
   ["F6", "Go to the next pane"],
-  ["← → Home End", "Move among tabs"],
+  ["← → Home End", "Move among tabs; move the divider between panes (Home resets it)"],
   ["↑ ↓ ← →", "Move in the list, in the tree of a run and in the timeline; open and close"],
   ["↵", "Send a message; open a bar of the timeline"],
   ["Esc", "Close a dialog; empty the search"],
@@ -33,8 +33,11 @@ function nextPane(back) {
   const visible = PANES.filter((id) => document.querySelector(`.pane.${id}`));
   const at = visible.findIndex((id) => document.querySelector(`.pane.${id}`).contains(document.activeElement));
   const to = visible[(Math.max(at, back ? 0 : -1) + (back ? -1 : 1) + visible.length) % visible.length];
-  if (narrow.value) pane.value = to;
-  requestAnimationFrame(() => document.querySelector(`.pane.${to}`).focus());
+  const focus = () => document.querySelector(`.pane.${to}`).focus();
+  if (!narrow.value) return focus();
+  pane.value = to;
+  requestAnimationFrame(focus);
+  return undefined;
 }
 
 function keyPressed(event) {

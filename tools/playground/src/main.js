@@ -5,6 +5,7 @@ import { Question } from "./dialog.js";
 import { Editor } from "./editor.js";
 import { History } from "./history.js";
 import { Keys, listKeys } from "./keys.js";
+import { Divider, columns } from "./layout.js";
 import { Panel } from "./panel.js";
 import { openLinked } from "./runs.js";
 import { current, failure, info, narrow, onlyRuns, pane, phase, reloaded, start, trouble } from "./state.js";
@@ -43,17 +44,19 @@ function Page() {
         html`<${Tabs} name="pane" label="Panes" class="panes" tabs=${panes()} current=${pane.value}
           onSelect=${(id) => (pane.value = id)} />`
       }
-      <div class="grid ${onlyRuns() ? "two" : ""}" ...${panel}>
+      <div class="grid ${onlyRuns() ? "two" : ""}" style=${{ gridTemplateColumns: onlyRuns() || narrow.value ? "" : columns() }} ...${panel}>
       ${
         onlyRuns()
           ? html`<section class=${style("edit")} id="edit" tabindex="-1" aria-label="History">
               <div class="scroll"><${History} /></div></section>`
           : [
-              html`<section class=${style("tools")} key="tools" tabindex="-1" aria-label="Tools and agents"><${ToolList} /></section>`,
+              html`<section class=${style("tools")} key="tools" id="pane-of-tools" tabindex="-1" aria-label="Tools and agents">
+                <${ToolList} />${!narrow.value && html`<${Divider} name="tools" label="Width of the list" />`}</section>`,
               html`<section class=${style("edit")} key="edit" id="edit" tabindex="-1" aria-label="Edit"><${Editor} /></section>`,
             ]
       }
-      <section class=${style("run")} tabindex="-1" aria-label="Runs"><${Panel} /></section>
+      <section class=${style("run")} id="pane-of-run" tabindex="-1" aria-label="Runs"><${Panel} />
+        ${!narrow.value && !onlyRuns() && html`<${Divider} name="run" label="Width of the runs" />`}</section>
       </div>
     </main>
     <${Question} /><${Keys} />`;
