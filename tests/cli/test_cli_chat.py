@@ -142,9 +142,9 @@ def test_a_person_talks_to_an_agent(friend: str, tmp_path: Path) -> None:
     terminal.type("hang")
     terminal.until("it hangs")
     terminal.process.send_signal(signal.SIGINT)
-    terminal.until("cancelled\x1b[0m")
+    terminal.until("cancelled\x1b[0m", "> ")
     terminal.type("there?")
-    terminal.until("\x1b[0m there?\r\n> ")
+    terminal.until("\x1b[0m there?", "> ")
     terminal.process.send_signal(signal.SIGINT)
     terminal.until("/exit ends the chat")
     terminal.type("/exit")
@@ -152,7 +152,7 @@ def test_a_person_talks_to_an_agent(friend: str, tmp_path: Path) -> None:
     assert f"To continue: --store {place} --session ada" in terminal.shown
     terminal = ChatTerminal(friend, "--store", place, "--session", "ada")
     terminal.until("Continues 'ada' with 4 messages of yours")
-    terminal.until("\x1b[0m there?\r\n> ")
+    terminal.until("\x1b[0m there?", "> ")
     terminal.type("\x04")
     assert terminal.end() == 0
     assert "4 there?" in final_screen(terminal.shown)

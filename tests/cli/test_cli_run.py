@@ -410,10 +410,10 @@ class Terminal:
         os.close(theirs)
         self.shown = ""
 
-    def until(self, text: str) -> None:
-        """Read until the program has written something."""
+    def until(self, text: str, then: str = "") -> None:
+        """Read until the program has written a text, and another one after it."""
         end = time.monotonic() + 15
-        while text not in self.shown:
+        while text not in self.shown or then not in self.shown.rpartition(text)[2]:
             rest = end - time.monotonic()
             assert rest > 0 and select.select([self._ours], [], [], rest)[0], self.shown  # noqa: PT018
             self.shown += os.read(self._ours, 65536).decode(errors="replace")
