@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
@@ -29,6 +28,7 @@ from agents_tools import (
 )
 from agents_tools.agents import RunHooks, RunState, StopAtTools
 from agents_tools.export._approval import needs_decision, with_decision
+from agents_tools.lint.definitions import tools_of_document
 from agents_tools.persistence import MemoryRunStore
 from agents_tools.policies import Call, exclusive, input_guardrail, needs_approval, rename, timeout
 from agents_tools.testing import ScriptedModel, tool_call
@@ -211,9 +211,9 @@ async def test_parameters_servers_and_titles_are_searched() -> None:
         """
         return f"{mode} {depth}"
 
-    remote = make_tool("go", "Do it.")
-    remote = remote.with_(origin=replace(remote.origin, server="observatory"))
-    tools = tool_search(run, remote, make_tool("other", "Do it."))
+    go = {"name": "go", "description": "Do it.", "inputSchema": {"type": "object"}}
+    remote, _ = tools_of_document([{"name": "observatory", "tools": [go]}])
+    tools = tool_search(run, *remote, make_tool("other", "Do it."))
     for query in ("lagoon", "velvet", "depth", "kiosk"):
         assert await search(tools, query) == ["run"], query
     assert await search(tools, "observatory") == ["go"]
@@ -250,7 +250,7 @@ async def test_an_unknown_tool_is_answered_with_the_nearest_ones() -> None:
     caller = list(tool_search(TOOLS))[1]
     answer = str(await caller.on_invoke_tool(None, '{"name": "open_new_ticket"}'))
     assert "does not exist. Did you mean 'create_issue'?" in answer
-    hidden = function_tool(is_enabled=False)(lambda: None).with_(name="open_gate")
+    hidden = make_tool("open_gate").with_(is_enabled=False)
     caller = list(tool_search(hidden, make_tool("shut_door")))[1]
     assert "open_gate'?" not in str(await caller.on_invoke_tool(None, '{"name": "gate_open"}'))
     model = ScriptedModel([tool_call("create_isue"), "done"])

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from agents_tools.schema.docstring import parse_docstring
-from agents_tools.toolset.words import RUN, words_of
+from agents_tools.lint.docstrings import unknown_in_docstring
+from agents_tools.toolset.words import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from agents_tools.lint.finding import Subject
 
-__all__ = ["check_descriptions", "check_pedantic", "documented_parameters"]
+__all__ = ["check_descriptions", "check_pedantic"]
 
 _PLACEHOLDER = re.compile(
     r"(?:todo|tbd|fixme|xxx|n/?a|none|null|undefined|\.{3}|-+|lorem ipsum.*|\[object object\]"
@@ -59,7 +59,12 @@ def _undescribed(subject: Subject) -> Iterator[tuple[str, str]]:
                 "placeholder",
                 f"parameter {name!r} has the placeholder {text[:40]!r}: describe it",
             )
-        elif not text and name.casefold() not in explained and not words >= set(words_of(name)):
+        elif (
+            not text
+            and name[:1] != "_"
+            and name.casefold() not in explained
+            and not words >= set(words_of(name))
+        ):
             missing.append(name)
     if missing:
         names = ", ".join(map(repr, missing[:_MAX_NAMES]))
@@ -76,34 +81,15 @@ _MAX_NAMES = 5
 
 def _unknown(subject: Subject) -> Iterator[tuple[str, str]]:
     """Report parameters that the description documents, but the schema does not define."""
+    for name in unknown_in_docstring(subject.tool)[0]:
+        yield "unknown-parameter", f"documents the parameter {name!r}, which it does not have"
     if not subject.parameters:
         return
     known = {_plain(name) for name in subject.parameters}
     known |= {_plain(name) for schema in subject.parameters.values() for name in _inner(schema)}
-    for name in documented_parameters(subject.description):
+    for name in subject.documented:
         if _plain(name) not in known:
-            message = f"documents the parameter {name!r}, which it does not have"
-            yield "unknown-parameter", f"{message}: it has {', '.join(subject.parameters)[:200]}"
-
-
-def documented_parameters(description: str) -> dict[str, str]:
-    """Return the parameters that the sections of a description document, with their texts.
-
-    Args:
-        description: The description of a tool, which can be a whole docstring.
-    """
-    if not _SECTION.search(description):
-        return {}
-    return {
-        name: text
-        for name, text in parse_docstring(description).params.items()
-        if RUN.sub("", name).strip("_") == ""
-    }
-
-
-_SECTION = re.compile(
-    r"^[ \t]*(?:(?:Args|Arguments|Parameters|Params):?[ \t]*$|:param |@param )", re.MULTILINE
-)
+            yield "unknown-parameter", f"documents the parameter {name!r}, which it does not have"
 
 
 def _plain(name: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+from agents_tools.lint.docstrings import documented_parameters
 from agents_tools.wire.diff import DefinitionReader, Schema, parameters_of
 
 if TYPE_CHECKING:
@@ -94,6 +95,11 @@ class Subject:
         """The schemas of the parameters by name, with references resolved."""
         found = parameters_of(self.tool.json_schema)
         return {name: self.reader.read(schema) for name, schema in found.items()}
+
+    @cached_property
+    def documented(self) -> dict[str, str]:
+        """The parameters that the description documents in a section, with their texts."""
+        return documented_parameters(self.description)
 
     @cached_property
     def required(self) -> frozenset[str]:

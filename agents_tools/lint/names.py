@@ -6,8 +6,7 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from agents_tools.toolset.catalog import text_of
-from agents_tools.toolset.search import SearchIndex
+from agents_tools.toolset.search import SearchIndex, ToolText
 from agents_tools.toolset.words import RUN, words_of
 
 if TYPE_CHECKING:
@@ -120,7 +119,9 @@ def overlaps(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, str]]:
     Args:
         subjects: The tools.
     """
-    index = SearchIndex([text_of(subject.tool) for subject in subjects])
+    index = SearchIndex(
+        [ToolText(subject.name, _purpose(subject.description)) for subject in subjects]
+    )
     words = [frozenset(words_of(_purpose(subject.description))) for subject in subjects]
     seen: set[frozenset[int]] = set()
     for place, subject in enumerate(subjects):

@@ -186,6 +186,12 @@ _RULES = (
         summary="The description repeats the descriptions of parameters.",
         remedy="Remove the list of parameters from the description of the tool.",
     ),
+    Rule(
+        code="wasted-tokens",
+        level="warning",
+        summary="Indentation, titles or `$schema` cost tokens and tell a model nothing.",
+        remedy="Run `agents-tools check --fix`.",
+    ),
     # MCP servers and configurations
     Rule(
         code="left-out",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
-from agents_tools.lint.descriptions import documented_parameters
+from agents_tools.lint.fixes import tidy_schema, tidy_text
 from agents_tools.toolset.token_usage import ToolTokens, token_report
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ __all__ = ["DEFAULT_BUDGET", "check_tokens", "largest_parts"]
 DEFAULT_BUDGET = 1_000
 """The tokens of one definition above which it is reported."""
 _SHOWN_PARTS = 3
+_MIN_WASTED = 120
+"""The characters from which indentation and titles are reported."""
 _MIN_REPEATED = 2
 _MIN_TEXT = 12
 
@@ -33,14 +36,27 @@ def check_tokens(subject: Subject, budget: int) -> Iterator[tuple[str, str]]:
     if tokens > budget:
         message = f"needs about {tokens:,} tokens in each turn, more than {budget:,}: shorten "
         yield "many-tokens", f"{message}{largest_parts(one)}"
+    yield from _wasted(subject)
     repeated = [
         name
-        for name, text in documented_parameters(subject.description).items()
+        for name, text in subject.documented.items()
         if name in subject.parameters and _is_repeated(text, subject.text_of(name))
     ]
     if len(repeated) >= _MIN_REPEATED:
         names = ", ".join(map(repr, repeated[:5]))
         yield "repeated-text", f"describes parameters twice, in its own text and in theirs: {names}"
+
+
+def _wasted(subject: Subject) -> Iterator[tuple[str, str]]:
+    """Report what `--fix` removes from definitions; those of Python functions never have it."""
+    if subject.tool.origin.kind != "schema":
+        return
+    schema, description = subject.tool.json_schema, subject.tool.description
+    length = len(json.dumps(schema)) + len(description)
+    wasted = length - len(json.dumps(tidy_schema(schema))) - len(tidy_text(description))
+    if wasted >= _MIN_WASTED:
+        message = f"has about {wasted // 4} tokens of indentation, repeated titles and `$schema`"
+        yield "wasted-tokens", f"{message}: remove them with --fix"
 
 
 def largest_parts(tool: ToolTokens) -> str:

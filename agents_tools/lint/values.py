@@ -6,8 +6,6 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from agents_tools.lint.descriptions import documented_parameters
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -24,10 +22,9 @@ def check_values(subject: Subject) -> Iterator[tuple[str, str]]:
     Args:
         subject: The tool.
     """
-    documented = documented_parameters(subject.description)
     no_unit: list[str] = []
     for name, schema in subject.parameters.items():
-        text = subject.text_of(name) or documented.get(name, "")
+        text = subject.text_of(name) or subject.documented.get(name, "")
         types = subject.types_of(name)
         if types and types <= _NUMERIC:
             if _needs_unit(name, text, subject.description):
@@ -124,8 +121,9 @@ _NOTE = r"(?:\s*\([^)]*\))?"
 _SEPARATOR = r"\s*(?:,|/|\||\bor\b|\band\b|, or)\s*"
 _VALUES: tuple[re.Pattern[str], ...] = (
     re.compile(
-        rf"(?:one of|either|must be|can be|(?:(?:allowed|valid|possible|supported) values?|options?)"
-        rf"(?: are)?)[:\s]*[\[({{]?\s*{_QUOTED}{_NOTE}(?:{_SEPARATOR}{_QUOTED}{_NOTE})+",
+        rf"(?:one of|either|must be|can be|options?(?: are)?"
+        rf"|(?:allowed|valid|possible|supported) values?(?: are)?)[:\s]*[\[({{]?\s*"
+        rf"{_QUOTED}{_NOTE}(?:{_SEPARATOR}{_QUOTED}{_NOTE})+",
         re.IGNORECASE,
     ),
     re.compile(rf"{_QUOTED}(?:\s*,\s*{_QUOTED})*,?\s+or\s+{_QUOTED}", re.IGNORECASE),
