@@ -102,7 +102,8 @@ def _entries(
         inner = entry.get("tools")
         if isinstance(inner, list):
             name = entry.get("server_name") or entry.get("name") or server
-            yield from _entries(inner, name if isinstance(name, str) else server, depth + 1)
+            shown = name if isinstance(name, str) else server
+            yield from _entries(cast("list[object]", inner), shown, depth + 1)
         elif isinstance(inner, Mapping):
             for name, part in cast("Mapping[str, object]", inner).items():
                 yield from _entries(part, name, depth + 1)

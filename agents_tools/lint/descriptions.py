@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from agents_tools.lint.docstrings import unknown_in_docstring
 from agents_tools.toolset.words import words_of
@@ -99,13 +99,14 @@ def _plain(name: str) -> str:
 def _inner(schema: object) -> Iterator[str]:
     """Yield the names of the properties inside of a schema."""
     if isinstance(schema, list):
-        for one in schema:
+        for one in cast("list[object]", schema):
             yield from _inner(one)
     elif isinstance(schema, dict):
-        properties = schema.get("properties")
+        found = cast("dict[str, object]", schema)
+        properties = found.get("properties")
         if isinstance(properties, dict):
-            yield from properties
-        for value in schema.values():
+            yield from cast("dict[str, object]", properties)
+        for value in found.values():
             yield from _inner(value)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agents_tools.lint.docstrings import documented_parameters
 from agents_tools.wire.diff import DefinitionReader, Schema, parameters_of
@@ -105,7 +105,7 @@ class Subject:
     def required(self) -> frozenset[str]:
         """The names of the parameters that a call must have."""
         names = self.tool.json_schema.get("required")
-        return frozenset(names if isinstance(names, list) else ())
+        return frozenset(cast("list[str]", names) if isinstance(names, list) else ())
 
     def remedy(self, in_code: str, in_schema: str) -> str:
         """Return what to do about a missing text, by where the tool comes from.
@@ -127,5 +127,8 @@ class Subject:
         types: set[str] = set()
         for arm in self.reader.arms(self.parameters[parameter]):
             kinds = arm.get("type")
-            types.update(kinds if isinstance(kinds, list) else [kinds] if kinds else ())
+            if isinstance(kinds, list):
+                types.update(cast("list[str]", kinds))
+            elif isinstance(kinds, str):
+                types.add(kinds)
         return types - {"null"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,8 +96,8 @@ def _limit(name: str, text: str, schema: dict[str, object]) -> Iterator[tuple[st
 def _limits_in(schema: dict[str, object]) -> Iterator[bool]:
     for key in ("anyOf", "oneOf", "allOf"):
         arms = schema.get(key)
-        for arm in arms if isinstance(arms, list) else ():
-            yield isinstance(arm, dict) and not _LIMITS.isdisjoint(arm)
+        for arm in cast("list[object]", arms) if isinstance(arms, list) else ():
+            yield isinstance(arm, dict) and not _LIMITS.isdisjoint(cast("dict[str, object]", arm))
 
 
 def _snake(name: str) -> str:

@@ -29,8 +29,8 @@ def _agents_tools(tools: list[dict[str, Any]]) -> Find:
 
 
 def _fastmcp(tools: list[dict[str, Any]]) -> Find:
-    from fastmcp.server.transforms.search import bm25
-    from fastmcp.tools.base import Tool
+    from fastmcp.server.transforms.search import bm25  # pyright: ignore[reportMissingImports]
+    from fastmcp.tools.base import Tool  # pyright: ignore[reportMissingImports]
 
     index = bm25._BM25Index()
     index.build(
