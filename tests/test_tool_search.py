@@ -28,12 +28,12 @@ from agents_tools import (
 )
 from agents_tools.agents import RunHooks, RunState, StopAtTools
 from agents_tools.export._approval import needs_decision, with_decision
-from agents_tools.lint.definitions import tools_of_document
 from agents_tools.persistence import MemoryRunStore
 from agents_tools.policies import Call, exclusive, input_guardrail, needs_approval, rename, timeout
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.tool.invocation import check, execute, prepare
 from agents_tools.toolset import SearchIndex, Toolset, ToolText, embedding_search, tool_search
+from agents_tools.toolset.lint.definitions import tools_of_document
 from agents_tools.toolset.words import words_of
 from tests.test_toolset import Source, make_tool, names
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agents_tools.cli.app import cli
-from agents_tools.lint.rules import RULES
+from agents_tools.toolset.lint.rules import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ Every command with its options, as `--help` of each shows them. How they are use
 _RULES_HEAD = """\
 # Rules of the linter
 
-<!-- Written by `python -m tools.reference`; change agents_tools/lint/rules.py. -->
+<!-- Written by `python -m tools.reference`; change agents_tools/toolset/lint/rules.py. -->
 
 What `agents-tools check` and [`lint_tools`](#the-api) find in tools. How they are used:
 [Check tools with the linter](../how-to/check-tools.md).
@@ -42,15 +42,15 @@ What `agents-tools check` and [`lint_tools`](#the-api) find in tools. How they a
 _RULES_API = """\
 ## The API
 
-Import these from `agents_tools.lint`.
+Import these from `agents_tools.toolset.lint`.
 
-::: agents_tools.lint.lint_tools
+::: agents_tools.toolset.lint.lint_tools
 
-::: agents_tools.lint.Finding
+::: agents_tools.toolset.lint.Finding
 
-::: agents_tools.lint.Rule
+::: agents_tools.toolset.lint.Rule
 
-::: agents_tools.lint.RULES
+::: agents_tools.toolset.lint.RULES
 """
 
 

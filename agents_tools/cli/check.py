@@ -16,13 +16,13 @@ from agents_tools.cli.options import PROVIDERS, json_option, target_argument
 from agents_tools.cli.output import paint, print_json, short_path
 from agents_tools.cli.target import load_target, tools_in
 from agents_tools.errors import UserError
-from agents_tools.lint.definitions import is_tool_list, tools_of_document
-from agents_tools.lint.finding import Finding
-from agents_tools.lint.linter import lint_tools, selected_rules
-from agents_tools.lint.rules import RULES
-from agents_tools.lint.sarif import to_sarif
-from agents_tools.lint.tokens import DEFAULT_BUDGET, largest_parts
 from agents_tools.text.output import release_text
+from agents_tools.toolset.lint.definitions import is_tool_list, tools_of_document
+from agents_tools.toolset.lint.finding import Finding
+from agents_tools.toolset.lint.linter import lint_tools, selected_rules
+from agents_tools.toolset.lint.rules import RULES
+from agents_tools.toolset.lint.sarif import to_sarif
+from agents_tools.toolset.lint.tokens import DEFAULT_BUDGET, largest_parts
 from agents_tools.toolset.token_usage import token_report
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import click
 
 from agents_tools.cli.errors import CommandError
 from agents_tools.cli.output import is_terminal, paint, say
-from agents_tools.lint.fixes import fix_docstrings, fix_document
 from agents_tools.text.output import release_text
+from agents_tools.toolset.lint.fixes import fix_docstrings, fix_document
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import from_json, to_json
 
 from agents_tools.errors import UserError
-from agents_tools.lint.linter import lint_tools
 from agents_tools.schema.results import result_faults
 from agents_tools.testing.calls import call_tool
 from agents_tools.testing.fakes import ArgumentsCheck, listed
 from agents_tools.testing.invariants import EventLawError
+from agents_tools.toolset.lint.linter import lint_tools
 from agents_tools.wire.diff import parameters_of
 from agents_tools.wire.project import PROVIDERS
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agents_tools.lint.linter import lint_tools
-from agents_tools.lint.tokens import DEFAULT_BUDGET
 from agents_tools.testing.fakes import listed
+from agents_tools.toolset.lint.linter import lint_tools
+from agents_tools.toolset.lint.tokens import DEFAULT_BUDGET
 from agents_tools.wire.project import PROVIDERS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from agents_tools.lint.finding import Finding
+    from agents_tools.toolset.lint.finding import Finding
 
 __all__ = ["LintError", "assert_no_findings"]
 

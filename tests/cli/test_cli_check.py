@@ -13,8 +13,8 @@ import yaml
 
 from agents_tools import function_tool
 from agents_tools.cli.options import PROVIDERS
-from agents_tools.lint import Finding, lint_tools
-from agents_tools.lint.early_results import find_early_results
+from agents_tools.toolset.lint import Finding, lint_tools
+from agents_tools.toolset.lint.early_results import find_early_results
 from agents_tools.wire.project import PROVIDERS as ALL_PROVIDERS
 
 if TYPE_CHECKING:

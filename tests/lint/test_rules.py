@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agents_tools import ToolAnnotations, UserError, function_tool
-from agents_tools.lint import RULES, lint_tools
-from agents_tools.lint.definitions import tools_of_document
+from agents_tools.toolset.lint import RULES, lint_tools
+from agents_tools.toolset.lint.definitions import tools_of_document
 
 if TYPE_CHECKING:
-    from agents_tools.lint import Finding
+    from agents_tools.toolset.lint import Finding
 
 Definition = dict[str, Any]
 

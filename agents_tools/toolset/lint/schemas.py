@@ -13,7 +13,7 @@ from agents_tools.wire.project import project
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from agents_tools.lint.finding import Subject
+    from agents_tools.toolset.lint.finding import Subject
 
 __all__ = ["check_providers", "check_schema"]
 

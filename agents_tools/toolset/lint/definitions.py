@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.errors import ToolError, UserError, UserValueError
-from agents_tools.lint.finding import Finding
 from agents_tools.tool.manual import ManualSource
 from agents_tools.tool.naming import valid_tool_name
 from agents_tools.tool.records import ToolAnnotations, ToolOrigin
 from agents_tools.tool.tool import FunctionTool
+from agents_tools.toolset.lint.finding import Finding
 from agents_tools.wire.diff import read_tool_list
 
 if TYPE_CHECKING:
-    from agents_tools.lint.finding import Tool
+    from agents_tools.toolset.lint.finding import Tool
 
 __all__ = ["is_tool_list", "tools_of_document"]
 

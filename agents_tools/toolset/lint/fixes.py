@@ -10,12 +10,12 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from agents_tools.lint.docstrings import unknown_in_docstring
+from agents_tools.toolset.lint.docstrings import unknown_in_docstring
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from agents_tools.lint.finding import Tool
+    from agents_tools.toolset.lint.finding import Tool
 
 __all__ = ["fix_docstrings", "fix_document", "tidy_schema", "tidy_text"]
 

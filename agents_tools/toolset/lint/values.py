@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agents_tools.lint.finding import Subject
+    from agents_tools.toolset.lint.finding import Subject
 
 __all__ = ["check_values"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from agents_tools.lint.finding import Rule
+from agents_tools.toolset.lint.finding import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

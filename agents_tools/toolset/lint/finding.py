@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from agents_tools.lint.docstrings import documented_parameters
+from agents_tools.toolset.lint.docstrings import documented_parameters
 from agents_tools.wire.diff import DefinitionReader, Schema, parameters_of
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from agents_tools.lint.fixes import tidy_schema, tidy_text
+from agents_tools.toolset.lint.fixes import tidy_schema, tidy_text
 from agents_tools.toolset.token_usage import ToolTokens, token_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agents_tools.lint.finding import Subject
+    from agents_tools.toolset.lint.finding import Subject
 
 __all__ = ["DEFAULT_BUDGET", "check_tokens", "largest_parts"]
 

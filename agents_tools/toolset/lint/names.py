@@ -12,7 +12,7 @@ from agents_tools.toolset.words import RUN, words_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from agents_tools.lint.finding import Level, Subject, Tool
+    from agents_tools.toolset.lint.finding import Level, Subject, Tool
 
 __all__ = ["check_names", "duplicate_names", "name_parts", "overlaps", "similar_names"]
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents_tools._package import __version__
-from agents_tools.lint.rules import RULES
+from agents_tools.toolset.lint.rules import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agents_tools.lint.finding import Finding
+    from agents_tools.toolset.lint.finding import Finding
 
 __all__ = ["to_sarif"]
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from agents_tools._package import lazy_exports
 
 if TYPE_CHECKING:
-    from agents_tools.lint.finding import (
+    from agents_tools.toolset.lint.finding import (
         Finding as Finding,
         Rule as Rule,
     )
-    from agents_tools.lint.linter import (
+    from agents_tools.toolset.lint.linter import (
         lint_tools as lint_tools,
     )
-    from agents_tools.lint.rules import (
+    from agents_tools.toolset.lint.rules import (
         RULES as RULES,
     )
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from agents_tools.lint.names import name_parts
+from agents_tools.toolset.lint.names import name_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agents_tools.lint.finding import Subject
+    from agents_tools.toolset.lint.finding import Subject
 
 __all__ = ["check_annotations"]
 

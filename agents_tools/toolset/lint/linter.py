@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agents_tools.errors import UserError, UserValueError
-from agents_tools.lint.behavior import check_annotations
-from agents_tools.lint.descriptions import check_descriptions, check_pedantic
-from agents_tools.lint.early_results import check_early_results
-from agents_tools.lint.finding import Finding, Subject
-from agents_tools.lint.names import check_names, duplicate_names, overlaps, similar_names
-from agents_tools.lint.rules import RULES
-from agents_tools.lint.schemas import check_providers, check_schema
-from agents_tools.lint.tokens import DEFAULT_BUDGET, check_tokens
-from agents_tools.lint.values import check_values
+from agents_tools.toolset.lint.behavior import check_annotations
+from agents_tools.toolset.lint.descriptions import check_descriptions, check_pedantic
+from agents_tools.toolset.lint.early_results import check_early_results
+from agents_tools.toolset.lint.finding import Finding, Subject
+from agents_tools.toolset.lint.names import check_names, duplicate_names, overlaps, similar_names
+from agents_tools.toolset.lint.rules import RULES
+from agents_tools.toolset.lint.schemas import check_providers, check_schema
+from agents_tools.toolset.lint.tokens import DEFAULT_BUDGET, check_tokens
+from agents_tools.toolset.lint.values import check_values
 from agents_tools.wire.project import PROVIDERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from agents_tools.lint.finding import Level, Tool
+    from agents_tools.toolset.lint.finding import Level, Tool
 
 __all__ = ["lint_tools", "selected_rules"]
 

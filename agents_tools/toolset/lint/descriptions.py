@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, cast
 
-from agents_tools.lint.docstrings import unknown_in_docstring
+from agents_tools.toolset.lint.docstrings import unknown_in_docstring
 from agents_tools.toolset.words import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agents_tools.lint.finding import Subject
+    from agents_tools.toolset.lint.finding import Subject
 
 __all__ = ["check_descriptions", "check_pedantic"]
 
