@@ -102,6 +102,7 @@ CASES: dict[str, tuple[list[Definition], list[Definition]]] = {
             tool("b", start_date=string("The first day.", format="date")),
             tool("c", start_date=string("The first day, such as 2026-01-31.")),
             tool("d", candidate=string("The first candidate.")),
+            tool("e", "Return the options. Dates: YYYY-MM-DD.", start_date={"type": "string"}),
         ],
     ),
     "values-only-in-text": (
@@ -242,7 +243,7 @@ def test_equal_names_of_two_servers_are_a_warning() -> None:
     tools, _ = tools_of_document(servers)
     (found,) = lint_tools(tools)
     assert (found.code, found.level) == ("duplicate-name", "warning")
-    assert "(museum and shop)" in found.message
+    assert "(museum, shop)" in found.message
 
 
 def test_python_tools_are_checked_against_their_docstrings() -> None:

@@ -53,7 +53,8 @@ def duplicate_names(tools: Sequence[Tool]) -> Iterator[tuple[Tool, Level, str]]:
         servers = [tool.origin.server for tool in same]
         if None not in servers and len(set(servers)) == len(servers):
             # Clients that add the name of the server to each name keep them apart.
-            where = " and ".join(sorted(map(str, servers))[:3])
+            names = sorted(map(str, servers))
+            where = ", ".join(names[:_SHOWN_SERVERS]) + ", …" * (len(names) > _SHOWN_SERVERS)
             message = f"{len(same)} servers have a tool with this name ({where}): add a prefix"
             yield same[0], "warning", message
         else:
@@ -87,6 +88,7 @@ def similar_names(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, str]]:
 
 
 _SIMPLE = 2
+_SHOWN_SERVERS = 4
 
 
 def _name_words(name: str) -> tuple[str, ...]:

@@ -116,6 +116,8 @@ _DATE_FORMAT = re.compile(
     r"|today|natural language|relative|e\.g\.|example|\d+[dwmy]\b",
     re.IGNORECASE,
 )
+_ANY_DATE = re.compile(r"[Yy]{4}-?[Mm]{2}|\d{4}-\d{2}|\bISO[- ]?8601", re.ASCII)
+"""Formats that hold for all dates of a tool, wherever its description names them."""
 _QUOTED = r"[\"'`]([\w./+-]+)[\"'`]"
 _NOTE = r"(?:\s*\([^)]*\))?"
 _SEPARATOR = r"\s*(?:,|/|\||\bor\b|\band\b|, or)\s*"
@@ -146,7 +148,8 @@ def _date(name: str, text: str, schema: dict[str, object], whole: str) -> Iterat
     if not _DATE.search(_snake(name)) or {"format", "pattern", "enum", "examples"} & schema.keys():
         return
     near = " ".join(line for line in whole.splitlines() if name in line)
-    if not _DATE_FORMAT.search(f"{text} {near} {schema.get('default', '')}"):
+    texts = f"{text} {near} {schema.get('default', '')}"
+    if not _DATE_FORMAT.search(texts) and not _ANY_DATE.search(whole):
         message = f"parameter {name!r} is a date or time without a format"
         yield "no-date-format", f"{message}: give an example, such as 2026-01-31"
 
