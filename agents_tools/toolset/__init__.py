@@ -7,6 +7,15 @@ from typing import TYPE_CHECKING
 from agents_tools._package import lazy_exports
 
 if TYPE_CHECKING:
+    from agents_tools.toolset.search import (
+        SearchIndex as SearchIndex,
+        ToolText as ToolText,
+    )
+    from agents_tools.toolset.strategies import (
+        SearchStrategy as SearchStrategy,
+        ToolIndex as ToolIndex,
+        embedding_search as embedding_search,
+    )
     from agents_tools.toolset.token_usage import (
         TokenReport as TokenReport,
         ToolTokens as ToolTokens,
@@ -22,6 +31,8 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
+        "search": ("SearchIndex", "ToolText"),
+        "strategies": ("SearchStrategy", "ToolIndex", "embedding_search"),
         "token_usage": (
             "TokenReport",
             "ToolTokens",
