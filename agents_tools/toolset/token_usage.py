@@ -15,7 +15,7 @@ from agents_tools.wire.project import PROVIDERS, project
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["TokenReport", "ToolTokens", "token_report"]
+__all__ = ["TokenReport", "ToolTokens", "estimated_tokens", "token_report"]
 
 _BYTES_PER_TOKEN = 4.3
 """The average for definitions as compact JSON with o200k, from `tests/benchmarks/toolsets`."""
@@ -122,7 +122,7 @@ def token_report(
                 f"token_report(...) has an unknown provider: expected one of "
                 f"{', '.join(PROVIDERS)}, got {provider!r:.60}."
             )
-    counted = count or _estimated
+    counted = count or estimated_tokens
     rows: list[ToolTokens] = []
     for tool in function_tools(tools):
         if not isinstance(tool, FunctionTool):
@@ -141,5 +141,6 @@ def token_report(
     return TokenReport(tools=tuple(rows), providers=tuple(asked))
 
 
-def _estimated(text: str) -> int:
+def estimated_tokens(text: str) -> int:
+    """Return the estimated number of tokens of a text."""
     return max(1, round(len(text.encode(errors="surrogatepass")) / _BYTES_PER_TOKEN))
