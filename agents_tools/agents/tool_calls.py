@@ -732,9 +732,12 @@ class TurnCalls:
         return record
 
     def _with_limit(self, tool: FunctionTool[..., Any]) -> FunctionTool[..., Any]:
-        """Return the tool with the time limit of the run, if it has none of its own."""
+        """Return the tool with the time limit of the run, if it has none of its own.
+
+        Agents and programs have none: the limit applies to each of their calls.
+        """
         seconds = self._config.tool_timeout
-        if seconds is None or tool.origin.kind == "agent" or has_deadline(tool):
+        if seconds is None or tool.origin.kind in {"agent", "code"} or has_deadline(tool):
             return tool
         limited = self._limited.get(tool)
         if limited is None:

@@ -35,7 +35,7 @@ _EXCEPTIONS: Final = {
     "denied": "PermissionError",
 }
 """The exception in the program for the status of a call; `RuntimeError` for the others."""
-_SLEEPS: Final = frozenset({"system.sleep", "system.async_sleep"})
+_SLEEPS: Final = frozenset({"time.sleep", "asyncio.sleep"})
 _SUSPENSIONS_PER_CALL: Final = 8
 _MIN_SUSPENSIONS: Final = 1_000
 _MAX_TRACEBACK: Final = 1_500
@@ -96,7 +96,10 @@ async def run_program(
             reason = "it used too much memory or time" if error.timed_out else str(error)
             raise ProgramError(_report(f"The sandbox ended: {reason}", program)) from None
         except monty.MontyRuntimeError as error:
-            raise ProgramError(_report(error.display("traceback"), program)) from None
+            text = error.display("traceback")
+            if text.startswith("TimeoutError: feed time limit"):  # without a traceback
+                text = f"The program computed longer than {limits.seconds:g} s and was stopped."
+            raise ProgramError(_report(text, program)) from None
 
 
 class _Program:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -101,6 +101,7 @@ def code_mode(
         raise missing_extra("code_mode", "code", ModuleNotFoundError(name="pydantic_monty"))
     limits = limits or CodeLimits()
     tools = MergedSource(parts_of(sources, _OWNER), _OWNER)
+    tools.known()  # checks the names
     tool = FunctionTool.of_source(
         _CodeSource(name, tools, limits, max_tokens),
         strict_json_schema=False,
@@ -161,7 +162,12 @@ class _CodeSource(SchemaSource):
 
         async def run(calls: ProgramCalls, started: datetime) -> Any:
             result = await sandbox.run_program(
-                code, functions.by_name, calls, self._limits, started=started, on_print=call.notify
+                code,
+                functions.by_name,
+                calls,
+                self._limits,
+                started=started,
+                on_print=partial(call.notify, is_delta=True),
             )
             return _output(result, self._limits)
 
@@ -177,7 +183,7 @@ class _Functions:
     """The tools as functions of a program.
 
     Args:
-        tools: The tools; hosted tools and searches are left out.
+        tools: The tools; hosted tools, searches and disabled tools are left out.
 
     Attributes:
         by_name: The tools by the names of their functions, with the search.
@@ -248,7 +254,9 @@ class _Functions:
 
 
 def _is_function(tool: Any) -> bool:
-    return isinstance(tool, FunctionTool) and not isinstance(tool, ProxyTool)
+    if not isinstance(tool, FunctionTool) or isinstance(tool, ProxyTool):
+        return False
+    return tool.is_enabled is not False
 
 
 def _output(result: ProgramResult, limits: CodeLimits) -> Any:
