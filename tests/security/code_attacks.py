@@ -193,7 +193,7 @@ async def main(canary: str) -> None:
     for name, (program, _) in ATTACKS.items():
         text = program.format(canary=canary)
         outcome = await code.call(None, json.dumps({"code": text}))
-        print(json.dumps([name, outcome.output]), flush=True)
+        sys.stdout.write(json.dumps([name, outcome.output]) + "\n")
 
 
 if __name__ == "__main__":

@@ -8,11 +8,17 @@ still, random numbers have a fixed seed, and results are sent one at a time.
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pydantic_monty as monty
 
+from agents_tools.concurrency.supervisor import finish
+from agents_tools.concurrency.threads import run_in_thread
 from agents_tools.errors import ToolError, UserError
 from agents_tools.text.output import release_text
 from agents_tools.tool.arguments import encode_arguments
@@ -22,6 +28,7 @@ from agents_tools.toolset.code.values import TooLargeError, json_value, result_v
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import datetime
+    from typing import Self
 
     from agents_tools.toolset.catalog import AnyTool
     from agents_tools.toolset.code.calls import FinishedCall, ProgramCalls
@@ -86,10 +93,9 @@ async def run_program(
         ProgramError: It ended with an error, or reached a limit.
     """
     program = _Program(code, functions, calls, limits, on_print)
-    sandbox = monty.AsyncMonty(min_processes=1, max_processes=1)
-    async with sandbox as pool, pool.checkout(**program.options(started)) as session:
+    async with _Sandbox(program.options(started)) as sandbox:
         try:
-            return await program.run(session)
+            return await program.run(sandbox)
         except monty.MontySyntaxError as error:
             raise ProgramError(_report(error.display("traceback"), program)) from None
         except monty.MontyCrashedError as error:
@@ -100,6 +106,62 @@ async def run_program(
             if text.startswith("TimeoutError: feed time limit"):  # without a traceback
                 text = f"The program computed longer than {limits.seconds:g} s and was stopped."
             raise ProgramError(_report(text, program)) from None
+
+
+class _Sandbox:
+    """The process of one sandbox, which ends with the block.
+
+    The client of the process blocks, so that each turn of the program takes a thread. The async
+    client of pydantic-monty 1.4 can abort this process when the interpreter ends after a program.
+
+    Args:
+        options: The limits and the rules of the sandbox.
+    """
+
+    session: monty.MontySession
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = options
+        self._stack = ExitStack()
+        self._pid: int | None = None
+
+    async def __aenter__(self) -> Self:
+        """Start the process."""
+        try:
+            await self.turn(self._start)
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """End the process."""
+        await _finish(asyncio.ensure_future(run_in_thread(self._stack.close)))
+
+    def _start(self) -> None:
+        pool = self._stack.enter_context(monty.Monty(min_processes=1, max_processes=1))
+        self.session = self._stack.enter_context(pool.checkout(**self._options))
+        self._pid = self.session.worker_pid
+
+    async def turn(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """Call a function of the client, and return its result; a cancellation ends the process."""
+        running = asyncio.ensure_future(run_in_thread(function, *args, **options))
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            if self._pid is not None and not running.done():
+                with suppress(ProcessLookupError):
+                    os.kill(self._pid, _KILL)
+            await _finish(running)
+            raise
+
+
+_KILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
+
+
+async def _finish(task: asyncio.Task[Any]) -> None:
+    if await finish(task, name="the sandbox of a program") and not task.cancelled():
+        task.exception()  # marks the exception as retrieved
 
 
 class _Program:
@@ -143,11 +205,12 @@ class _Program:
             },
         }
 
-    async def run(self, session: monty.AsyncMontySession) -> ProgramResult:
+    async def run(self, sandbox: _Sandbox) -> ProgramResult:
         """Run the program to its end, and wait for the calls that it left running."""
-        step = await session.feed_start(self._code, print_callback=self._print)
+        start = sandbox.session.feed_start
+        step = await sandbox.turn(start, self._code, print_callback=self._print)
         while not isinstance(step, monty.MontyComplete):
-            step = await self._answer(step)
+            step = await sandbox.turn(await self._answer(step))
         while self._running:
             ended = await self._calls.next_finished(self._running)
             self._running.discard(ended.number)
@@ -169,38 +232,39 @@ class _Program:
             if not self._calls.is_replaying:
                 self._on_print(text[:room])
 
-    async def _answer(self, step: Any) -> Any:
-        """Send the program what it waits for, and return where it stops next."""
-        if isinstance(step, monty.AsyncFutureSnapshot):
+    async def _answer(self, step: Any) -> Callable[[], Any]:
+        """Return the function that sends the program what it waits for."""
+        if isinstance(step, monty.FutureSnapshot):
             self._start_calls()
             numbers = {self._numbers[one]: one for one in step.pending_call_ids}
             ended = await self._calls.next_finished(numbers)
             self._running.discard(ended.number)
-            return await step.resume({numbers[ended.number]: _settled(ended)})
-        if isinstance(step, monty.AsyncNameLookupSnapshot):
+            return partial(step.resume, {numbers[ended.number]: _settled(ended)})
+        if isinstance(step, monty.NameLookupSnapshot):
             name = step.variable_name
             if step.object_id is None and name in self._functions:
-                return await step.resume(value=_function(name))
-            return await step.resume()
+                return partial(step.resume, value=_function(name))
+            return step.resume
+        if step.function_name in _SLEEPS and step.is_os_function:
+            return partial(step.resume, await self._sleep(step.args))
         if step.is_os_function:
-            return await self._answer_system(step)
-        return await step.resume(self._call(step))
+            return step.resume_not_handled  # files, network, environment, modules
+        return partial(step.resume, self._call(step))
 
-    async def _answer_system(self, step: monty.AsyncFunctionSnapshot) -> Any:
-        if step.function_name not in _SLEEPS:
-            return await step.resume_not_handled()  # files, network, environment, modules
-        seconds = max(0.0, float(step.args[0])) if step.args else 0.0
+    async def _sleep(self, args: tuple[Any, ...]) -> Any:
+        """Sleep, unless the program is repeated; return the answer to the program."""
+        seconds = max(0.0, float(args[0])) if args else 0.0
         self._slept += seconds
         if self._slept > self._limits.seconds:
             message = f"The program sleeps longer than {self._limits.seconds:g} s in total"
-            return await step.resume({"exc_type": "TimeoutError", "message": message})
+            return _exception("TimeoutError", message)
         if not self._calls.is_replaying:
             await asyncio.sleep(seconds)
-        return await step.resume({"return_value": None})
+        return {"return_value": None}
 
     # --- calls
 
-    def _call(self, step: monty.AsyncFunctionSnapshot) -> Any:
+    def _call(self, step: monty.FunctionSnapshot) -> Any:
         """Note a call, which starts when the program awaits it; return the answer for now."""
         name = str(step.function_name)
         tool = self._functions.get(name)
