@@ -24,7 +24,7 @@ from agents_tools.errors import Interruption, ToolDeniedError, ToolError
 from agents_tools.tool.call import RunScope
 from agents_tools.tool.enabled import is_enabled
 from agents_tools.tool.invocation import execute
-from agents_tools.toolset.code.calls import FinishedCall, ProgramCalls, call_id_of
+from agents_tools.toolset.code.calls import EndedCall, ProgramCalls, call_id_of
 from agents_tools.toolset.code.values import result_text
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ class _RunCalls(ProgramCalls):
             raise ToolError(
                 f"The program cannot be continued: call {number} was {known.name}"
                 f"({known.arguments:.200}), and is now {item.name}({item.arguments:.200}). Check "
-                "what has taken effect before you run it again."
+                "the effects of its calls before you run it again."
             )
         self._numbers[call_id] = number
         if call_id in self._outputs:
@@ -260,7 +260,7 @@ class _RunCalls(ProgramCalls):
         self._ended.append(item)
         self._change.set()
 
-    async def next_finished(self, numbers: Collection[int]) -> FinishedCall:
+    async def next_finished(self, numbers: Collection[int]) -> EndedCall:
         """Wait for one of these calls, and return its end."""
         for call_id, output in self._outputs.items():
             if self._numbers.get(call_id) in numbers:
@@ -281,9 +281,9 @@ class _RunCalls(ProgramCalls):
                 self._interrupt()
             await self._change.wait()
 
-    def _finished(self, output: ToolCallOutputItem) -> FinishedCall:
+    def _finished(self, output: ToolCallOutputItem) -> EndedCall:
         text = output_text(output.output)
-        return FinishedCall(self._numbers[output.call_id], output.status, text)
+        return EndedCall(self._numbers[output.call_id], output.status, text)
 
     def _interrupt(self) -> None:
         """Interrupt the run, because all calls that have no output wait for a person.

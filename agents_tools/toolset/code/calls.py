@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from agents_tools.events.kinds import CallStatus
     from agents_tools.toolset.catalog import AnyTool
 
-__all__ = ["DirectCalls", "FinishedCall", "ProgramCalls", "call_id_of"]
+__all__ = ["DirectCalls", "EndedCall", "ProgramCalls", "call_id_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class FinishedCall:
+class EndedCall:
     """The end of a call of a program.
 
     Attributes:
@@ -68,7 +68,7 @@ class ProgramCalls(ABC):
         """
 
     @abstractmethod
-    async def next_finished(self, numbers: Collection[int]) -> FinishedCall:
+    async def next_finished(self, numbers: Collection[int]) -> EndedCall:
         """Wait for one of these calls, and return its end.
 
         A program that is repeated gets the recorded results in the same order as the first time.
@@ -90,7 +90,7 @@ class DirectCalls(ProgramCalls):
 
     def __init__(self, call: Call) -> None:
         self._call = call
-        self._tasks: dict[int, asyncio.Task[FinishedCall]] = {}
+        self._tasks: dict[int, asyncio.Task[EndedCall]] = {}
 
     async def __aenter__(self) -> Self:
         """Return the calls."""
@@ -109,9 +109,9 @@ class DirectCalls(ProgramCalls):
         """Start a call."""
         self._tasks[number] = asyncio.ensure_future(self._run(number, tool, arguments))
 
-    async def _run(self, number: int, tool: AnyTool, arguments: str) -> FinishedCall:
+    async def _run(self, number: int, tool: AnyTool, arguments: str) -> EndedCall:
         if not await is_enabled(tool, self._call.context, self._call.agent):
-            return FinishedCall(number, "denied", f"Tool {tool.name!r} is not enabled.")
+            return EndedCall(number, "denied", f"Tool {tool.name!r} is not enabled.")
         record = Call.fresh(
             parent=self._call, tool_call_id=call_id_of(self._call.tool_call_id, number)
         )
@@ -119,11 +119,11 @@ class DirectCalls(ProgramCalls):
         text = result_text(record, outcome)
         if not text and outcome.error is not None:  # of a tool that reports errors by raising them
             text = default_tool_error_function(record.context, outcome.error)
-        return FinishedCall(number, outcome.status, text)
+        return EndedCall(number, outcome.status, text)
 
-    async def next_finished(self, numbers: Collection[int]) -> FinishedCall:
+    async def next_finished(self, numbers: Collection[int]) -> EndedCall:
         """Wait for one of these calls, and return its end."""
-        tasks: Mapping[asyncio.Task[FinishedCall], int] = {
+        tasks: Mapping[asyncio.Task[EndedCall], int] = {
             self._tasks[number]: number for number in sorted(numbers)
         }
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

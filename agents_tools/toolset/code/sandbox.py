@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from agents_tools.toolset.catalog import AnyTool
-    from agents_tools.toolset.code.calls import FinishedCall, ProgramCalls
+    from agents_tools.toolset.code.calls import EndedCall, ProgramCalls
     from agents_tools.toolset.code.limits import CodeLimits
 
 __all__ = ["ProgramError", "ProgramResult", "run_program"]
@@ -92,7 +92,7 @@ async def run_program(
     Raises:
         ProgramError: It ended with an error, or reached a limit.
     """
-    program = _Program(code, functions, calls, limits, on_print)
+    program = _RunningProgram(code, functions, calls, limits, on_print)
     async with _Sandbox(program.options(started)) as sandbox:
         try:
             return await program.run(sandbox)
@@ -164,7 +164,7 @@ async def _finish(task: asyncio.Task[Any]) -> None:
         task.exception()  # marks the exception as retrieved
 
 
-class _Program:
+class _RunningProgram:
     """One program, from its start to its end."""
 
     def __init__(
@@ -340,7 +340,7 @@ def _arguments(
     return encode_arguments(plain, f"of tool {name!r}", "")
 
 
-def _settled(ended: FinishedCall) -> Any:
+def _settled(ended: EndedCall) -> Any:
     if ended.status == "ok":
         return {"return_value": result_value(ended.text)}
     return _exception(_EXCEPTIONS.get(ended.status, "RuntimeError"), ended.text)
@@ -350,7 +350,7 @@ def _exception(kind: str, message: str) -> Any:
     return {"exc_type": cast("Any", kind), "message": message}
 
 
-def _report(text: str, program: _Program) -> str:
+def _report(text: str, program: _RunningProgram) -> str:
     """Return the message for an error of a program: its traceback and what it printed."""
     lines = [line for line in text.replace(_SCRIPT, "program").splitlines() if line.strip()]
     message = "\n".join(lines)

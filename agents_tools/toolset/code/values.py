@@ -39,10 +39,10 @@ def json_value(value: Any) -> Any:
     Raises:
         TooLargeError: It has too many members or characters, or is nested too deeply.
     """
-    return _Converter().convert(value, _MAX_DEPTH)
+    return _SandboxValue().convert(value, _MAX_DEPTH)
 
 
-class _Converter:
+class _SandboxValue:
     def __init__(self) -> None:
         self._nodes = _MAX_NODES
         self._chars = _MAX_CHARS
