@@ -6,7 +6,9 @@ export interface UseRunOptions extends LiveRunOptions {
 }
 /** Returns a run that the component starts or shows. The component is drawn again when the run changes. */
 export declare function useRun({ id, ...options }: UseRunOptions): LiveRun;
-/** The words for a status, in the order of a run. Change them for another language. */
+/** Follows a run while the component is on the page, and draws the component again when the run changes. */
+export declare function useLiveRun(run: LiveRun, id?: string): LiveRun;
+/** The texts of the components: for each status, and for buttons. Change them for another language. */
 export declare const words: Record<string, string>;
 /** A run as a tree of calls, live, with their progress, approvals and buttons to cancel. */
 export declare function RunTree({ run }: {

@@ -1,13 +1,6 @@
-import type { LiveRunOptions, RunRequest } from "./client.js";
+import { LiveRun } from "./client.js";
+import { type UseRunOptions } from "./react.js";
 export * from "./client.js";
 export * from "./react.js";
-export interface ShowRunOptions extends LiveRunOptions {
-    /** The run to show at first. */
-    id?: string;
-}
-/**
- * Shows runs in an element of the page. Returns a function that starts a run there.
- *
- * With `param`, a page that is loaded again shows its run again.
- */
-export declare function showRun(element: Element, options: ShowRunOptions): (request: RunRequest) => Promise<void>;
+/** Shows a run in an element of the page, and returns it. It is empty until it is started or opened. */
+export declare function showRun(element: Element, { id, ...options }: UseRunOptions): LiveRun;

@@ -17,9 +17,14 @@ export interface UseRunOptions extends LiveRunOptions {
 
 /** Returns a run that the component starts or shows. The component is drawn again when the run changes. */
 export function useRun({ id, ...options }: UseRunOptions): LiveRun {
-  const [, redraw] = useReducer((count: number) => count + 1, 0);
   const [run] = useState(() => new LiveRun(options));
   run.options = options;
+  return useLiveRun(run, id);
+}
+
+/** Follows a run while the component is on the page, and draws the component again when the run changes. */
+export function useLiveRun(run: LiveRun, id?: string): LiveRun {
+  const [, redraw] = useReducer((count: number) => count + 1, 0);
   useEffect(() => {
     const unsubscribe = run.subscribe(redraw);
     run.open(id ?? run.id ?? undefined);
@@ -27,11 +32,11 @@ export function useRun({ id, ...options }: UseRunOptions): LiveRun {
       unsubscribe();
       run.close();
     };
-  }, [run, id, options.url]);
+  }, [run, id, run.options.url]);
   return run;
 }
 
-/** The words for a status, in the order of a run. Change them for another language. */
+/** The texts of the components: for each status, and for buttons. Change them for another language. */
 export const words: Record<string, string> = {
   idle: "",
   starting: "starting",
@@ -127,7 +132,7 @@ function CancelButton({ label, onCancel }: { label?: string; onCancel: () => Pro
 }
 
 /** How many of the calls and of the lines of a node are shown: the newest. */
-const MOST = { call: 200, line: 5 };
+const MOST = { call: 200, line: 8 };
 
 const descriptions = new WeakMap<CallNode, { version: number; run: LiveRun; element: ReactNode }>();
 
@@ -169,6 +174,7 @@ function Items({ run, node }: { run: LiveRun; node: CallNode }): ReactNode {
   const groups: { key: string; calls?: ReactNode[]; element?: ReactNode }[] = [];
   for (const item of node.items) {
     if (item.type in MOST && left[item.type as "call"]-- > MOST[item.type as "call"]) continue;
+    if (item.type === "input" && node.parent) continue; // the arguments of the call have it
     const last = groups.at(-1);
     if (item.type !== "call") groups.push({ key: `${item.key}`, element: h(Part, { item }) });
     else if (last?.calls) last.calls.push(describe(run, item.node));

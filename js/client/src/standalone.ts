@@ -1,28 +1,16 @@
 // For a page without a build step: the client and the components, with Preact in place of React.
 import { h, render, type ComponentType } from "preact";
-import type { LiveRunOptions, RunRequest } from "./client.js";
-import { RunTree, useRun } from "./react.js";
+import { LiveRun } from "./client.js";
+import { RunTree, useLiveRun, type UseRunOptions } from "./react.js";
 
 export * from "./client.js";
 export * from "./react.js";
 
-export interface ShowRunOptions extends LiveRunOptions {
-  /** The run to show at first. */
-  id?: string;
-}
-
-/**
- * Shows runs in an element of the page. Returns a function that starts a run there.
- *
- * With `param`, a page that is loaded again shows its run again.
- */
-export function showRun(element: Element, options: ShowRunOptions): (request: RunRequest) => Promise<void> {
-  let start: (request: RunRequest) => Promise<void>;
-  function App() {
-    const run = useRun(options);
-    start = (request) => run.start(request);
-    return h(RunTree as ComponentType<{ run: typeof run }>, { run });
-  }
+/** Shows a run in an element of the page, and returns it. It is empty until it is started or opened. */
+export function showRun(element: Element, { id, ...options }: UseRunOptions): LiveRun {
+  const run = new LiveRun(options);
+  const Tree = RunTree as ComponentType<{ run: LiveRun }>;
+  const App = () => h(Tree, { run: useLiveRun(run, id) });
   render(h(App, null), element);
-  return (request) => start(request);
+  return run;
 }
