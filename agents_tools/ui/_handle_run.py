@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["handle_run"]
 
 _RUNS = "agents_tools_runs"
-"""The attribute of `app.state` with the runs of an application, and the loop that they belong to."""
+"""The attribute of `app.state` with the event loop and the runs of an application."""
 
 
 async def handle_run(

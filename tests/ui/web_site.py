@@ -67,7 +67,7 @@ class Site:
         assert self._line is not None
         self._run(self._line.cut())
 
-    def mend(self) -> None:
+    def restore(self) -> None:
         """Accept connections again."""
         assert self._line is not None
         self._run(self._line.open())
@@ -162,10 +162,9 @@ class _Line:
         assert task is not None
         self._tasks.add(task)
         try:
-            async with _connection(self._target) as (far_reader, far_writer):
-                async with asyncio.TaskGroup() as group:
-                    group.create_task(_copy(reader, far_writer))
-                    group.create_task(_copy(far_reader, writer))
+            async with _connection(self._target) as far, asyncio.TaskGroup() as group:
+                group.create_task(_copy(reader, far[1]))
+                group.create_task(_copy(far[0], writer))
         except* (OSError, asyncio.CancelledError):
             pass
         finally:
