@@ -222,7 +222,7 @@ def unrouted_error(
     if methods:
         message = f"{path} does not support {shown(request.method)}: expected {methods}."
         return HttpError(405, message, {"Allow": methods})
-    known = ", ".join(f"{method} {route}" for method, route in routes)
+    known = ", ".join(f"{method} {route}" for method, route in routes if method != "HEAD")
     return HttpError(404, f"The path {path} does not exist. Routes: {known}.")
 
 
