@@ -76,12 +76,11 @@ def _type(schema: Json) -> str:
         return " | ".join(map(_type, schema["anyOf"]))
     if "properties" in schema:
         return _fields(schema)
-    kinds = schema.get("type", "unknown")
+    kinds: str | list[str] = schema.get("type", [])
     if kinds == "array":
         return f"Array<{_type(schema['items'])}>"
-    if isinstance(kinds, list):
-        return " | ".join(_SIMPLE[kind] for kind in kinds)
-    return _SIMPLE.get(kinds, "unknown")
+    names = [kinds] if isinstance(kinds, str) else kinds
+    return " | ".join(_SIMPLE[name] for name in names) or "unknown"
 
 
 if __name__ == "__main__":

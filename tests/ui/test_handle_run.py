@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -63,9 +64,8 @@ def shop(*script: Any, runs: RunManager | None = None) -> FastAPI:
 
     @api.api_route("/agent/{path:path}", methods=["GET", "POST", "DELETE"])
     async def agent(request: Request, user: User) -> Any:
-        given = {"runs": runs} if runs else {}
         return await handle_run(
-            request, agent=helper(*script), context=TENANTS[user], user=user, **given
+            request, agent=helper(*script), context=TENANTS[user], user=user, runs=runs
         )
 
     return api
@@ -281,7 +281,7 @@ async def test_the_modules_for_pages_are_served() -> None:
 async def test_wrong_arguments_are_reported(options: dict[str, Any], expected: str) -> None:
     request: Any = Request({"type": "http", "method": "GET", "path": "/", "headers": []})
     with pytest.raises(UserError, match=re.escape(expected)):
-        await handle_run(request, **{"agent": helper(), **options})
+        await handle_run(request, **{"agent": helper(), **options})  # pyright: ignore[reportArgumentType]
 
 
 # --- several apps
@@ -291,7 +291,7 @@ async def test_several_apps_start_answer_and_stop_together() -> None:
     stopped: list[str] = []
 
     @contextlib.asynccontextmanager
-    async def lifespan(_: Any) -> Any:
+    async def lifespan(_: Any) -> AsyncGenerator[None]:
         stopped.append("started")
         yield
         stopped.append("stopped")

@@ -162,9 +162,16 @@ function Call({ run, node }: { run: LiveRun; node: CallNode; version: number }):
     h(Progress, { node }),
     h(Approval, { run, node }),
     h(Items, { run, node }),
-    node.output !== undefined &&
-      h("details", null, h("summary", null, words.output), h("pre", null, textOfOutput(node.output))),
+    h(Result, { node }),
   );
+}
+
+/** The result of a call, unless the text of its agent has said the same. */
+function Result({ node }: { node: CallNode }): ReactNode {
+  if (node.output === undefined) return null;
+  const text = textOfOutput(node.output);
+  if (node.items.some((item) => item.type === "text" && item.text === text)) return null;
+  return h("details", null, h("summary", null, words.output), h("pre", null, text));
 }
 
 /** What happened in a run or a call, in order. */
