@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.routing import compile_path
 
 from agents_tools.agents.agent import Agent
-from agents_tools.errors import UserError, UserTypeError
+from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.server.application import HttpRequest, error_response, unrouted_error
 from agents_tools.server.http_errors import HttpError
 from agents_tools.server.http_security import (
@@ -103,7 +103,7 @@ async def handle_run(
         heartbeat=heartbeat,
         max_turns=max_turns,
         context_of=context_of,
-        can_list=user is not None,
+        knows_user=user is not None,
     )
     limits = ListenerLimits(max_body=max_body)
     with acting_for(principal):
@@ -121,6 +121,11 @@ async def handle_run(
 
 def _runs_of(request: Request) -> RunManager:
     """Return the runs of the application; they end with its event loop."""
+    if "app" not in request.scope:
+        raise UserValueError(
+            "handle_run(runs=) is missing: expected a RunManager, because the request does not "
+            "belong to a Starlette or FastAPI application. Pass one that all requests share."
+        )
     state, loop = request.app.state, asyncio.get_running_loop()
     known: tuple[asyncio.AbstractEventLoop, RunManager] | None = getattr(state, _RUNS, None)
     if known is None or known[0] is not loop:

@@ -55,7 +55,8 @@ class RunRoutes:
         max_turns: The largest number of model calls in one run.
         context_of: Returns the application's object for a request; by default that of `runs`.
         has_auth: Whether requests need a bearer token.
-        can_list: Whether callers can list the runs.
+        knows_user: Whether callers see all runs that the manager shows them; otherwise, they see
+            those without an owner, by their ids.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class RunRoutes:
         max_turns: int | None,
         context_of: Callable[[HttpRequest], Awaitable[Any]] | None = None,
         has_auth: bool = False,
-        can_list: bool = True,
+        knows_user: bool = True,
     ) -> None:
         self.runs = runs
         self._agent = target if isinstance(target, Agent) else None
@@ -77,7 +78,7 @@ class RunRoutes:
         self._frames = _SseFrames()
         self._context_of = context_of or runs.context_of
         self._has_auth = has_auth
-        self._can_list = can_list
+        self._knows_user = knows_user
 
     def handlers(self) -> dict[tuple[str, str], Handler]:
         """Return the handlers by method and path, without those of the files."""
@@ -117,7 +118,7 @@ class RunRoutes:
         return JsonResponse({"tools": [_describe(tool) for tool in self._tools.values()]})
 
     async def _list_runs(self, request: HttpRequest) -> Response:
-        if not self._can_list:
+        if not self._knows_user:
             raise HttpError(
                 403,
                 "Runs are listed only for known users. In the route, pass the user of the request "
@@ -225,7 +226,8 @@ class RunRoutes:
     async def _run(self, request: HttpRequest) -> ActiveRun:
         run_id = request.path_params["id"]
         run = await self.runs.find(run_id)
-        if run is None:
+        # A route that does not know its callers must not show the runs of known users.
+        if run is None or (run.owner is not None and not self._knows_user):
             raise HttpError(
                 404, f"The run {shown(run_id)} does not exist. GET /runs lists the runs."
             )

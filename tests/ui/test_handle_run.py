@@ -195,6 +195,34 @@ async def test_without_a_user_the_id_of_a_run_is_the_key_to_it() -> None:
     assert (listed.status, "user=" in listed.message) == (403, True)
 
 
+async def test_a_route_without_users_does_not_show_the_runs_of_users() -> None:
+    app = shop("Done.")
+
+    @app.api_route("/public/{path:path}", methods=["GET", "POST"])
+    async def public(request: Request) -> Any:
+        return await handle_run(request, agent=helper("Done."))
+
+    headers = {"prefer": "respond-async"}
+    run = await of(app, "ada", "POST", "/agent/runs", {"input": "?"}, headers=headers)
+    place = f"runs/{run.json['run_id']}"
+    assert (await of(app, "ada", "GET", f"/agent/{place}")).status == 200
+    assert (await ask(app, "GET", f"/public/{place}")).status == 404
+    assert (await ask(app, "POST", f"/public/{place}/cancel", {})).status == 404
+
+
+async def test_a_request_of_no_application_needs_the_runs() -> None:
+    async def bare(scope: Any, receive: Any, send: Any) -> None:
+        request = Request({**scope, "path_params": {"path": "runs"}}, receive)
+        response = await handle_run(request, agent=helper("Done."), runs=runs)
+        await response(scope, receive, send)
+
+    runs: RunManager | None = None
+    with pytest.raises(UserError, match="Pass one that all requests share"):
+        await ask(bare, "POST", "/runs", {"input": "?"})
+    runs = RunManager()
+    assert "Done." in (await ask(bare, "POST", "/runs", {"input": "?"})).text
+
+
 async def test_a_post_route_streams_the_events_of_a_new_run() -> None:
     """Dependencies that have read the body do not matter."""
     api = FastAPI()

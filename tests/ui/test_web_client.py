@@ -111,7 +111,7 @@ def vite(folder: Path, site: Site) -> Generator[str]:
     for entry in MODULES.iterdir():
         if not entry.name.startswith("."):
             (installed / entry.name).symlink_to(entry)
-    # What `npm install --install-links` leaves: a copy.
+    # What `npm install` of the packed client leaves.
     shutil.copytree(CLIENT, installed / "@agents-tools" / "client")
     (folder / "main.jsx").write_text(snippet("main.jsx"))
     config = snippet("vite.config.js").replace("http://127.0.0.1:8000", site.url(""))
