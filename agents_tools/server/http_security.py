@@ -75,6 +75,7 @@ _HEADERS = (
     b"authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, "
     b"mcp-session-id, prefer"
 )
+_HEADER_NAME = re.compile("[a-z0-9_-]{1,100}")
 _EXPOSED_HEADERS = b"location, mcp-session-id, retry-after, www-authenticate"
 
 
@@ -310,7 +311,7 @@ class SecuredApp:
         try:
             response.origin = self._check_host_and_origin(scope)
             if scope["method"] == "OPTIONS" and response.origin is not None:
-                await response.allow()
+                await response.allow(header_values(scope, b"access-control-request-headers"))
             else:
                 await self._enter(scope, receive, response)
         except RequestRefused as refused:
@@ -520,11 +521,19 @@ class _Response:
         if not self.settled:
             await self._pass_on(message)
 
-    async def allow(self) -> None:
-        """Answer the preflight request of a browser."""
+    async def allow(self, requested: Sequence[str]) -> None:
+        """Answer the preflight request of a browser.
+
+        Pages of an allowed origin can send any header, for example one that `context=` reads.
+
+        Args:
+            requested: The headers that name what the page wants to send.
+        """
+        names = [name.strip().lower() for name in ",".join(requested).split(",")]
+        other = [name.encode() for name in names if _HEADER_NAME.fullmatch(name)]
         headers = [
             (b"access-control-allow-methods", _METHODS),
-            (b"access-control-allow-headers", _HEADERS),
+            (b"access-control-allow-headers", b", ".join([_HEADERS, *other])),
             (b"access-control-max-age", b"600"),
         ]
         await self._finish(204, headers, b"")

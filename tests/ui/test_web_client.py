@@ -292,6 +292,30 @@ def test_a_run_is_cancelled(context: BrowserContext, site: Site) -> None:
     expect(page.locator('.agents-call[data-status="running"]')).to_have_count(0)
 
 
+def test_axe_finds_nothing(context: BrowserContext, site: Site) -> None:
+    axe = pytest.importorskip("axe_playwright_python.base")
+    page = context.new_page()
+    page.goto(site.url("/"))
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.add_style_tag(content=":root { color-scheme: light dark; background: Canvas }")
+        page.get_by_role("button", name="Read three pages").click()
+        expect(page.locator(".agents-progress")).to_be_visible()
+        assert violations(page, axe.AXE_SCRIPT) == []
+        page.get_by_role("button", name="Cancel wait").click()
+        site.release(PAGES)
+        expect(page.get_by_role("button", name="Approve")).to_be_visible()
+        page.locator("summary").first.click()
+        assert violations(page, axe.AXE_SCRIPT) == []
+
+
+def violations(page: Page, script: str) -> list[tuple[str, list[str]]]:
+    """Return what axe finds, with the elements."""
+    page.evaluate(script)
+    found = page.evaluate("async () => (await axe.run('.agents-run')).violations")
+    return [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found]
+
+
 def test_an_unknown_run_in_the_address_is_reported(context: BrowserContext, site: Site) -> None:
     page = context.new_page()
     page.goto(site.url("/?run=none"))
