@@ -23,12 +23,13 @@ class MountedApps(Starlette):
 
     def __init__(self, apps: Mapping[str, ASGIApp]) -> None:
         for path in apps:
-            if not path.startswith("/") or path.endswith("/"):
+            if not path.startswith("/") or (path != "/" and path.endswith("/")):
                 raise UserValueError(
                     f"mount(apps): a path is invalid: expected for example '/chat', got {path!r}."
                 )
         self._apps = list(apps.values())
-        routes = [Mount(path, app) for path, app in apps.items()]
+        longest_first = sorted(apps.items(), key=lambda item: len(item[0]), reverse=True)
+        routes = [Mount(path, app) for path, app in longest_first]
         super().__init__(routes=routes, lifespan=self.lifespan)
 
     @contextlib.asynccontextmanager
@@ -54,10 +55,11 @@ def mount(apps: Mapping[str, ASGIApp]) -> MountedApps:
         serve(app)
 
     Args:
-        apps: Apps of this library, or other ASGI apps, by path. Only the lifespan of Starlette
-            applications, which FastAPI's and those of this library are, is run.
+        apps: Apps of this library, or other ASGI apps, by path; `/` for all other paths. Only the
+            lifespan of Starlette applications, which FastAPI's and those of this library are, is
+            run.
 
     Raises:
-        UserError: A path does not begin with a slash, or ends with one.
+        UserError: A path other than `/` does not begin with a slash, or ends with one.
     """
     return MountedApps(apps)

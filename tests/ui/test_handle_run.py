@@ -13,6 +13,7 @@ import pytest
 from fastapi import Depends, FastAPI, HTTPException, Request
 from pydantic import BaseModel
 from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 
 from agents_tools import Agent, ToolContext, UserError, function_tool
@@ -331,6 +332,7 @@ async def test_several_apps_start_answer_and_stop_together() -> None:
             "/b": sse.app(helper("Done.")),
             "/chat": vercel.app(helper("Done.")),
             "/agui": ag_ui.app(helper("Done.")),
+            "/": PlainTextResponse("The rest."),
             "/other": other,
         }
     )
@@ -343,11 +345,12 @@ async def test_several_apps_start_answer_and_stop_together() -> None:
         assert (await ask(apps, "GET", run.headers["location"])).status == 200
         assert (await ask(apps, "GET", f"/a/runs/{run.json['run_id']}")).status == 404
         assert (await ask(apps, "GET", "/agui/")).json["identity"]["name"] == "helper"
+        assert (await ask(apps, "GET", "/about")).text == "The rest."
         assert stopped == ["started"]
     assert stopped == ["started", "stopped"]
 
 
-@pytest.mark.parametrize("path", ["a", "/a/", "/"])
+@pytest.mark.parametrize("path", ["a", "/a/", ""])
 def test_a_wrong_path_is_reported(path: str) -> None:
     with pytest.raises(UserError, match="expected for example '/chat'"):
         mount({path: sse.app([whose])})

@@ -165,7 +165,7 @@ def follow_a_run(context: BrowserContext, site: Site, url: str) -> None:
     """Start a run, cancel a call, reload, approve in a second tab, and see the end in both."""
     page = context.new_page()
     page.goto(url)
-    page.get_by_role("button", name="Read three pages").click()
+    page.get_by_role("button", name="Read 3 pages").click()
     expect(page.locator(".agents-progress")).to_contain_text(f"1 of {PAGES} pages")
     expect(page.locator("ul ul .agents-call > header b")).to_have_text("scan")  # in the sub-agent
     page.get_by_role("button", name="Cancel wait").click()
@@ -210,7 +210,7 @@ def test_nothing_is_lost_or_repeated_when_the_network_is_lost(
 ) -> None:
     page = context.new_page()
     page.goto(site.url("/"))
-    page.get_by_role("button", name="Read three pages").click()
+    page.get_by_role("button", name="Read 3 pages").click()
     expect(page.locator(".agents-progress")).to_contain_text(f"1 of {PAGES} pages")
     site.cut()
     site.release(2)  # the run continues
@@ -235,7 +235,7 @@ def test_a_start_without_a_network_starts_one_run_later(
     expect(page.get_by_role("button")).to_be_visible()
     page.evaluate("import('/agent/standalone.js')")  # the module has arrived
     site.cut()
-    page.get_by_role("button", name="Read three pages").click()
+    page.get_by_role("button", name="Read 3 pages").click()
     expect(page.get_by_role("status")).to_contain_text("No connection to the server")
     site.restore()
     expect(page.locator(".agents-progress")).to_contain_text(f"1 of {PAGES} pages")
@@ -258,7 +258,7 @@ def test_a_repeated_start_finds_the_run_of_the_first_try(
 
     page.route("**/agent/runs", lose_first_answer)
     page.goto(site.url("/"))
-    page.get_by_role("button", name="Read three pages").click()
+    page.get_by_role("button", name="Read 3 pages").click()
     expect(page.locator(".agents-progress")).to_contain_text(f"1 of {PAGES} pages")
     assert json.loads(lost[0])["run_id"] in page.url
     assert site.starts == 2  # the second was refused
@@ -271,7 +271,7 @@ def test_a_repeated_start_finds_the_run_of_the_first_try(
 def test_a_rejection_with_a_reason_reaches_the_model(context: BrowserContext, site: Site) -> None:
     page = context.new_page()
     page.goto(site.url("/"))
-    page.get_by_role("button", name="Read three pages").click()
+    page.get_by_role("button", name="Read 3 pages").click()
     site.release(PAGES)
     page.get_by_role("button", name="Cancel wait").click()
     page.get_by_label("Reason for a rejection").fill("Too much flour.")
@@ -285,7 +285,7 @@ def test_a_rejection_with_a_reason_reaches_the_model(context: BrowserContext, si
 def test_a_run_is_cancelled(context: BrowserContext, site: Site) -> None:
     page = context.new_page()
     page.goto(site.url("/"))
-    page.get_by_role("button", name="Read three pages").click()
+    page.get_by_role("button", name="Read 3 pages").click()
     expect(page.locator(".agents-progress")).to_be_visible()
     page.locator(".agents-run > header button").click()
     expect(page.get_by_role("status")).to_have_text("cancelled")
@@ -299,7 +299,7 @@ def test_axe_finds_nothing(context: BrowserContext, site: Site) -> None:
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         page.add_style_tag(content=":root { color-scheme: light dark; background: Canvas }")
-        page.get_by_role("button", name="Read three pages").click()
+        page.get_by_role("button", name="Read 3 pages").click()
         expect(page.locator(".agents-progress")).to_be_visible()
         assert violations(page, axe.AXE_SCRIPT) == []
         page.get_by_role("button", name="Cancel wait").click()
@@ -320,7 +320,7 @@ def test_an_unknown_run_in_the_address_is_reported(context: BrowserContext, site
     page = context.new_page()
     page.goto(site.url("/?run=none"))
     expect(page.get_by_role("alert")).to_contain_text("The run 'none' does not exist.")
-    page.get_by_role("button", name="Read three pages").click()
+    page.get_by_role("button", name="Read 3 pages").click()
     expect(page.locator(".agents-progress")).to_contain_text(f"1 of {PAGES} pages")
     expect(page.get_by_role("alert")).to_have_count(0)
 
