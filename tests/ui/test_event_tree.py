@@ -9,7 +9,7 @@ import pytest
 
 import agents_tools
 from tests.programs import CHROMIUM
-from tests.ui.scenarios import SCENARIOS, events_of
+from tests.ui.scenarios import SCENARIOS, decided_events_of, events_of
 
 async_api = pytest.importorskip("playwright.async_api")
 
@@ -62,3 +62,13 @@ async def test_a_call_in_the_background_runs_until_its_end() -> None:
         ["ok", 2, acknowledged],
         ["ok", 2, "all about tea"],
     ]
+
+
+async def test_a_call_of_an_agent_waits_while_a_call_within_it_needs_approval() -> None:
+    """Its own call ends at the interruption, and starts again after the decision."""
+    before, after = await decided_events_of(SCENARIOS["nested_approve"])
+    first = await states_of([event.to_dict() for event in before])
+    whole = await states_of([event.to_dict() for event in (*before, *after)])
+    assert [status for status, *_ in first][-2:] == ["running", "interrupted"]
+    assert [status for status, *_ in whole[len(first) :]][:1] == ["running"]
+    assert whole[-1][0] == "ok"

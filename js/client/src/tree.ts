@@ -12,7 +12,7 @@ export type NodeStatus =
   | "preparing" // the model writes the arguments
   | "approval" // waits for a decision
   | "running"
-  | "interrupted" // of a run: a call waits for a decision
+  | "interrupted" // of a run, or of a call of an agent: a call within it waits for a decision
   | "ok"
   | "invalid_args"
   | "tool_error"
@@ -222,7 +222,10 @@ const HANDLERS: Handlers = {
     closeText(node);
     node.usage = event.usage;
     node.error = event.error;
-    if (node !== tree.root) return;
+    if (node !== tree.root) {
+      if (event.status === "interrupted") node.status = "interrupted"; // a call within waits
+      return;
+    }
     node.status = event.status as NodeStatus;
     node.end = at;
     if (event.status !== "interrupted") endTheRest(tree, event.status, at);
@@ -238,10 +241,12 @@ const HANDLERS: Handlers = {
   tool_stream_start_event(tree, node, event, at) {
     // A call can start while the model writes its arguments; the draft is shown until they are complete.
     const args = node.draft && node.args === undefined ? undefined : event.input_args;
-    Object.assign(node, { status: "running", start: at, end: null, args });
+    Object.assign(node, { status: "running", start: at, end: null, duration: null, args });
   },
   tool_stream_end_event(tree, node, event, at) {
-    Object.assign(node, { status: event.status, end: at, duration: event.duration });
+    // The call of an agent that waits ends as cancelled, and starts again after the decision.
+    const status = node.status === "interrupted" && event.status === "cancelled" ? node.status : event.status;
+    Object.assign(node, { status, end: at, duration: event.duration });
   },
   notify_stream_event(tree, node, event) {
     if (!event.is_delta) return addLine(node, event.level, event.data, event.tag);
