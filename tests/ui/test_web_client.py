@@ -32,6 +32,7 @@ CLIENT = Path(agents_tools.__file__).parent / "ui" / "client"
 GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "web-client.md"
 MODULES = HOME / "web" / "node_modules"
 PATIENCE = 30_000
+CALLS = ["research", "scan", "wait", "order"]
 FUNCTIONS = """<!doctype html><html lang="en"><title>Functions</title><p>0</p>
 <script type="module">
 import * as client from "/agent/client.js";
@@ -95,11 +96,16 @@ def context(browser: Browser) -> Generator[BrowserContext]:
         context.close()
 
 
+def pages() -> dict[str, str]:
+    """Return the pages: that of the guide that needs no build step, and one with functions."""
+    page = f'<!doctype html><html lang="en"><title>Shop</title>\n{snippet("index.html")}'
+    return {"/": page, "/functions": FUNCTIONS}
+
+
 @pytest.fixture
 def site() -> Generator[Site]:
-    """Yield the site, with the page of the guide that needs no build step."""
-    page = f'<!doctype html><html lang="en"><title>Shop</title>\n{snippet("index.html")}'
-    with open_site({"/": page, "/functions": FUNCTIONS}) as opened:
+    """Yield the site."""
+    with open_site(pages()) as opened:
         yield opened
 
 
@@ -186,8 +192,7 @@ def follow_a_run(context: BrowserContext, site: Site, url: str) -> None:
     for tab in (second, page):
         expect(tab.get_by_role("status")).to_have_text("done")
         expect(tab.locator(".agents-text").last).to_have_text("The flour comes tomorrow.")
-        names = tab.locator(".agents-call > header b").all_inner_texts()
-        assert names == ["research", "scan", "wait", "order"]
+        assert tab.locator(".agents-call > header b").all_inner_texts() == CALLS
         assert lines(tab) == read(1, PAGES)
         expect(call(tab, "order")).to_contain_text("done")
         expect(tab.locator(".agents-approval")).to_have_count(0)
@@ -225,6 +230,27 @@ def test_nothing_is_lost_or_repeated_when_the_network_is_lost(
     site.restore()
     expect(call(page, "wait")).to_contain_text("cancelled")
     assert lines(page) == read(1, 3)
+
+
+def test_another_server_continues_the_stream(context: BrowserContext, tmp_path: Path) -> None:
+    """The first server drives the run; the page sees and controls it through the second."""
+    with open_site(pages(), tmp_path / "runs.db") as site:
+        page = context.new_page()
+        page.goto(site.url("/"))
+        page.get_by_role("button", name="Read 3 pages").click()
+        expect(page.locator(".agents-progress")).to_contain_text(f"1 of {PAGES} pages")
+        site.switch()
+        site.release(2)
+        expect(page.locator(".agents-progress")).to_contain_text(f"3 of {PAGES} pages")
+        assert lines(page) == read(1, 3)
+        page.get_by_role("button", name="Cancel wait").click()
+        expect(call(page, "wait")).to_contain_text("cancelled")
+        site.release(PAGES)
+        page.get_by_role("button", name="Approve").click()
+        expect(page.get_by_role("status")).to_have_text("done")
+        expect(page.locator(".agents-text").last).to_have_text("The flour comes tomorrow.")
+        assert lines(page) == read(1, PAGES)
+        assert page.locator(".agents-call > header b").all_inner_texts() == CALLS
 
 
 def test_a_start_without_a_network_starts_one_run_later(

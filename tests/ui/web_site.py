@@ -7,6 +7,7 @@ import contextlib
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 from starlette.applications import Starlette
@@ -22,6 +23,7 @@ from agents_tools import (
     function_tool,
     streaming_tool,
 )
+from agents_tools.persistence import SQLiteRunStore
 from agents_tools.policies import needs_approval
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.ui import RunManager, handle_run
@@ -40,17 +42,21 @@ class Site:
     Attributes:
         pages: The HTML pages by path.
         port: The port that the browser uses, at the end of the line.
+        ports: The ports of the servers.
         gate: Each release lets `scan` read one more page.
         starts: How many runs were started.
+        store: Where the runs are stored, for two servers; in memory by default.
     """
 
     pages: dict[str, str]
     port: int = 0
+    ports: list[int] = field(default_factory=list[int])
     gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
     starts: int = 0
-    runs: RunManager = field(default_factory=RunManager)
+    store: Path | None = None
     _loop: asyncio.AbstractEventLoop | None = None
     _line: _Line | None = None
+    _agent: Agent[Any, Any] | None = None
 
     def url(self, path: str) -> str:
         """Return the address of a path."""
@@ -71,6 +77,13 @@ class Site:
         """Accept connections again."""
         assert self._line is not None
         self._run(self._line.open())
+
+    def switch(self) -> None:
+        """Let the line lead to the second server."""
+        assert self._line is not None
+        self.cut()
+        self._line.target = self.ports[1]
+        self.restore()
 
     def _run(self, job: Coroutine[Any, Any, ResultT]) -> ResultT:
         assert self._loop is not None
@@ -113,22 +126,29 @@ class Site:
         research = researcher.as_tool("research", "Research something.", streaming=True)
         return Agent("shop", tools=[research, wait, order], model=ScriptedModel(script))
 
-    async def handle(self, request: Request) -> Response:
-        """Answer requests to the route of the agent."""
-        self.starts += request.method == "POST" and request.path_params["path"] == "runs"
-        return await handle_run(request, agent=self.agent(), runs=self.runs)
-
     async def page(self, request: Request) -> Response:
         """Answer with a page."""
         return HTMLResponse(self.pages[request.url.path])
 
+    def _first_agent(self) -> Agent[Any, Any]:
+        self._agent = self._agent or self.agent()
+        return self._agent
+
     def app(self) -> Starlette:
-        """Return the application, with a route for the agent."""
+        """Return the application of one server, with a route for the agent."""
+        store = None if self.store is None else SQLiteRunStore(self.store)
+        runs = RunManager(store=store)
+        shared = None if store is None else self._first_agent()  # its script continues elsewhere
+
+        async def handle(request: Request) -> Response:
+            self.starts += request.method == "POST" and request.path_params["path"] == "runs"
+            return await handle_run(request, agent=shared or self.agent(), runs=runs)
+
         routes = [
-            Route("/agent/{path:path}", self.handle, methods=["GET", "POST"]),
+            Route("/agent/{path:path}", handle, methods=["GET", "POST"]),
             *(Route(path, self.page) for path in self.pages),
         ]
-        return Starlette(routes=routes, lifespan=self.runs.lifespan)
+        return Starlette(routes=routes, lifespan=runs.lifespan)
 
 
 class _Line:
@@ -139,7 +159,7 @@ class _Line:
     """
 
     def __init__(self, target: int) -> None:
-        self._target = target
+        self.target = target
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.port = 0
@@ -162,7 +182,7 @@ class _Line:
         assert task is not None
         self._tasks.add(task)
         try:
-            async with _connection(self._target) as far, asyncio.TaskGroup() as group:
+            async with _connection(self.target) as far, asyncio.TaskGroup() as group:
                 group.create_task(_copy(reader, far[1]))
                 group.create_task(_copy(far[0], writer))
         except* (OSError, asyncio.CancelledError):
@@ -192,14 +212,16 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 @contextlib.contextmanager
-def open_site(pages: dict[str, str]) -> Generator[Site]:
-    """Serve a site in a thread while the block runs."""
-    site, ready, stop = Site(pages), threading.Event(), asyncio.Event()
+def open_site(pages: dict[str, str], store: Path | None = None) -> Generator[Site]:
+    """Serve a site in a thread while the block runs, with a store on two servers."""
+    site, ready, stop = Site(pages, store=store), threading.Event(), asyncio.Event()
 
     async def serve() -> None:
         site._loop = asyncio.get_running_loop()
-        async with served(site.app()) as port:
-            site._line = line = _Line(port)
+        async with contextlib.AsyncExitStack() as stack:
+            for _ in range(1 if store is None else 2):
+                site.ports.append(await stack.enter_async_context(served(site.app())))
+            site._line = line = _Line(site.ports[0])
             await line.open()
             site.port = line.port
             ready.set()
