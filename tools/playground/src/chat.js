@@ -3,7 +3,7 @@ import { useSignal } from "./view.js";
 import * as api from "./api.js";
 import { Approvals } from "./approval.js";
 import { chatOf } from "./chats.js";
-import { isOver } from "./events.js";
+import { isOver } from "../../../js/client/src/tree.ts";
 import { brief } from "./json.js";
 import { Markdown } from "./markdown.js";
 import { cancel, loadEarlier, open, runAgent, shown } from "./runs.js";

@@ -3,7 +3,7 @@ import { signal } from "./view.js";
 import * as api from "./api.js";
 import { chatOf, newSession, turnOf } from "./chats.js";
 import { confirm } from "./dialog.js";
-import { RunTree } from "./events.js";
+import { EventTree } from "../../../js/client/src/tree.ts";
 import { pretty, same } from "./json.js";
 import { Spans } from "./spans.js";
 import { agents, attempt, draftOf, inputOf, middle, pane, select, setAddress, setInput, side, tools } from "./state.js";
@@ -20,7 +20,7 @@ export class RunView {
   /** @param {{id: string, kind: string, name: string}} of @param {boolean} fresh Whether it was started here. */
   constructor({ id, kind, name, status, session = null }, fresh) {
     Object.assign(this, { id, kind, name, fresh, status, session });
-    this.tree = new RunTree();
+    this.tree = new EventTree();
     this.spans = new Spans(kind);
     this.requests = signal(new Map());
     this.detail = signal(null);
@@ -29,7 +29,7 @@ export class RunView {
     this.signals = new WeakMap();
   }
 
-  /** The signal that says a node has changed. @param {import("./events.js").Node} node */
+  /** The signal that says a node has changed. @param {import("../../../js/client/src/tree.ts").Node} node */
   changed(node) {
     if (!this.signals.has(node)) this.signals.set(node, signal(0));
     return this.signals.get(node);
@@ -285,7 +285,7 @@ export async function cancel(view) {
   if (!answer?.cancelled) view.cancelling.value = false;
 }
 
-/** Cancels one call; the run goes on. @param {RunView} view @param {import("./events.js").Node} node */
+/** Cancels one call; the run goes on. @param {RunView} view @param {import("../../../js/client/src/tree.ts").CallNode} node */
 export async function cancelCall(view, node) {
   const answer = await attempt(() => api.cancelCall(view.id, node.path.at(-1)));
   if (answer) say(answer.cancelled ? `${node.name} is being cancelled` : `${node.name} is not running any more`);
