@@ -51,7 +51,7 @@ export function Divider({ name, label }) {
     } else return;
     event.preventDefault();
   };
-  return html`<div class="divider ${name}" role="separator" aria-orientation="vertical" tabindex="0" aria-label=${label}
+  return html`<div class="divider of-${name}" role="separator" aria-orientation="vertical" tabindex="0" aria-label=${label}
     aria-valuemin=${LEAST[name]} aria-valuenow=${widths.value[name] ?? LEAST[name]} aria-controls=${`pane-of-${name}`}
     onPointerDown=${drag} onKeyDown=${move} />`;
 }
