@@ -9,6 +9,7 @@ other programs. A page feels quick below 100 ms.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -107,7 +108,8 @@ WATCH = """() => {
 def longest_task(trace: bytes) -> float:
     """Return the processor time of the longest task of the main thread of a page.
 
-    The tasks in which the test itself asks the page are left out.
+    The tasks in which the test itself asks the page, and in which Chromium replaces the document, are
+    left out.
     """
     events = json.loads(trace)["traceEvents"]
     main = {
@@ -116,7 +118,8 @@ def longest_task(trace: bytes) -> float:
         if event["name"] == "thread_name" and event["args"].get("name") == "CrRendererMain"
     }
     here = [event for event in events if (event["pid"], event["tid"]) in main]
-    asked = [event["ts"] for event in here if "DevToolsSession" in json.dumps(event.get("args"))]
+    foreign = re.compile("DevToolsSession|NavigationClient")
+    asked = [event["ts"] for event in here if foreign.search(json.dumps(event.get("args")))]
     times = [
         event.get("tdur", 0) / 1_000
         for event in here

@@ -218,9 +218,9 @@ def test_the_page_is_used_with_the_keyboard_and_survives_a_reload(
         expect(page.get_by_role("region", name="Runs", exact=True)).to_be_focused()
         divider = page.get_by_role("separator", name="Width of the runs")
         divider.focus()
-        before = page.locator(".pane.run").bounding_box()["width"]
+        before = page.locator(".pane.run").evaluate("pane => pane.offsetWidth")
         page.keyboard.press("ArrowLeft")
-        expect(divider).to_have_attribute("aria-valuenow", str(round(before) + 24))
+        expect(divider).to_have_attribute("aria-valuenow", str(before + 24))
         page.keyboard.press("?")
         dialog = page.get_by_role("dialog", name="Keys")
         seen(dialog, "Go to the next pane")
