@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agents_tools._package import __version__
-from agents_tools.errors import UserTypeError
+from agents_tools.errors import EventStoreError, UserTypeError
 from agents_tools.persistence import MemoryRunStore
 from agents_tools.playground.catalog import agent_details, asks_first, shape_of
 from agents_tools.playground.codegen import ToolCallRequest, export
@@ -19,7 +19,12 @@ from agents_tools.playground.reload import ReloadingTarget
 from agents_tools.playground.results import plain_blocks, result_of
 from agents_tools.playground.run_manager import PlaygroundRuns
 from agents_tools.playground.validation import refusal_of
-from agents_tools.server.application import Application, JsonResponse, empty_response
+from agents_tools.server.application import (
+    Application,
+    JsonResponse,
+    empty_response,
+    error_response,
+)
 from agents_tools.server.http_errors import HttpError
 from agents_tools.server.http_security import inner_path
 from agents_tools.server.response_stream import FrameResponse
@@ -30,6 +35,7 @@ from agents_tools.text.output import release_text
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 
+    from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
@@ -147,6 +153,15 @@ class PlaygroundApp(Application):
             is_stream=lambda scope: inner_path(scope).endswith(("/events", "/changes")),
         )
 
+        self._is_closing = False
+        self.add_exception_handler(EventStoreError, self._answer_store_error)
+
+    async def _answer_store_error(self, _: Request, error: Exception) -> Response:
+        """Answer a request that reads the store while the server closes it."""
+        if not self._is_closing:
+            raise error
+        return error_response(HttpError(503, "The server is stopping."))
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
         await super().__call__(scope, receive, secured(send))
@@ -172,6 +187,7 @@ class PlaygroundApp(Application):
 
     async def aclose(self) -> None:
         """Cancel all runs, end all streams, and close the target and the history."""
+        self._is_closing = True
         await self._running.aclose()
 
     def _routes(self) -> dict[tuple[str, str], Handler]:

@@ -150,3 +150,17 @@ async def test_a_message_can_change_the_instructions_and_the_model() -> None:
         plain = await client.run(message("hello"))
         prompt = await client.get(f"/api/runs/{plain['id']}/requests/0")
         assert prompt["instructions"] == "You run a shop."
+
+
+async def test_a_request_during_the_shutdown_gets_an_answer(tmp_path: Path) -> None:
+    """A page that is still open asks for the list of runs, for example."""
+    store = SQLiteRunStore(tmp_path / "runs.db")
+    async with playing(agents={"clerk": clerk()}, store=store, **OPTIONS) as client:
+        run = await client.run(message("hello"))
+        await client.app.aclose()
+        for path in ("/api/sessions/s1", f"/api/runs/{run['id']}", "/api/runs"):
+            answer = await client.ask("GET", path)
+            assert (answer.status, answer.json["error"]["message"]) == (
+                503,
+                "The server is stopping.",
+            )

@@ -152,6 +152,7 @@ export function open(run, fresh = false) {
 
 /** Shows the conversation that a run is part of. @param {RunView} view */
 async function join(view) {
+  if (!agents.value.some((one) => one.name === view.name)) return; // a run of another program
   const chat = chatOf(view.name);
   if (chat.session.value === view.session) {
     if (view.fresh) chat.add(view);
