@@ -16,7 +16,7 @@ from agents_tools.wire.project import PROVIDERS, project
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["TokenReport", "ToolTokens", "token_report"]
+__all__ = ["TokenReport", "ToolTokens", "estimated_tokens", "token_report"]
 
 _BYTES_PER_TOKEN = 4.3
 """The average for definitions as compact JSON with o200k, from `tests/benchmarks/toolsets`."""
@@ -126,7 +126,7 @@ def token_report(
                 f"token_report(...) has an unknown provider: expected one of "
                 f"{', '.join(PROVIDERS)}, got {provider!r:.60}."
             )
-    counted = count or _estimated
+    counted = count or estimated_tokens
     rows: list[ToolTokens] = []
     for tool in function_tools(tools):
         if not isinstance(tool, FunctionTool):
@@ -167,5 +167,6 @@ def _compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _estimated(text: str) -> int:
+def estimated_tokens(text: str) -> int:
+    """Return the estimated number of tokens of a text."""
     return max(1, round(len(text.encode(errors="surrogatepass")) / _BYTES_PER_TOKEN))
