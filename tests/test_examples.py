@@ -59,7 +59,7 @@ MARKERS = {
     "typewriter.py": "the model gets: Three things are known about owls.",
     "web_sse.py": "Cut off. Back again:\n  shelf 3",
 }
-SERVERS = ("fastapi_ag_ui.py", "fastapi_vercel.py", "web_page.py")
+SERVERS = ("fastapi_ag_ui.py", "fastapi_vercel.py", "web_page.py", "web_tree.py")
 """Those that serve until they are ended."""
 
 
@@ -217,6 +217,28 @@ def test_a_browser_shows_the_progress_of_a_streaming_tool(tmp_path: Path) -> Non
                 ["heating up", "6 rolls, still warm"], timeout=20_000
             )
             assert page.locator("progress").evaluate("bar => [bar.value, bar.max]") == [6, 6]
+            assert faults == []
+        finally:
+            browser.close()
+
+
+@pytest.mark.external("chromium")
+def test_a_browser_shows_a_run_as_a_tree(tmp_path: Path) -> None:
+    """The page imports the client that the route serves."""
+    sync_api: Any = pytest.importorskip("playwright.sync_api")
+    with serving("web_tree.py", tmp_path) as (_, url), sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        try:
+            page = browser.new_page()
+            faults: list[str] = []
+            page.on("pageerror", lambda error: faults.append(str(error)))
+            page.goto(url)
+            page.get_by_role("button").click()
+            page.get_by_role("button", name="Approve").click(timeout=20_000)
+            status = page.get_by_role("status")
+            sync_api.expect(status).to_have_text("done", timeout=20_000)
+            calls = page.locator(".agents-call > header b").all_inner_texts()
+            assert calls == ["analyse", "read_orders", "order"]
             assert faults == []
         finally:
             browser.close()

@@ -1172,6 +1172,15 @@ async def test_a_preflight_of_an_allowed_origin_is_answered() -> None:
     ]
 
 
+async def test_a_page_of_an_allowed_origin_can_send_headers_of_the_application() -> None:
+    """Such as one that selects the tenant."""
+    app = SecuredApp(RecordingApp(), allowed_origins=[PAGE])
+    asking = ("access-control-request-headers", "Content-Type, X-Tenant, b\u00e4d, a b")
+    reply = await send_request(app, ("origin", PAGE), asking, method="OPTIONS", kind=None)
+    allowed = str(reply.header("access-control-allow-headers"))
+    assert allowed.split("prefer, ")[1] == "content-type, x-tenant"
+
+
 async def test_a_page_of_a_development_server_can_call_and_read() -> None:
     """Vite and Next serve pages on a port of their own, and send a preflight before JSON."""
     inner = RecordingApp()

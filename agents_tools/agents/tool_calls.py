@@ -533,7 +533,7 @@ class TurnCalls:
             elif truncation is not None and call.task is None:
                 self._finish(call, "invalid_args", truncation)
             elif tool is None:
-                message = self._unknown_tool_message(item.name, list(toolbox.by_name))
+                message = self._unknown_tool_message(item.name, toolbox)
                 self._finish(call, "invalid_args", message)
             elif item.call_id not in self._originals:
                 yield call
@@ -570,8 +570,11 @@ class TurnCalls:
         self._scope.run.add_result(output)
         return True
 
-    def _unknown_tool_message(self, name: str, names: list[str]) -> str:
-        matches = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    def _unknown_tool_message(self, name: str, toolbox: Toolbox) -> str:
+        names = list(toolbox.by_name)
+        # A tool that is enabled for some users only must not become known to the others.
+        searched = [tool.name for tool in toolbox.hidden if tool.is_enabled is True]
+        matches = difflib.get_close_matches(name, [*names, *searched], n=3, cutoff=0.5)
         listed = ", ".join(names[:_MAX_LISTED_NAMES]) or "none"
         hidden = len(names) - _MAX_LISTED_NAMES
         more = f" and {hidden} more" if hidden > 0 else ""

@@ -35,6 +35,7 @@ _COMMANDS = {
     "show": ("show", "Show one tool or agent: description, parameters and location."),
     "call": ("call", "Call a tool and show its events."),
     "run": ("run", "Run an agent and show its events."),
+    "chat": ("chat", "Talk to an agent."),
     "schema": ("schema", "Print tools in the format of a model provider, or compare them."),
     "dev": ("dev", "Try tools and agents on a local web page."),
     "serve": ("serve", "Serve tools and agents over MCP."),

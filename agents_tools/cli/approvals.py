@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
@@ -18,11 +18,14 @@ from agents_tools.text.output import release_text
 from agents_tools.tool.records import Decision
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from agents_tools.agents.state import RunState
     from agents_tools.content.items import ToolApprovalItem
     from agents_tools.tool.question import Question
+
+T = TypeVar("T")
 
 __all__ = ["TerminalApprover", "can_ask", "decide_all", "decider"]
 
@@ -73,16 +76,18 @@ class TerminalApprover:
         name = paint(release_text(item.name), err=True, bold=True)
         caller = f", called by {release_text(item.agent)}," if item.agent else ""
         click.echo(f"{paint('?', err=True, fg='yellow')} {name}{caller} wants to run:", err=True)
-        for line in _whole(item.arguments):
-            click.echo(f"    {line}", err=True)
+        _show_arguments(item.arguments)
+        edited: str | None = None
         while True:
-            answer = await _typed("  Allow it? [y]es, [n]o, [a]lways in this run: ")
+            answer = await _typed("  Allow it? [y]es, [n]o, [e]dit, [a]lways in this run: ")
             match (answer or "").lower():
                 case "y" | "yes":
-                    return Decision(approved=True)
+                    return Decision(approved=True, arguments=edited)
                 case "a" | "always":
                     self._always.add(key)
-                    return Decision(approved=True)
+                    return Decision(approved=True, arguments=edited)
+                case "e" | "edit":
+                    edited = await _edit_arguments(edited or item.arguments) or edited
                 case "n" | "no":
                     why = await _typed("  Why not? The model gets the reason (Enter for none): ")
                     return Decision(approved=False, message=why or None)
@@ -124,32 +129,75 @@ async def decide_all(state: RunState, decide: Any) -> None:
     for item in state.interruptions:
         decision: Decision = await decide(item)
         if decision.approved:
-            state.approve(item)
+            state.approve(item, decision.arguments)
         else:
             state.reject(item, decision.message)
 
 
-def _whole(arguments: str) -> list[str]:
-    """Format arguments in full, with invisible characters escaped."""
+def _show_arguments(arguments: str) -> None:
+    for line in release_text(_indented(arguments), to="model").split("\n"):
+        click.echo(f"    {line}", err=True)
+
+
+def _indented(arguments: str) -> str:
+    """Return arguments as indented JSON, with invisible characters escaped."""
     try:
-        text = json.dumps(json.loads(arguments), indent=2, ensure_ascii=False)
+        return json.dumps(json.loads(arguments), indent=2, ensure_ascii=False)
     except ValueError:
-        text = arguments
-    return release_text(text, to="model").split("\n")
+        return arguments
+
+
+async def _edit_arguments(arguments: str) -> str | None:
+    """Let the person change arguments in their editor (`VISUAL` or `EDITOR`), and show them.
+
+    Returns:
+        The new arguments; `None` if they did not change, or are not valid.
+    """
+
+    def edit() -> str | None:
+        try:
+            return click.edit(_indented(arguments) + "\n", extension=".json")
+        except click.ClickException as error:
+            return f"error: {error.message}"
+
+    text = await _in_thread(edit)
+    if text is None:
+        click.echo("  The arguments have not changed.", err=True)
+        return None
+    try:
+        changed: object = json.loads(text)
+    except ValueError as error:
+        reason = text.strip() if text.startswith("error: ") else f"not JSON: {error}"
+        click.echo(f"  The arguments have not changed: {release_text(reason)}", err=True)
+        return None
+    if not isinstance(changed, dict):
+        click.echo("  The arguments have not changed: expected a JSON object.", err=True)
+        return None
+    _show_arguments(text)
+    return json.dumps(changed, ensure_ascii=False)
 
 
 async def _typed(prompt: str) -> str | None:
     """Read a line without blocking the loop; `None` at the end of the input."""
     click.echo(paint(prompt, err=True, fg="yellow"), err=True, nl=False)
-    line: PendingFuture[bytes] = PendingFuture()
 
-    def read() -> None:
+    def read() -> bytes:
         # Not through `sys.stdin`: its lock would block the exit of the process.
         try:
-            line.resolve(os.read(sys.stdin.fileno(), 65536))
+            return os.read(sys.stdin.fileno(), 65536)
         except OSError:
-            line.resolve(b"")
+            return b""
 
-    threading.Thread(target=read, daemon=True, name="agents-tools-typed").start()
-    data = await line
+    data = await _in_thread(read)
     return data.decode(errors="replace").strip() if data else None
+
+
+async def _in_thread(work: Callable[[], T]) -> T:
+    """Run a function that waits for the person, in a thread that does not hold up the exit."""
+    done: PendingFuture[T] = PendingFuture()
+
+    def run() -> None:
+        done.resolve(work())
+
+    threading.Thread(target=run, daemon=True, name="agents-tools-typed").start()
+    return await done

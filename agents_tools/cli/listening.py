@@ -34,19 +34,19 @@ def token_in(variable: str | None, *, example: str) -> str | None:
     return token
 
 
-def check_host(host: str, token: str | None, *, risk: str) -> None:
+def check_host(host: str, auth: object, *, risk: str) -> None:
     """Refuse to listen on an address that other machines can reach without a token.
 
     Args:
         host: The address.
-        token: The token that the user has set.
+        auth: The token that the user has set, or a verifier of tokens; `None` without one.
         risk: The consequence, for the error message.
 
     Raises:
         CommandError: The address is not loopback, and there is no token.
     """
     try:
-        check_binding(host, auth=token, setting="auth")
+        check_binding(host, auth=auth, setting="auth")
     except UserError as error:
         raise CommandError(
             f"with {host!r} and no token of yours, {risk}.",

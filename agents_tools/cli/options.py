@@ -9,7 +9,14 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["PROVIDERS", "SecondsParam", "approve_option", "json_option", "target_argument"]
+__all__ = [
+    "PROVIDERS",
+    "SecondsParam",
+    "approve_option",
+    "json_option",
+    "run_options",
+    "target_argument",
+]
 
 CommandT = TypeVar("CommandT", bound="Callable[..., Any]")
 
@@ -63,3 +70,31 @@ class SecondsParam(click.ParamType[float]):
         if not 0 < found < float("inf"):
             self.fail(f"{value!r} is not a number of seconds above 0.", param, ctx)
         return found
+
+
+def run_options(command: CommandT) -> CommandT:
+    """Add the options of a command that runs an agent: its model and its limits."""
+    max_cost = click.option(
+        "--max-cost",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="DOLLARS",
+        help="Stop the run before the next model call once it has cost this much.",
+    )
+    timeout = click.option(
+        "--timeout",
+        type=SecondsParam(),
+        metavar="SECONDS",
+        help="Stop the run after this time.",
+    )
+    max_turns = click.option(
+        "--max-turns",
+        type=click.IntRange(min=1),
+        default=10,
+        show_default=True,
+        metavar="N",
+        help="The largest number of model calls.",
+    )
+    model = click.option(
+        "--model", metavar="NAME", help="The model of all agents, instead of their own."
+    )
+    return model(max_turns(timeout(max_cost(command))))

@@ -18,7 +18,7 @@ from agents_tools.cli.listening import check_host, token_in
 from agents_tools.cli.mcp_target import configs_of, is_mcp, require_mcp, suppress_mcp_logs
 from agents_tools.cli.output import console_errors, print_json, say
 from agents_tools.cli.target import is_agent, load_target, tools_in
-from agents_tools.errors import MCPError
+from agents_tools.errors import MCPError, UserError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
@@ -68,6 +68,24 @@ def _read_names(
     metavar="NAME",
     help="http: the variable with the bearer token that clients must send; by default a random "
     "token for each start.",
+)
+@click.option(
+    "--jwt-issuer",
+    metavar="URL",
+    help="http: accept the JSON Web Tokens of this authorization server instead, where clients "
+    "log in (OAuth). Requires --jwt-audience.",
+)
+@click.option(
+    "--jwt-audience",
+    metavar="URL",
+    help="http: the audience that the tokens must have: the URL of this server for clients.",
+)
+@click.option(
+    "--jwt-scope",
+    "scopes",
+    multiple=True,
+    metavar="SCOPE",
+    help="http: a scope that the tokens must have; can be repeated.",
 )
 @click.option(
     "--no-auth", is_flag=True, help="http: accept calls from every program on this machine."
@@ -130,6 +148,17 @@ def _read_names(
     metavar="N",
     help="Search tools as with --tool-search if their definitions have more than N tokens.",
 )
+@click.option(
+    "--tasks",
+    multiple=True,
+    metavar="PATTERN",
+    help="Let clients call tools whose names match as tasks; can be repeated.",
+)
+@click.option(
+    "--store",
+    metavar="STORE",
+    help="The run store of the tasks (runs.db, postgresql://..., redis://...); memory by default.",
+)
 @click.option("--name", default="agents-tools", show_default=True, help="The name of the server.")
 @click.option(
     "--json", "as_json", is_flag=True, help="http: print the address as one line of JSON."
@@ -145,6 +174,9 @@ def command(
     port: int,
     path: str,
     auth_token_env: str | None,
+    jwt_issuer: str | None,
+    jwt_audience: str | None,
+    scopes: tuple[str, ...],
     no_auth: bool,
     hosts: tuple[str, ...],
     origins: tuple[str, ...],
@@ -157,6 +189,8 @@ def command(
     approval: tuple[str, ...],
     tool_search: bool,
     max_tokens: int | None,
+    tasks: tuple[str, ...],
+    store: str | None,
     name: str,
     as_json: bool,
     debug: bool,
@@ -168,14 +202,23 @@ def command(
     """
     del debug
     require_mcp()
-    if no_auth and auth_token_env is not None:
-        raise click.UsageError("--no-auth and --auth-token-env exclude each other.", ctx)
-    token = token_in(auth_token_env, example=_EXAMPLE)
+    given = {
+        "--no-auth": no_auth,
+        "--auth-token-env": auth_token_env is not None,
+        "--jwt-issuer": jwt_issuer is not None,
+    }
+    if len(chosen := [option for option, is_given in given.items() if is_given]) > 1:
+        raise click.UsageError(f"{' and '.join(chosen)} exclude each other.", ctx)
+    if store is not None and not tasks:
+        raise click.UsageError("--store requires --tasks.", ctx)
+    auth: Any = token_in(auth_token_env, example=_EXAMPLE)
+    login = _login(ctx, jwt_issuer, jwt_audience, scopes)
     made = None
     if transport == "http":
-        check_host(host, token, risk="every machine that can connect could call the tools")
-        if token is None and not no_auth:
-            token = made = secrets.token_urlsafe(32)
+        auth = login.pop("auth", auth)
+        check_host(host, auth, risk="every machine that can connect could call the tools")
+        if auth is None and not no_auth:
+            auth = made = secrets.token_urlsafe(32)
     else:
         _refuse_http_options(ctx)
     with contextlib.nullcontext() if transport == "http" else _redirect_stdio():
@@ -190,21 +233,48 @@ def command(
         )
     options: dict[str, Any] = {
         "name": name,
-        "auth": token or False,
+        "auth": auth or False,
+        **login,
         "allowed_hosts": hosts,
         "allowed_origins": origins,
         "stateless": not stateful,
         "json_response": json_response,
         "errors": "show" if show_errors else "hide",
         "path": path,
+        "tasks": list(tasks),
+        "store": store,
     }
-    announce = _announcement(safe=token is not None, made=made, as_json=as_json)
+    announce = _announcement(safe=auth is not None, made=made, as_json=as_json)
 
     def work() -> Coroutine[Any, Any, None]:
         return _served(gateway, transport, announce, host=host, port=port, **options)
 
     attend(work, slow=_nothing, stopping=_nothing)
     ctx.exit(OK)
+
+
+def _login(
+    ctx: click.Context, issuer: str | None, audience: str | None, scopes: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return the options of a server whose clients log in at an authorization server."""
+    if issuer is None:
+        if audience is not None or scopes:
+            option = "--jwt-scope" if audience is None else "--jwt-audience"
+            raise click.UsageError(f"{option} requires --jwt-issuer.", ctx)
+        return {}
+    if audience is None:
+        raise click.UsageError(
+            "--jwt-issuer requires --jwt-audience: tokens for other services would be accepted "
+            "otherwise.",
+            ctx,
+        )
+    from agents_tools.mcp import JWTVerifier
+
+    try:
+        verifier = JWTVerifier(issuer=issuer, audience=audience, required_scopes=scopes)
+    except UserError as error:
+        raise CommandError(str(error)) from error
+    return {"auth": verifier, "authorization_servers": [issuer], "resource_url": audience}
 
 
 async def _served(

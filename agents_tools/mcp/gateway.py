@@ -7,7 +7,7 @@ import contextlib
 import json
 import logging
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 from weakref import WeakKeyDictionary
 
 from agents_tools.concurrency.supervisor import finish
@@ -60,7 +60,7 @@ class MCPGateway:
     ```
 
     Progress, questions of servers, requests for the model of the client, structured results and
-    changes of tool lists are passed on. So are resources with their updates, and prompts with the
+    changes of lists are passed on. So are resources with their updates, and prompts with the
     completion of their arguments. A server that cannot be connected does not affect the others; it
     is connected again later. A call that needs approval (`require_approval`) asks the user of the
     client.
@@ -194,6 +194,17 @@ class MCPGateway:
         """
         server = await self._features.server_of(uri)
         await self.manager.unsubscribe_resource(server, uri)
+
+    def subscribe_list(
+        self, kind: Literal["resources", "prompts"], callback: Callable[[], object]
+    ) -> None:
+        """Call a function whenever the list of resources or of prompts of a server changes.
+
+        Args:
+            kind: The list: `resources` (with the resource templates) or `prompts`.
+            callback: A function without parameters. It runs in the thread of the change.
+        """
+        self.manager.subscribe_list(kind, callback)
 
     def subscribe(self, callback: Callable[[], object]) -> None:
         """Call a function whenever the tools of a server change.

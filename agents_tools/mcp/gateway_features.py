@@ -37,7 +37,8 @@ _METHOD_NOT_FOUND = -32601
 class RemoteFeatures:
     """The resources and prompts of the servers of a manager.
 
-    Lists are fetched again after some seconds. A server whose list cannot be fetched is left out.
+    Lists are fetched again after some seconds, or after a change. A server whose list cannot be
+    fetched is left out.
 
     Args:
         manager: The connections to the servers.
@@ -47,6 +48,8 @@ class RemoteFeatures:
         self._manager = manager
         self._resources: tuple[float, list[Resource]] | None = None
         self._prompts: tuple[float, list[Prompt]] | None = None
+        manager.subscribe_list("resources", self._forget_resources)
+        manager.subscribe_list("prompts", self._forget_prompts)
 
     async def resources(self) -> list[Resource]:
         """Return the resources and templates; of several with one URI, the first one."""
@@ -94,6 +97,12 @@ class RemoteFeatures:
                     found.setdefault(name, one)
             self._prompts = now, list(found.values())
         return self._prompts[1]
+
+    def _forget_resources(self) -> None:
+        self._resources = None
+
+    def _forget_prompts(self) -> None:
+        self._prompts = None
 
     def _servers(self, capability: str) -> list[str]:
         """Return the names of the connected servers that have a capability."""

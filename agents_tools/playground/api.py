@@ -13,16 +13,17 @@ from agents_tools.errors import UserTypeError
 from agents_tools.persistence import MemoryRunStore
 from agents_tools.playground.catalog import asks_first, shape_of
 from agents_tools.playground.codegen import ToolCallRequest, export
+from agents_tools.playground.page_files import pages, secured
 from agents_tools.playground.provider_views import diff_since, views_of
 from agents_tools.playground.reload import ReloadingTarget
 from agents_tools.playground.results import plain_blocks, result_of
 from agents_tools.playground.run_manager import PlaygroundRuns
-from agents_tools.playground.static_files import handlers_of, pages, secured
 from agents_tools.playground.validation import refusal_of
 from agents_tools.server.application import Application, JsonResponse, empty_response
 from agents_tools.server.http_errors import HttpError
 from agents_tools.server.http_security import inner_path
 from agents_tools.server.response_stream import FrameResponse
+from agents_tools.server.static_files import handlers_of
 from agents_tools.text.escape import shorten
 from agents_tools.text.output import release_text
 

@@ -173,6 +173,11 @@ class ActiveRun:
         return not self.is_driven_here and not self._watchers
 
     @property
+    def lacks_context(self) -> bool:
+        """Whether the run can be continued, and this process has no object of the application."""
+        return self.context is None and self.status in {"interrupted", "orphaned"}
+
+    @property
     def is_only_here(self) -> bool:
         """Whether the store does not have the run yet, or could not store its end."""
         return self.is_driven_here or self._unstored_end is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast
 
@@ -38,7 +38,16 @@ if TYPE_CHECKING:
 
     from agents_tools.server.http_security import SecurityOptions, TokenVerifier
 
-__all__ = ["Application", "Handler", "HttpRequest", "JsonResponse", "empty_response", "read_json"]
+__all__ = [
+    "Application",
+    "Handler",
+    "HttpRequest",
+    "JsonResponse",
+    "empty_response",
+    "error_response",
+    "read_json",
+    "unrouted_error",
+]
 
 _CREDENTIALS = frozenset({b"authorization", b"cookie", b"proxy-authorization"})
 
@@ -183,28 +192,38 @@ class Application(Starlette):
 
     async def _answer_unrouted(self, request: Request, error: Exception) -> Response:
         """Answer a request that no route accepts with the routes that exist."""
-        path, method = shown(inner_path(request.scope)), request.method
-        matching = [
-            route for route in _routes(self) if route.matches(request.scope)[0] != Match.NONE
-        ]
-        allowed = ", ".join(sorted(name for route in matching for name in route.methods or ()))
-        if isinstance(error, HTTPException) and error.status_code == _WRONG_METHOD and allowed:
-            message = f"{path} does not support {shown(method)}: expected {allowed}."
-            return _error_response(HttpError(_WRONG_METHOD, message, {"Allow": allowed}))
-        known = ", ".join(
-            f"{method} {route.path}"
-            for route in _routes(self)
-            for method in route.methods or ("ANY",)
+        del error
+        routes = _routes(self)
+        matching = [route for route in routes if route.matches(request.scope)[0] != Match.NONE]
+        return error_response(
+            unrouted_error(
+                request,
+                [name for route in matching for name in route.methods or ()],
+                [(name, route.path) for route in routes for name in route.methods or ("ANY",)],
+            )
         )
-        message = f"The path {path} does not exist. Routes: {known}."
-        return _error_response(HttpError(404, message))
-
-
-_WRONG_METHOD = 405
 
 
 def _routes(app: Starlette) -> list[Route]:
     return [route for route in app.routes if isinstance(route, Route)]
+
+
+def unrouted_error(
+    request: Request, allowed: Iterable[str], routes: Iterable[tuple[str, str]]
+) -> HttpError:
+    """Return the error for a request that no route accepts.
+
+    Args:
+        request: The request.
+        allowed: The methods of the routes that accept its path.
+        routes: All routes: their methods and paths.
+    """
+    path, methods = shown(inner_path(request.scope)), ", ".join(sorted(set(allowed)))
+    if methods:
+        message = f"{path} does not support {shown(request.method)}: expected {methods}."
+        return HttpError(405, message, {"Allow": methods})
+    known = ", ".join(f"{method} {route}" for method, route in routes if method != "HEAD")
+    return HttpError(404, f"The path {path} does not exist. Routes: {known}.")
 
 
 async def _unused(scope: Scope, receive: Receive, send: Send) -> None:
@@ -273,22 +292,23 @@ def empty_response(status: int = 204, headers: Mapping[str, str] | None = None) 
     return response
 
 
-def _error_response(error: HttpError) -> Response:
+def error_response(error: HttpError) -> Response:
+    """Return the response that describes an error."""
     body = {"status": error.status, "message": error.message, **error.facts}
     return JsonResponse({"error": body}, error.status, error.headers)
 
 
 async def _answer_error(_: Request, error: Exception) -> Response:
-    return _error_response(cast("HttpError", error))
+    return error_response(cast("HttpError", error))
 
 
 async def _answer_user_error(_: Request, error: Exception) -> Response:
-    return _error_response(HttpError(422, str(error)))
+    return error_response(HttpError(422, str(error)))
 
 
 async def _answer_disconnect(_: Request, __: Exception) -> Response:
     message = "The connection was closed before the body was complete."
-    return _error_response(HttpError(400, message))
+    return error_response(HttpError(400, message))
 
 
 # --- requests

@@ -45,12 +45,15 @@ __all__ = [
     "SecuredApp",
     "SecurityOptions",
     "TokenVerifier",
+    "acting_for",
     "check_binding",
+    "check_body",
     "current_principal",
     "header_values",
     "inner_path",
     "owner_of",
     "scopes_of",
+    "too_large",
 ]
 
 logger = logging.getLogger("agents_tools")
@@ -72,6 +75,7 @@ _HEADERS = (
     b"authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, "
     b"mcp-session-id, prefer"
 )
+_HEADER_NAME = re.compile("[a-z0-9_-]{1,100}")
 _EXPOSED_HEADERS = b"location, mcp-session-id, retry-after, www-authenticate"
 
 
@@ -145,7 +149,7 @@ def current_principal() -> Principal | None:
 
 
 @contextmanager
-def _acting_for(principal: Principal | None) -> Generator[None]:
+def acting_for(principal: Principal | None) -> Generator[None]:
     """Set the caller of the current request, if it is known."""
     if principal is None:
         yield
@@ -307,7 +311,7 @@ class SecuredApp:
         try:
             response.origin = self._check_host_and_origin(scope)
             if scope["method"] == "OPTIONS" and response.origin is not None:
-                await response.allow()
+                await response.allow(header_values(scope, b"access-control-request-headers"))
             else:
                 await self._enter(scope, receive, response)
         except RequestRefused as refused:
@@ -321,7 +325,7 @@ class SecuredApp:
 
         Paths that need no token, such as a health check, are answered also by a busy server.
         """
-        _check_body(scope, self._limits)
+        check_body(scope, self._limits)
 
         async def refuse(refused: RequestRefused) -> None:
             if refused.status == _TOO_SLOW and str(scope.get("http_version", "1.1")) < "2":
@@ -342,7 +346,7 @@ class SecuredApp:
                     principal = await self._authenticated(scope)
                 state: dict[str, Any] = {**(scope.get("state") or {}), PRINCIPAL_KEY: principal}
                 scope = {**scope, "state": state}
-            with slots.taken(owner_of(principal)), _acting_for(principal):
+            with slots.taken(owner_of(principal)), acting_for(principal):
                 await self._app(scope, body.receive, response.send)
         except SlotsFullError as error:
             raise RequestRefused(503, str(error), {"Retry-After": "1"}) from None
@@ -517,11 +521,19 @@ class _Response:
         if not self.settled:
             await self._pass_on(message)
 
-    async def allow(self) -> None:
-        """Answer the preflight request of a browser."""
+    async def allow(self, requested: Sequence[str]) -> None:
+        """Answer the preflight request of a browser.
+
+        Pages of an allowed origin can send any header, for example one that `context=` reads.
+
+        Args:
+            requested: The headers that name what the page wants to send.
+        """
+        names = [name.strip().lower() for name in ",".join(requested).split(",")]
+        other = [name.encode() for name in names if _HEADER_NAME.fullmatch(name)]
         headers = [
             (b"access-control-allow-methods", _METHODS),
-            (b"access-control-allow-headers", _HEADERS),
+            (b"access-control-allow-headers", b", ".join([_HEADERS, *other])),
             (b"access-control-max-age", b"600"),
         ]
         await self._finish(204, headers, b"")
@@ -612,12 +624,18 @@ class _Body:
     def _count(self, message: MutableMapping[str, Any]) -> None:
         self._size += len(message.get("body", b""))
         if self._size > self._limits.max_body:
-            raise _too_large(self._limits)
+            raise too_large(self._limits)
         self._is_complete = not message.get("more_body", False)
 
 
-def _check_body(scope: Scope, limits: ListenerLimits) -> None:
-    """Check the Content-Length and Content-Type of a request."""
+def check_body(scope: Scope, limits: ListenerLimits) -> None:
+    """Check the Content-Length and Content-Type of a request.
+
+    A page of another origin cannot send JSON without a preflight request.
+
+    Raises:
+        RequestRefused: The body is too large, or a POST has no JSON.
+    """
     lengths = header_values(scope, b"content-length")
     if lengths and (len(lengths) > 1 or re.fullmatch("[0-9]+", lengths[0]) is None):
         raise RequestRefused(
@@ -627,7 +645,7 @@ def _check_body(scope: Scope, limits: ListenerLimits) -> None:
         )
     digits = lengths[0].lstrip("0") if lengths else ""
     if len(digits) > _LONGEST_LENGTH or int(digits or "0") > limits.max_body:
-        raise _too_large(limits)
+        raise too_large(limits)
     if scope["method"].upper() != "POST":
         return
     kinds = header_values(scope, b"content-type")
@@ -639,7 +657,8 @@ def _check_body(scope: Scope, limits: ListenerLimits) -> None:
         )
 
 
-def _too_large(limits: ListenerLimits) -> RequestRefused:
+def too_large(limits: ListenerLimits) -> RequestRefused:
+    """Return the error for a body above the limit."""
     return RequestRefused(
         413,
         f"The body is too large: expected at most {limits.max_body:,} bytes (max_body=).",

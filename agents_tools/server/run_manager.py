@@ -44,7 +44,7 @@ from agents_tools.tool.call import enter_scope
 from agents_tools.tool.flatten import function_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
 
     from agents_tools.content.items import Item
     from agents_tools.persistence import RunStore
@@ -487,8 +487,35 @@ class RunManager:
 
     async def lend_context(self, run: ActiveRun, request: HttpRequest) -> None:
         """Set the object of the application for a waiting run that has none in this process."""
-        if run.context is None and run.status in {"interrupted", "orphaned"}:
+        if run.lacks_context:
             run.context = await self.context_of(request)
+
+    def lend_agent(
+        self, run: ActiveRun, agent: Agent[Any, Any], *, max_turns: int | None = 10
+    ) -> None:
+        """Set the agent that continues a run, if this process has not started the run.
+
+        Args:
+            run: The run. Nothing happens if it belongs to an agent with another name.
+            agent: The agent.
+            max_turns: The largest number of model calls.
+        """
+        if run.factory is None and (run.kind, run.agent_name) == ("agent", agent.name):
+            run.factory = self._factory(Run, agent, max_turns)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, app: Any = None) -> AsyncGenerator[None]:
+        """Start and end with an application: `FastAPI(lifespan=runs.lifespan)`.
+
+        Args:
+            app: The application.
+        """
+        del app
+        await self.restore()
+        try:
+            yield
+        finally:
+            await self.aclose()
 
     # --- resuming runs whose server has ended
 

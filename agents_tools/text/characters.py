@@ -18,13 +18,16 @@ __all__ = [
 
 def is_plain(text: str) -> bool:
     """Return whether a text needs no cleaning; the check is fast."""
-    if len(text) > _SHORT and text.isascii():  # three times as fast as `isprintable`
-        return not text.encode().translate(None, _PLAIN_ASCII)
+    if len(text) > _SHORT:  # three times as fast as `isprintable`
+        try:
+            return not text.encode("latin-1").translate(None, _PLAIN_LATIN)
+        except UnicodeEncodeError:
+            pass
     return text.isprintable() or text.replace("\n", " ").replace("\t", " ").isprintable()
 
 
 _SHORT = 200
-_PLAIN_ASCII = bytes(range(ord(" "), 0x7F)) + b"\n\t"
+_PLAIN_LATIN = bytes([*range(ord(" "), 0x7F), *range(0xA0, 0x100)]) + b"\n\t"
 
 
 def safe_text(text: str) -> str:

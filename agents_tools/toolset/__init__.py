@@ -13,6 +13,15 @@ if TYPE_CHECKING:
     from agents_tools.toolset.code.tool import (
         code_mode as code_mode,
     )
+    from agents_tools.toolset.search import (
+        SearchIndex as SearchIndex,
+        ToolText as ToolText,
+    )
+    from agents_tools.toolset.strategies import (
+        SearchStrategy as SearchStrategy,
+        ToolIndex as ToolIndex,
+        embedding_search as embedding_search,
+    )
     from agents_tools.toolset.token_usage import (
         TokenReport as TokenReport,
         ToolTokens as ToolTokens,
@@ -30,6 +39,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
     {
         "code.limits": ("CodeLimits",),
         "code.tool": ("code_mode",),
+        "search": ("SearchIndex", "ToolText"),
+        "strategies": ("SearchStrategy", "ToolIndex", "embedding_search"),
         "token_usage": (
             "TokenReport",
             "ToolTokens",

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from rich.console import Console
 
 from agents_tools.agents import call_delta, call_started, text_delta
 from agents_tools.cli import main
-from agents_tools.content import ToolCallItem, Usage
+from agents_tools.content import ToolCallItem, ToolCallOutputItem, Usage
 from agents_tools.events import (
     EventSource,
     Origin,
@@ -29,10 +30,11 @@ from agents_tools.events import (
     event_from_dict,
 )
 from agents_tools.events.base import stamp
+from agents_tools.events.kinds import CallStatus
 from agents_tools.ui.console.rich_view import RichRun
 from agents_tools.ui.console.run_tree import costs
 from tests.cli.conftest import Run
-from tests.waiting import BOUND
+from tests.waiting import BOUND, until
 
 AGENTS = str(Path(__file__).parent / "agents_fixture.py")
 ROOT = Path(__file__).parents[2]
@@ -408,16 +410,21 @@ class Terminal:
         os.close(theirs)
         self.shown = ""
 
-    def until(self, text: str) -> None:
-        """Read until the program has written something."""
+    def until(self, text: str, then: str = "") -> None:
+        """Read until the program has written a text, and another one after it."""
         end = time.monotonic() + 15
-        while text not in self.shown:
-            assert time.monotonic() < end, self.shown
+        while text not in self.shown or then not in self.shown.rpartition(text)[2]:
+            rest = end - time.monotonic()
+            assert rest > 0 and select.select([self._ours], [], [], rest)[0], self.shown  # noqa: PT018
             self.shown += os.read(self._ours, 65536).decode(errors="replace")
 
     def type(self, line: str) -> None:
         """Type a line."""
         os.write(self._ours, line.encode() + b"\n")
+
+    def press(self, keys: str) -> None:
+        """Press keys."""
+        os.write(self._ours, keys.encode())
 
     def end(self) -> int:
         """Read the remaining output and return the exit code."""
@@ -431,6 +438,10 @@ class Terminal:
 
 
 needs_terminal = pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
+
+
+def without_style(shown: str) -> str:
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
 
 
 def final_screen(shown: str) -> str:
@@ -492,6 +503,76 @@ def test_a_person_can_allow_a_tool_for_the_rest_of_the_run() -> None:
     assert terminal.end() == 0
     assert terminal.shown.count("[a]lways in this run: ") == 1
     assert "C is gone" in final_screen(terminal.shown)
+
+
+@needs_terminal
+def test_a_person_can_edit_the_arguments_of_a_call(tmp_path: Path) -> None:
+    """They are shown again before they are approved; a broken edit changes nothing."""
+    editor = tmp_path / "editor.py"
+    editor.write_text(
+        "import sys, pathlib\n"
+        "path = pathlib.Path(sys.argv[1])\n"
+        "text = path.read_text()\n"
+        "path.write_text('no JSON' if 'Emma' in text else '{\"book\": \"Emma\"}')\n"
+    )
+    variables = {"EDITOR": f"{sys.executable} {editor}", "VISUAL": ""}
+    terminal = Terminal(f"{AGENTS}:burner", "x", **variables)
+    terminal.until("[e]dit, [a]lways in this run: ")
+    terminal.type("e")
+    terminal.until('"book": "Emma"')
+    terminal.until("[e]dit, [a]lways in this run: ")
+    terminal.type("edit")
+    terminal.until("The arguments have not changed: not JSON")
+    terminal.type("y")
+    assert terminal.end() == 0
+    assert 'burn book="Emma"' in final_screen(terminal.shown)
+
+
+@needs_terminal
+def test_the_whole_terminal_shows_a_run() -> None:
+    """Calls have details; questions are asked aside; the tree and the answer are printed."""
+    terminal = Terminal(f"{AGENTS}:burner", "x", "--events", "screen")
+    terminal.until("[a]lways in this run: ")
+    terminal.type("n")
+    terminal.until("Enter for none): ")
+    terminal.type("I like it")
+    terminal.until("Cancel the call")
+    terminal.until("Burner")
+    terminal.until("Done as told")  # the details of the agent
+    terminal.press("q")
+    assert terminal.end() == 0
+    assert "✗ burn" in without_style(terminal.shown)
+    assert terminal.shown.rstrip().endswith("Done as told.")
+
+
+@needs_terminal
+def test_a_call_is_cancelled_on_the_whole_terminal(tmp_path: Path) -> None:
+    """The run continues after it; Ctrl-C ends the run."""
+    marker = tmp_path / "marker"
+    words = [f"{AGENTS}:hanger", f"hang marker='{marker}'", "--events", "screen"]
+    terminal = Terminal(*words)
+    until(marker.exists)
+    terminal.until("hang")
+    terminal.press("\x1b[B")
+    terminal.until("Arguments")
+    terminal.press("c")
+    until(lambda: marker.read_text() == "cleaned up")
+    terminal.until("cancelled after")
+    terminal.press("q")
+    terminal.end()
+    assert "✗ hang" in without_style(terminal.shown)
+    marker.unlink()
+    terminal = Terminal(*words)
+    until(marker.exists)
+    terminal.press("\x03")
+    assert terminal.end() == 130
+    assert "cancelled" in terminal.shown
+
+
+def test_the_whole_terminal_requires_a_terminal(run: Run) -> None:
+    result = run("run", f"{AGENTS}:plain", "x", "--events", "screen")
+    assert result.code == 2
+    assert "--events screen requires a terminal" in result.err
 
 
 @needs_terminal
@@ -636,12 +717,44 @@ def test_progress_is_a_bar_below_its_call() -> None:
 
 def test_a_tree_that_is_too_high_keeps_its_top_and_its_newest_lines() -> None:
     """The current activity must be on the screen."""
-    calls = [called("ask", f"c{number}") for number in range(50)]
+    calls = [called(("ask", "tell")[number % 2], f"c{number}") for number in range(50)]
     lines = drawn(*calls, height=8)
     assert len(lines) <= 7
     assert "Boss" in lines[0]
     assert "lines above" in lines[1]
-    assert lines[-1].startswith("└─ * ask")
+    assert lines[-1].startswith("└─ * tell")
+
+
+def answered(call_id: str, status: CallStatus = "ok") -> Any:
+    item = ToolCallOutputItem(call_id=call_id, name="research", output="x", status=status)
+    return with_origin(RunItemStreamEvent("tool_output", item.to_dict()))
+
+
+def test_many_calls_of_one_tool_are_one_line() -> None:
+    """It sums them up; those that run, wait or have failed are still shown."""
+    calls = [called("research", f"c{number}") for number in range(20)]
+    ended = [answered(f"c{number}") for number in range(13)]
+    assert drawn(*calls, *ended, answered("c13", "tool_error")) == snapshot(
+        [
+            "* Boss  … s · 1 request · 5 tokens",
+            "└─ * research 14 of 20 · 1 failed  … s",
+            "   ├─ ✗ research a=1 → x  failed after … s",
+            "   ├─ * research a=1  … s",
+            "   ├─ * research a=1  … s",
+            "   ├─ * research a=1  … s",
+            "   └─ * research a=1  … s",
+        ]
+    )
+    done = drawn(*calls, *(answered(f"c{number}") for number in range(20)))
+    assert done[1:] == snapshot(["└─ ✓ research 20 calls  … s"])
+
+
+def test_the_markdown_of_an_answer_is_rendered_while_it_is_written() -> None:
+    """The end of a long answer is shown."""
+    rows = "\n".join(f"- point **{number}**" for number in range(500))
+    assert drawn(with_origin(text_delta(f"# Title\n\n{rows}")))[-2:] == snapshot(
+        ["    • point 498", "    • point 499"]
+    )
 
 
 def test_help_names_the_exit_codes(run: Run) -> None:

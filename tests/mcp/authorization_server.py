@@ -100,6 +100,7 @@ class AuthorizationServer:
         self._refresh: dict[str, dict[str, str]] = {}
         routes = [
             Route("/.well-known/oauth-authorization-server", self._metadata),
+            Route("/.well-known/oauth-authorization-server/other", self._metadata),
             Route("/register", self._register, methods=["POST"]),
             Route("/authorize", self._authorize),
             Route("/token", self._token, methods=["POST"]),

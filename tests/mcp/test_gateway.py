@@ -17,6 +17,7 @@ from agents_tools.mcp import (
     MCPToolManager,
     gateway as gateway_module,
     mcp_server,
+    prompt,
     resource,
 )
 from agents_tools.policies import needs_approval
@@ -392,6 +393,71 @@ async def test_a_server_that_has_failed_is_connected_again(
         while "dead_price" not in {tool.name for tool in await gateway.get_tools()}:
             await changed.wait()
             changed.clear()
+
+
+def first() -> str:
+    """The first thing."""
+    return "1"
+
+
+def second() -> str:
+    """The second thing."""
+    return "2"
+
+
+class Shelf:
+    """Resources and prompts that can change, as an object for `mcp_server`."""
+
+    def __init__(self) -> None:
+        self.resources = [resource("shelf://first")(first)]
+        self.prompts: list[Any] = []
+        self.callbacks: dict[str, Any] = {}
+
+    def get_resources(self) -> list[Any]:
+        return list(self.resources)
+
+    def get_prompts(self) -> list[Any]:
+        return list(self.prompts)
+
+    def subscribe_list(self, kind: str, callback: Any) -> None:
+        self.callbacks[kind] = callback
+
+
+@pytest.mark.parametrize("era", ["legacy", pytest.param("modern", marks=NEEDS_TWO)])
+async def test_changes_of_lists_of_resources_and_prompts_are_passed_on(era: Any) -> None:
+    """The clients are notified, and read the new lists at once."""
+
+    def hello() -> str:
+        """Say hello."""
+        return "hello"
+
+    shelf = Shelf()
+    app = mcp_server([], resources=shelf, prompts=shelf, stateless=False)
+    changed = {kind: asyncio.Event() for kind in ("resources", "prompts")}
+    async with asyncio.timeout(60), listening(app) as inner:
+        entry = {"url": f"{inner}/mcp", "protocol": era}
+        async with MCPGateway({"mcpServers": {"shelf": entry}}) as gateway:
+            served = mcp_server([], resources=gateway, prompts=gateway, stateless=False)
+            async with listening(served) as outer, MCPToolManager() as client:
+                for kind, event in changed.items():
+                    client.subscribe_list(kind, event.set)  # type: ignore[arg-type]
+                await client.add_server("g", url=f"{outer}/mcp", protocol=era)
+                assert len(await client.list_resources("g")) == 1
+                assert await client.list_prompts("g") == []
+                await client.ping("g")
+                for event in changed.values():
+                    event.clear()
+                shelf.resources.append(resource("shelf://second")(second))
+                shelf.callbacks["resources"]()
+                await changed["resources"].wait()
+                while len(await client.list_resources("g")) == 1:
+                    await changed["resources"].wait()
+                shelf.prompts.append(prompt(hello))
+                shelf.callbacks["prompts"]()
+                await changed["prompts"].wait()
+                while not (prompts := await client.list_prompts("g")):
+                    await changed["prompts"].wait()
+                assert [one["name"] for one in prompts] == ["shelf_hello"]
 
 
 async def test_more_tools_can_be_offered(config: dict[str, Any]) -> None:

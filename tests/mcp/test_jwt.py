@@ -23,6 +23,9 @@ from agents_tools import ToolContext, function_tool
 from agents_tools.errors import UserError
 from agents_tools.mcp import JWTVerifier, MCPToolManager, mcp_server
 from agents_tools.mcp.server import jwks
+from agents_tools.server.http_security import RequestRefused
+from tests.cli.conftest import FIXTURE
+from tests.cli.test_cli_process import COMMAND
 from tests.mcp.authorization_server import AuthorizationServer, SigningKey, authorization_server
 from tests.mcp.small import LINE, listening
 
@@ -196,6 +199,21 @@ async def test_a_token_without_a_key_id_is_checked_with_all_keys() -> None:
         assert await verifier.verify_token(third.sign(issuer.claims(), kid=None)) is None
 
 
+async def test_keys_are_found_through_the_issuer(caplog: pytest.LogCaptureFixture) -> None:
+    """RFC 8414 or OpenID Connect Discovery; metadata of another issuer are not accepted."""
+    async with authorization_server() as issuer:
+        token = issuer.token()
+        verifier = verifier_of(issuer, jwks_url=None)
+        assert await verifier.verify_token(token) is not None
+        assert (issuer.counts["metadata"], issuer.counts["jwks"]) == (1, 1)
+        for path in ("/realms/tea", "/other"):
+            wrong = JWTVerifier(issuer=f"{issuer.url}{path}", audience=AUDIENCE)
+            with pytest.raises(RequestRefused):
+                await wrong.verify_token(token)
+        assert "its issuer is another one" in caplog.text
+        assert f"{issuer.url}/realms/tea/.well-known/openid-configuration" in caplog.text
+
+
 async def test_new_keys_are_fetched_with_a_bound() -> None:
     """A rotated key is found at once; a flood of unknown keys causes few fetches."""
     new = SigningKey("second", ec.generate_private_key(ec.SECP256R1()), "ES256")
@@ -310,10 +328,35 @@ async def test_missing_scopes_and_the_way_to_a_token_are_reported() -> None:
             assert found.json()["authorization_servers"] == [issuer.url]
 
 
+async def test_the_command_line_accepts_the_tokens_of_an_issuer() -> None:
+    """`agents-tools serve` sends clients to the issuer, and checks audience and scope."""
+    async with asyncio.timeout(BOUND), authorization_server() as issuer:
+        words = ["serve", FIXTURE, "--transport", "http", "--port", "0", "--json"]
+        words += ["--jwt-issuer", issuer.url, "--jwt-audience", AUDIENCE, "--jwt-scope", "tools"]
+        process = await asyncio.create_subprocess_exec(
+            *COMMAND, *words, stdout=asyncio.subprocess.PIPE
+        )
+        try:
+            assert process.stdout is not None
+            started = json.loads(await process.stdout.readline())
+            assert started["token"] is True
+            url = started["url"]
+            assert await status(url, issuer.token(scope="tools")) == 200
+            assert await status(url, issuer.token(scope="read")) == 403
+            assert await status(url, issuer.token(scope="tools", aud="https://other")) == 401
+            refused = await answer(url, None)
+            assert refused.status_code == 401
+            assert "resource_metadata=" in refused.headers["www-authenticate"]
+        finally:
+            process.terminate()
+            await process.wait()
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({}, "expects one of jwks_url=, public_key= and secret=, got none"),
+        ({"issuer": "http://a.example"}, "JWTVerifier(issuer=...) expects an https URL"),
+        ({"issuer": ["https://a", "https://b"]}, "expects one issuer without jwks_url="),
         ({"jwks_url": "https://a.example/k", "secret": "s" * 32}, "got jwks_url= and secret="),
         ({"jwks_url": "http://a.example/keys"}, "expects an https URL"),
         ({"jwks_url": "ftp://a.example/keys"}, "expects an https URL"),

@@ -27,7 +27,7 @@ from agents_tools import (
     UserError,
     function_tool,
 )
-from agents_tools.mcp import MCPToolManager, mcp_server, roots
+from agents_tools.mcp import MCPGateway, MCPToolManager, mcp_server, roots
 from agents_tools.server.run_manager import RunManager
 from agents_tools.testing import ScriptedModel, call_tool, tool_call
 from tests.mcp.small import LINE, listening
@@ -172,12 +172,14 @@ class Wire:
         task = {} if self.version >= "2026" else {"task": {"ttl": 60_000}}
         return await self.result("tools/call", name=tool, arguments=arguments, **task)
 
-    async def becomes(self, task_id: str, status: str) -> dict[str, Any]:
-        """Poll until a task has a status."""
+    async def becomes(
+        self, task_id: str, status: str, *, message: str | None = None
+    ) -> dict[str, Any]:
+        """Poll until a task has a status, and a message."""
         async with asyncio.timeout(BOUND):
             while True:
                 task = await self.result("tasks/get", taskId=task_id)
-                if task["status"] == status:
+                if task["status"] == status and message in {None, task.get("statusMessage")}:
                     return task
                 await asyncio.sleep(0.02)
 
@@ -242,6 +244,53 @@ async def test_a_task_longer_than_max_time_is_cancelled() -> None:
         result = await call_tool(tools["work"], {"name": "tea"})
         assert result.status == "timeout"
         await gate.cancelled.wait()
+
+
+@contextlib.asynccontextmanager
+async def through_gateway(gate: Gate, **options: Any) -> AsyncGenerator[str]:
+    """Serve the tools through a gateway, both with tasks, and yield the URL."""
+    async with serving(gate, tasks="required") as inner:
+        config = {"mcpServers": {"far": {"url": inner}}}
+        async with MCPGateway(config) as gateway:
+            app = mcp_server(gateway, tasks=True, json_response=True, **options)
+            async with listening(app) as address:
+                try:
+                    yield f"{address}/mcp"
+                finally:
+                    await app.aclose()
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
+async def test_tasks_pass_through_a_gateway(version: str, tmp_path: Path) -> None:
+    """The status message, the question and the result are those of the task behind it."""
+    gate = Gate()
+    store = tmp_path / "tasks.db"
+    async with asyncio.timeout(BOUND), through_gateway(gate, store=store) as url:
+        wire = Wire(url, version)
+        created = await wire.call("far_work", name="tea")
+        created = created.get("task", created)
+        await gate.began.wait()
+        await wire.becomes(created["taskId"], "working", message="measuring")
+        gate.opened.set()
+        task = await wire.becomes(created["taskId"], "completed")
+        if version < "2026":
+            task["result"] = await wire.result("tasks/result", taskId=created["taskId"])
+        assert "tea is done" in str(task["result"])
+        async with connected(url, ask=lambda _question: 7) as tools:
+            assert (await call_tool(tools["far_ask"])).output == "7 cm"
+    assert gate.calls == 1
+    assert store.exists()
+
+
+async def test_cancelling_a_task_of_a_gateway_cancels_the_one_behind_it() -> None:
+    gate = Gate()
+    async with asyncio.timeout(BOUND), through_gateway(gate) as url:
+        wire = Wire(url)
+        created = await wire.call("far_work", name="tea")
+        await gate.began.wait()
+        await wire.result("tasks/cancel", taskId=created["taskId"])
+        await gate.cancelled.wait()
+        await wire.becomes(created["taskId"], "cancelled")
 
 
 # --- the server

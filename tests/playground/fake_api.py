@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from agents_tools.playground.static_files import SECURITY_HEADERS, pages
+from agents_tools.playground.page_files import SECURITY_HEADERS, pages
 
 if TYPE_CHECKING:
     import socket

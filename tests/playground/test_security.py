@@ -13,7 +13,7 @@ from agents_tools.errors import UserError
 from agents_tools.playground import app
 from agents_tools.playground.catalog import TargetCatalog
 from agents_tools.playground.codegen import ToolCallRequest, export
-from agents_tools.playground.static_files import pages
+from agents_tools.playground.page_files import pages
 from agents_tools.playground.target_state import LoadedTarget
 from tests.playground.client import TOKEN, playing, serving
 

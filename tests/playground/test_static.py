@@ -39,9 +39,11 @@ def test_script_matches_its_recorded_hash() -> None:
 @pytest.mark.skipif(not SOURCES.is_dir(), reason="the sources of the page are not here")
 def test_script_was_built_from_these_sources() -> None:
     """After changing a source, run `npm run build` in tools/playground."""
-    built_from = json.loads((STATIC / "app.json").read_text())["sources"]
+    facts = json.loads((STATIC / "app.json").read_text())
 
-    assert {path.name: _sha256(path) for path in SOURCES.glob("*.js")} == built_from
+    assert {path.name: _sha256(path) for path in SOURCES.glob("*.js")} == facts["sources"]
+    root = SOURCES.parents[2]
+    assert {name: _sha256(root / name) for name in facts["shared"]} == facts["shared"]
 
 
 def test_scripts_stay_small() -> None:

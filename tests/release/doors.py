@@ -268,8 +268,21 @@ from agents_tools.testing import call_tool
 assert asyncio.run(call_tool(tool, input="How?")).output == "Fine."
 """
 
+_SCREEN = """
+import asyncio
+
+async def main():
+    from agents_tools.ui.console.screen import ScreenRun
+
+    view = ScreenRun("Clerk")
+    assert "Clerk" in str(view.rows(40)[()])
+
+asyncio.run(main())
+"""
+
 DOORS: dict[str, str] = {
     "cli": _CLI,
+    "screen": _SCREEN,
     "schema": _SCHEMA,
     "mcp": _MCP,
     "skills": _SKILLS,

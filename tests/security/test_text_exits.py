@@ -492,6 +492,7 @@ COVERED_BY = {
     "models.pydantic_ai": "run",  # the request is built from the same cleaned items
     "export": "call",  # every adapter returns `CallOutcome.output`
     "cli.run": "ui.console",
+    "cli.chat": "ui.console",
     "cli.mcp": "mcp.client",
     "cli.serve": "mcp.server",
     "cli.dev": "playground",

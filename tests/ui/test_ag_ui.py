@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,14 +25,16 @@ from agents_tools import (
     RunItemStreamEvent,
     Runner,
     ToolAnnotations,
+    ToolArtifactEvent,
     ToolContext,
+    ToolStreamStartEvent,
     UserError,
     event_from_dict,
     function_tool,
 )
 from agents_tools.agents import call_delta, call_started, text_delta
 from agents_tools.errors import ModelError
-from agents_tools.events import GapEvent, ToolStreamEndEvent
+from agents_tools.events import GapEvent, ToolAttemptEvent, ToolStreamEndEvent
 from agents_tools.events.coalesce import drop_display_events
 from agents_tools.testing import ScriptedModel, check_ag_ui, tool_call
 from agents_tools.text.characters import safe_text
@@ -752,3 +756,38 @@ def test_the_module_is_found_by_name() -> None:
     assert agents_tools.ui.ag_ui is ag_ui
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = agents_tools.ui.nothing  # type: ignore[attr-defined]
+
+
+async def test_each_field_of_an_activity_is_documented() -> None:
+    """Pages read the content of activities, which the protocol leaves open."""
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "ag-ui.md").read_text()
+    section = page.partition("### Activities")[2].partition("\n## ")[0]
+    tool, artifact = (
+        {
+            name
+            for row in re.findall(r"^\| (`.*?) \|", part, re.MULTILINE)
+            for name in _NAME.findall(row)
+        }
+        for part in section.split("The `content` of the type `AGENTS_ARTIFACT`")
+    )
+    made: list[Event] = [
+        ToolArtifactEvent("a.txt", "text", mime_type="text/plain", uri="file:///a.txt"),
+        ToolArtifactEvent("a.bin", b"bytes"),
+        ToolAttemptEvent(1, error="busy"),
+    ]
+    sent: dict[str, set[str]] = {"AGENTS_TOOL": set(), "AGENTS_ARTIFACT": set()}
+    for name in SCENARIOS:
+        events = await events_of(SCENARIOS[name])
+        start = next((one for one in events if isinstance(one, ToolStreamStartEvent)), None)
+        if start is not None and start.origin is not None:
+            at = events.index(start) + 1
+            events[at:at] = [one.stamped(start.origin, start.seq) for one in made]
+        for version in ("1.0", "0.x"):
+            for frame in frames_of(events, version):
+                if frame["type"] == "ACTIVITY_SNAPSHOT":
+                    sent[frame["activityType"]] |= frame["content"].keys()
+    assert sent["AGENTS_ARTIFACT"] == artifact
+    assert sent["AGENTS_TOOL"] == tool - {"hosted"}  # of calls that a provider makes
+
+
+_NAME = re.compile("`(.*?)`")

@@ -25,6 +25,7 @@ IMAGES = ROOT / "docs" / "images"
 STAGE = Path(__file__).with_name("stage")
 BAKERY = ROOT / "examples" / "playground" / "bakery.py"
 WEB_PAGE = ROOT / "examples" / "web_page.py"
+WEB_TREE = ROOT / "examples" / "web_tree.py"
 REQUEST = "Plan three nights in Rome for two."
 
 
@@ -146,6 +147,11 @@ def web(browser: Browser) -> dict[str, bytes]:
         return pages.web(browser, WEB_PAGE, Path(folder))
 
 
+def web_tree(browser: Browser) -> dict[str, bytes]:
+    """Take a picture of the tree of a run in the page of an example."""
+    return pages.web_tree(browser, WEB_TREE)
+
+
 DRAWN: dict[str, Callable[[], dict[str, str]]] = {
     "call": call,
     "layers": layers,
@@ -160,6 +166,7 @@ SHOT: dict[str, Callable[[Browser], dict[str, bytes]]] = {
     "playground": playground,
     "timeline": timeline,
     "web": web,
+    "web-tree": web_tree,
 }
 """The screenshots by name."""
 

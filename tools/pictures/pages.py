@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Locator, Page
 
-__all__ = ["browser", "playground", "timeline", "web"]
+__all__ = ["browser", "playground", "timeline", "web", "web_tree"]
 
 _SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 _PATIENCE = 20_000
@@ -116,6 +116,24 @@ def web(with_: Browser, stage: Path, folder: Path) -> dict[str, bytes]:
         expect(page.locator("progress")).to_have_js_property("value", 4, timeout=_PATIENCE)
         expect(page.locator("li")).to_have_count(1, timeout=_PATIENCE)
         return {"web-page.png": page.screenshot(animations="disabled", caret="hide")}
+
+
+def web_tree(with_: Browser, stage: Path) -> dict[str, bytes]:
+    """Take a picture of the page of an example that waits for an approval.
+
+    Args:
+        with_: The browser.
+        stage: The file of the example.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, stage.name, str(port)]
+    with _serving(command, stage.parent), _page(with_, 620, 480) as page:
+        _reach(page, f"http://127.0.0.1:{port}/")
+        page.get_by_role("button").click()
+        expect(page.get_by_role("button", name="Approve")).to_be_visible(timeout=_PATIENCE)
+        page.evaluate("document.activeElement.blur()")
+        return _pictures(page, page, "web-tree", times=("3.1 s", "3.1 s", "3.0 s"))
 
 
 def _reach(page: Page, url: str) -> None:

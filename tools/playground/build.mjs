@@ -1,6 +1,6 @@
-// Writes app.js and app.json of the playground's page from the modules in src/. Run
-// `npm install --no-package-lock && npm run build` in this folder (or in a copy of it, with the
-// folder to write to as argument). None of the packages ends up in the page.
+// Writes app.js and app.json of the playground's page from the modules in src/, and those of js/client that it shares
+// with the pages of others. Run `npm install --no-package-lock && npm run build` in this folder (or in a copy of
+// tools/playground and js/client, with the folder to write to as argument). None of the packages ends up in the page.
 import { createHash } from "node:crypto";
 import { readFileSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -32,7 +32,8 @@ const sources = readdirSync(join(here, "src"))
   .filter((name) => name.endsWith(".js"))
   .sort();
 
-const { outputFiles } = await build({
+const { outputFiles, metafile } = await build({
+  metafile: true,
   entryPoints: [join(here, "src/main.js")],
   bundle: true,
   format: "esm",
@@ -41,6 +42,11 @@ const { outputFiles } = await build({
   plugins: [templates],
   write: false,
 });
+const root = resolve(here, "../..");
+const shared = Object.keys(metafile.inputs)
+  .map((path) => resolve(here, path))
+  .filter((path) => path.startsWith(join(root, "js")))
+  .sort();
 const small = await minify(outputFiles[0].text, {
   module: true,
   ecma: 2020,
@@ -55,6 +61,7 @@ const facts = {
   license: "MIT",
   sha256: sha256(code),
   sources: Object.fromEntries(sources.map((name) => [name, sha256(readText(here, "src", name))])),
+  shared: Object.fromEntries(shared.map((path) => [path.slice(root.length + 1), sha256(readText(path))])),
   others_code: [],
   built_with: devDependencies,
 };

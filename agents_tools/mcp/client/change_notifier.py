@@ -11,9 +11,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 
     from agents_tools.mcp.client.adapter import AnyTool
+    from agents_tools.mcp.client.server_lists import ListKind
     from agents_tools.mcp.pins import PinChange
 
 __all__ = ["ChangeNotifier", "ToolListChange"]
@@ -50,6 +51,7 @@ class ChangeNotifier:
     def __init__(self, on_change: Callable[[ToolListChange], Any] | None) -> None:
         self._on_change = on_change
         self._subscribers: list[Callable[[], None]] = []
+        self._list_subscribers: dict[str, list[Callable[[], object]]] = {}
         self._registries: weakref.WeakSet[Any] = weakref.WeakSet()
         self._registered: dict[str, AnyTool] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -57,6 +59,10 @@ class ChangeNotifier:
     def subscribe(self, callback: Callable[[], None]) -> None:
         """Call a function without arguments after each change."""
         self._subscribers.append(callback)
+
+    def subscribe_list(self, kind: ListKind, callback: Callable[[], object]) -> None:
+        """Call a function without arguments after each change of a list."""
+        self._list_subscribers.setdefault(kind, []).append(callback)
 
     def register(self, registry: Any, tools: Sequence[AnyTool]) -> None:
         """Register tools in a registry, and update it after each change."""
@@ -68,15 +74,22 @@ class ChangeNotifier:
         """Call the subscribers, unless the change is empty."""
         if not (change.added or change.removed or change.changed or change.pins):
             return
-        results: list[Any] = []
-        calls = [partial(one) for one in self._subscribers]
+        calls: list[Callable[[], object]] = [*self._subscribers]
         if self._on_change is not None:
             calls.append(partial(self._on_change, change))
-        for call in calls:
+        self._call(calls, change.server)
+
+    def notify_list(self, server: str, kind: ListKind) -> None:
+        """Call the subscribers of a list."""
+        self._call(self._list_subscribers.get(kind, ()), server)
+
+    def _call(self, callbacks: Iterable[Callable[[], object]], server: str) -> None:
+        results: list[object] = []
+        for callback in callbacks:
             try:
-                results.append(call())
+                results.append(callback())
             except Exception:  # an exception of a subscriber must not end the connection
-                logger.exception("A subscriber to changes of MCP server %r failed.", change.server)
+                logger.exception("A subscriber to changes of MCP server %r failed.", server)
         for result in results:
             if inspect.isawaitable(result):
                 self.run_in_background(_wait_for(result))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from agents_tools.mcp.client.sdk import ClientSession
+    from agents_tools.mcp.client.server_lists import ListKind
     from agents_tools.mcp.config import MCPServerConfig, ProtocolEra
     from agents_tools.tool.context import ToolContext
 
@@ -65,6 +66,10 @@ class ConnectionOwner(Protocol):
         templates: list[dict[str, Any]],
     ) -> None:
         """Receive the resources and templates of the server, if its configuration wants them."""
+        ...
+
+    def list_changed(self, connection: Connection, kind: ListKind) -> None:
+        """Receive the notification that a list has changed, also by a new connection."""
         ...
 
 
@@ -146,6 +151,12 @@ class Connection:
         owner = self._owner()
         if owner is not None:
             owner.resources_listed(self, resources, templates)
+
+    def list_changed(self, kind: ListKind) -> None:
+        """Notify the owner that a list of the server has changed."""
+        owner = self._owner()
+        if owner is not None:
+            owner.list_changed(self, kind)
 
     @property
     def connected(self) -> bool:

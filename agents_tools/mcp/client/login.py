@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["OAuthLogin"]
 
 _UNAUTHORIZED, _FORBIDDEN = 401, 403
+_NO_SERVER, _FAILED = {404, 405, 410}, 500
 _FAILURE_TIME = 60.0
 """Seconds after a failed login in which the user is not asked again."""
 _EXPIRED = 1.0
@@ -136,6 +137,7 @@ class OAuthLogin:
             "MCP-Protocol-Version": "2025-11-25",
         }
         message = {"jsonrpc": "2.0", "id": "login", "method": "ping"}
+        status = 0
         timeout = self._http.Timeout(30.0, connect=self._config.connect_timeout)
         try:
             async with (
@@ -146,9 +148,9 @@ class OAuthLogin:
                     headers=headers,
                     json=None if is_stream else message,
                     extensions={LOGIN_KEY: self._waiting},
-                ),
+                ) as response,
             ):
-                pass
+                status = response.status_code
         except self._http.RequestError as error:
             reason = release_text(str(error) or type(error).__name__, limit=300)
             if place := other_server(error, self._http.URL(self._config.url)):
@@ -157,7 +159,13 @@ class OAuthLogin:
                 raise LoginError(
                     f"it cannot be reached at {self._config.place}: {reason}"
                 ) from None
-        return self._access_token() != before
+        was_required = self._access_token() != before
+        if self._forced and not was_required and (status in _NO_SERVER or status >= _FAILED):
+            raise LoginError(
+                f"there is no MCP server at {self._config.place}: it answered with HTTP status "
+                f"{status}"
+            )
+        return was_required
 
     async def log_out(self) -> bool:
         """Delete the stored login, and revoke its tokens if the authorization server can.

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from agents_tools.mcp.client.callbacks import Ask, Sample
+    from agents_tools.mcp.client.server_lists import ListKind
     from agents_tools.mcp.config import LogLevel
     from agents_tools.tool.context import ToolContext
     from agents_tools.tool.question import Question
@@ -743,6 +744,12 @@ class MCPToolManager:
             change_list = self._rebuild(server, ())
         self._notifier.notify(change_list)
 
+    def list_changed(self, connection: Connection, kind: ListKind) -> None:
+        """Notify the subscribers of a list of a server that it has changed."""
+        server = self._servers.get(connection.name)
+        if server is not None and server.connection is connection:
+            self._notifier.notify_list(connection.name, kind)
+
     def _drop(self, server: ServerTools) -> None:
         """Remove the tools of a server that was removed."""
         with self._lock:
@@ -834,6 +841,19 @@ class MCPToolManager:
             callback: Called without arguments, in the thread that owns the connection.
         """
         self._notifier.subscribe(callback)
+
+    def subscribe_list(
+        self, kind: Literal["resources", "prompts"], callback: Callable[[], object]
+    ) -> None:
+        """Call a function whenever a server reports that the list of its features has changed.
+
+        Several changes in a row are one call. With each new connection, the lists count as changed.
+
+        Args:
+            kind: The list: `resources` (with the resource templates) or `prompts`.
+            callback: Called without arguments, in the thread that owns the connection.
+        """
+        self._notifier.subscribe_list(kind, callback)
 
     def _create_tool(self, server: ServerTools, name: str, wire: dict[str, Any]) -> AnyTool:
         connection, config = server.connection, server.config

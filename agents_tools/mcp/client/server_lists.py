@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from agents_tools.errors import MCPConnectionError, MCPError, MCPProtocolError
 from agents_tools.mcp._coerce import objects
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from agents_tools.mcp.client.sdk import ClientSession
     from agents_tools.mcp.config import MCPServerConfig
 
-__all__ = ["ListReceiver", "ListedSession", "ServerLists"]
+__all__ = ["ListKind", "ListReceiver", "ListedSession", "ServerLists"]
+
+ListKind: TypeAlias = Literal["tools", "resources", "prompts"]
 
 logger = logging.getLogger("agents_tools.mcp")
 
@@ -26,6 +28,11 @@ _DEBOUNCE = 0.3
 """Seconds from a change of a list to its reload; change notifications come in bursts."""
 _TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 _RESOURCES_CHANGED: Final = "notifications/resources/list_changed"
+_CHANGES: Final[dict[str, ListKind]] = {
+    _TOOLS_CHANGED: "tools",
+    _RESOURCES_CHANGED: "resources",
+    "notifications/prompts/list_changed": "prompts",
+}
 
 
 class ListReceiver(Protocol):
@@ -39,6 +46,10 @@ class ListReceiver(Protocol):
         self, resources: list[dict[str, Any]], templates: list[dict[str, Any]]
     ) -> None:
         """Receive the resources and the resource templates of the server."""
+        ...
+
+    def list_changed(self, kind: ListKind) -> None:
+        """Receive the notification that a list has changed, also by a new connection."""
         ...
 
 
@@ -77,8 +88,8 @@ class ServerLists:
 
     def record_changes(self) -> None:
         """Record that each list can have changed."""
-        self.record_change(_TOOLS_CHANGED)
-        self.record_change(_RESOURCES_CHANGED)
+        for method in _CHANGES:
+            self.record_change(method)
 
     async def load(self) -> None:
         """Load the lists for the first time.
@@ -89,6 +100,10 @@ class ServerLists:
         # First the resources: the tools are usable as soon as they are listed.
         await self._load_resources()
         await self._load_tools()
+        client = self._session.client
+        for kind in _CHANGES.values():
+            if kind != "tools" and client is not None and kind in client.capabilities:
+                self._receiver.list_changed(kind)
 
     async def keep_current(self) -> None:
         """Load lists again after their changes, until the task is cancelled."""
@@ -102,9 +117,11 @@ class ServerLists:
                     await self._load_resources()
                 if _TOOLS_CHANGED in changed:
                     await self._load_tools()
+                for method in changed & _CHANGES.keys():
+                    self._receiver.list_changed(_CHANGES[method])
             except Exception as error:  # noqa: BLE001 - can be of a callback; the next change retries
                 logger.warning(
-                    "The tools of MCP server %r were not updated: %s",
+                    "The lists of MCP server %r were not updated: %s",
                     self._session.config.name,
                     error,
                 )

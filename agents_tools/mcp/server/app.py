@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agents_tools.errors import UserValueError
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
+    from agents_tools.mcp.client.server_lists import ListKind
     from agents_tools.mcp.server.handlers import Tools
     from agents_tools.mcp.server.prompts import Prompts
     from agents_tools.mcp.server.resources import Resources
@@ -83,10 +85,13 @@ def mcp_server(
         tools: The tools and agents, or an object with `get_tools()` such as an `MCPToolManager`.
             An agent is served as `agent.as_tool()`.
         resources: The resources, made with `resource` or `Resource.from_value`, or an object with
-            `get_resources()`, and optionally with `subscribe_resource(uri, callback)` and
-            `unsubscribe_resource(uri)`, which the server calls for the clients that subscribe.
-        prompts: The prompts, made with `prompt`, and agents, or an object with `get_prompts()`. The
-            prompt of an agent has its instructions and an argument `input`.
+            `get_resources()`. Optional methods of the object: `subscribe_list(kind, callback)`
+            is called with `resources` and a function that notifies the clients of a changed list;
+            `subscribe_resource(uri, callback)` and `unsubscribe_resource(uri)` for the clients
+            that subscribe to a resource.
+        prompts: The prompts, made with `prompt`, and agents, or an object with `get_prompts()`
+            and optionally `subscribe_list(kind, callback)`. The prompt of an agent has its
+            instructions and an argument `input`.
         name: The name that the server reports.
         version: The version that the server reports; that of the library by default.
         instructions: Instructions for models that use the server.
@@ -163,6 +168,10 @@ def mcp_server(
     )
     if callable(subscribe := getattr(tools, "subscribe", None)):
         subscribe(app.tools_changed_soon)
+    lists: dict[ListKind, object] = {"resources": resources, "prompts": prompts}
+    for kind, source in lists.items():
+        if callable(subscribe := getattr(source, "subscribe_list", None)):
+            subscribe(kind, partial(app.list_changed_soon, kind))
     return app
 
 
@@ -378,9 +387,17 @@ class MCPApp(Application):
 
     def tools_changed_soon(self) -> None:
         """Notify clients of changed tools in the background; can be called from any thread."""
+        self.list_changed_soon("tools")
+
+    def list_changed_soon(self, kind: ListKind) -> None:
+        """Notify clients of a changed list in the background; can be called from any thread.
+
+        Args:
+            kind: The list: `tools`, `resources` or `prompts`.
+        """
         loop = self._loop
         if loop is not None and loop.is_running():
-            asyncio.run_coroutine_threadsafe(self.tools_changed(), loop)
+            asyncio.run_coroutine_threadsafe(self._server.list_changed(kind), loop)
 
     async def run_stdio(self) -> None:
         """Serve on standard input and output until the client closes them."""

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from agents_tools.concurrency.fair_lock import FairLock, LockTicket
 from agents_tools.errors import UserValueError
+from agents_tools.mcp._coerce import an_object
 from agents_tools.mcp.client.sdk import sdk_http
 from agents_tools.server.host_rules import is_loopback
 from agents_tools.server.http_security import RequestRefused
@@ -37,22 +38,25 @@ _MAX_CANDIDATES = 16
 
 
 class KeySet:
-    """The public keys of an issuer, from its URL. Can be used on several event loops.
+    """The public keys of an issuer, from their URL. Can be used on several event loops.
 
     Args:
-        url: The URL.
+        url: The URL; `None` to read it from the metadata of the issuer.
+        issuer: The issuer, whose metadata is at its well-known URL; used without `url`.
 
     Raises:
         UserValueError: The URL is not https, or http on loopback.
     """
 
-    def __init__(self, url: str) -> None:
-        if not is_secure(url):
+    def __init__(self, url: str | None, issuer: str) -> None:
+        option, source = ("issuer", issuer) if url is None else ("jwks_url", url)
+        if not is_secure(source):
             raise UserValueError(
-                "JWTVerifier(jwks_url=...) expects an https URL, or http on loopback, got "
-                f"{url!r:.200}. Keys from an unprotected connection can be forged."
+                f"JWTVerifier({option}=...) expects an https URL, or http on loopback, got "
+                f"{source!r:.200}. Keys from an unprotected connection can be forged."
             )
         self._url = url
+        self._issuer = issuer
         self._keys: list[dict[str, Any]] | None = None
         self._expires = 0.0
         self._attempts = 0
@@ -109,11 +113,13 @@ class KeySet:
     async def _fetch(self) -> None:
         try:
             async with asyncio.timeout(_TIMEOUT):
-                self._keys = await _download(self._url)
+                url = await _discover(self._issuer) if self._url is None else self._url
+                self._keys = await _download_keys(url)
         except (OSError, ValueError, RecursionError) as error:
             self._expires = time.monotonic() + _RETRY_TIME
             reason = release_text(str(error) or type(error).__name__, limit=300)
-            logger.warning("The key set %s cannot be fetched: %s", self._url, reason)
+            source = f"of {self._issuer}" if self._url is None else self._url
+            logger.warning("The key set %s cannot be fetched: %s", source, reason)
         else:
             self._expires = time.monotonic() + _CACHE_TIME
 
@@ -141,12 +147,59 @@ def _matching(keys: list[dict[str, Any]], kid: str | None, kind: str) -> list[di
     return found[:_MAX_CANDIDATES]
 
 
-async def _download(url: str) -> list[dict[str, Any]]:
+async def _discover(issuer: str) -> str:
+    """Return the URL of the keys, from the metadata of an issuer.
+
+    RFC 8414 puts the well-known part before the path of the issuer, OpenID Connect Discovery 1.0
+    after it.
+
+    Raises:
+        OSError: The issuer cannot be reached.
+        ValueError: It has no metadata, or they are not its own or name no keys.
+    """
+    parts = urlsplit(issuer)
+    path = parts.path.rstrip("/")
+    places = [f"/.well-known/oauth-authorization-server{path}"]
+    places.append(f"{path}/.well-known/openid-configuration")
+    problems: list[str] = []
+    for place in places:
+        url = f"{parts.scheme}://{parts.netloc}{place}"
+        try:
+            metadata = await _download(url)
+        except ValueError as error:
+            problems.append(f"{url}: {error}")
+            continue
+        keys = metadata.get("jwks_uri")
+        if metadata.get("issuer") != issuer:
+            problems.append(f"{url}: its issuer is another one")
+        elif not isinstance(keys, str) or not is_secure(keys):
+            problems.append(f"{url}: it names no key set (jwks_uri)")
+        else:
+            return keys
+    raise ValueError("; ".join(problems))
+
+
+async def _download_keys(url: str) -> list[dict[str, Any]]:
     """Return the keys at a URL.
 
     Raises:
         OSError: The server cannot be reached.
         ValueError: The response is not a key set.
+    """
+    keys = (await _download(url)).get("keys")
+    if not isinstance(keys, list):
+        raise ValueError('it has no list "keys"')  # noqa: TRY004 - the content is wrong
+    return [
+        cast("dict[str, Any]", key) for key in cast("list[object]", keys) if isinstance(key, dict)
+    ]
+
+
+async def _download(url: str) -> dict[str, Any]:
+    """Return the JSON object at a URL; an empty one for other JSON.
+
+    Raises:
+        OSError: The server cannot be reached.
+        ValueError: The response is not JSON, or too long.
     """
     http: Any = sdk_http()
     pieces: list[bytes] = []
@@ -167,10 +220,4 @@ async def _download(url: str) -> list[dict[str, Any]]:
         raise OSError(str(error) or type(error).__name__) from error
     text = b"".join(pieces).decode()
     check_bounds(text)
-    content: Any = json.loads(text)
-    keys: Any = cast("Any", content).get("keys") if isinstance(content, dict) else None
-    if not isinstance(keys, list):
-        raise ValueError('it has no list "keys"')  # noqa: TRY004 - the content is wrong
-    return [
-        cast("dict[str, Any]", key) for key in cast("list[object]", keys) if isinstance(key, dict)
-    ]
+    return an_object(json.loads(text))

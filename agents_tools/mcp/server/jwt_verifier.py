@@ -66,9 +66,11 @@ class JWTVerifier:
     algorithm of another kind of key is refused.
 
     Args:
-        jwks_url: The URL of the issuer's key set (JWKS); https, or http on loopback. The keys are
-            cached for 10 minutes, and fetched again for a token of an unknown key, at most 5 times
-            a minute. While the URL cannot be reached, keys from the cache continue to be used.
+        jwks_url: The URL of the issuer's key set (JWKS); https, or http on loopback. Without any
+            key source, it is read from the metadata of `issuer` (RFC 8414, or OpenID Connect
+            Discovery 1.0). The keys are cached for 10 minutes, and fetched again for a token of an
+            unknown key, at most 5 times a minute. While the URL cannot be reached, keys from the
+            cache continue to be used.
         public_key: The issuer's public key in PEM format, instead of `jwks_url`.
         secret: A secret that the issuer and this server share, instead of `jwks_url`.
         issuer: The accepted values of the claim `iss`.
@@ -79,7 +81,7 @@ class JWTVerifier:
         leeway: The tolerated difference between the clocks, in seconds.
 
     Raises:
-        UserError: An option is invalid, or not exactly one key source is given.
+        UserError: An option is invalid, or more than one key source is given.
     """
 
     def __init__(
@@ -96,12 +98,17 @@ class JWTVerifier:
     ) -> None:
         sources = {"jwks_url": jwks_url, "public_key": public_key, "secret": secret}
         chosen = [name for name, value in sources.items() if value is not None]
-        if len(chosen) != 1:
+        if len(chosen) > 1:
             raise UserValueError(
                 "JWTVerifier(...) expects one of jwks_url=, public_key= and secret=, got "
-                f"{' and '.join(f'{name}=' for name in chosen) or 'none'}."
+                f"{' and '.join(f'{name}=' for name in chosen)}."
             )
         self._issuers = _texts("issuer", issuer)
+        if not chosen and len(self._issuers) > 1:
+            raise UserValueError(
+                "JWTVerifier(issuer=...) expects one issuer without jwks_url=, public_key= and "
+                f"secret=, got {len(self._issuers)}. Pass the URL of their keys as jwks_url=."
+            )
         self._audiences = _texts("audience", audience)
         self._algorithms = _algorithms(algorithms, has_secret=secret is not None)
         self.required_scopes = tuple(check_list("required_scopes", required_scopes))
@@ -110,7 +117,8 @@ class JWTVerifier:
                 f"JWTVerifier(leeway=...) expects seconds, 0 or more, got {leeway!r:.60}."
             )
         self._leeway = float(leeway)
-        self._keys = None if jwks_url is None else KeySet(jwks_url)
+        has_key = public_key is not None or secret is not None
+        self._keys = None if has_key else KeySet(jwks_url, self._issuers[0])
         self._key: _PublicKey | bytes | None = None
         if public_key is not None:
             self._key = _public_key(public_key)

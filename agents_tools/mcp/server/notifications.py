@@ -6,7 +6,7 @@ import contextlib
 import importlib
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from agents_tools.mcp.client.sdk import MODERN, RawJson
 from agents_tools.mcp.server.requests import INVALID_PARAMS, RequestError
@@ -15,9 +15,9 @@ from agents_tools.mcp.server.source_updates import SourceUpdates
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ListKind", "ServerNotifier", "session_name"]
+    from agents_tools.mcp.client.server_lists import ListKind
 
-ListKind: TypeAlias = Literal["tools", "resources", "prompts"]
+__all__ = ["ServerNotifier", "session_name"]
 
 _MAX_SESSIONS: Final = 10_000
 _MAX_URIS: Final = 1_000

@@ -31,10 +31,10 @@ from agents_tools.server.http_security import current_principal
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
+    from agents_tools.mcp.client.server_lists import ListKind
     from agents_tools.mcp.server.features import Feature
     from agents_tools.mcp.server.handlers import ToolHandlers
     from agents_tools.mcp.server.input_required import Perform
-    from agents_tools.mcp.server.notifications import ListKind
     from agents_tools.mcp.server.progress import Report
     from agents_tools.mcp.server.prompts import PromptHandlers
     from agents_tools.mcp.server.resources import ResourceHandlers

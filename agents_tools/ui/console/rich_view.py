@@ -12,11 +12,13 @@ from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.live import Live
 from rich.text import Text
 
+from agents_tools.content.usage import Usage
 from agents_tools.events.kinds import NotifyStreamEvent, RawResponseStreamEvent, ToolArtifactEvent
 from agents_tools.text.escape import shorten
 from agents_tools.text.output import release_text
 from agents_tools.ui._format import described, progressed, seconds
 from agents_tools.ui._terminal import can_show, is_terminal, marks
+from agents_tools.ui.console.call_groups import CallGroup, folded
 from agents_tools.ui.console.run_tree import (
     Node,
     RunTree,
@@ -31,15 +33,16 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from typing import TextIO
 
-    from agents_tools.content.usage import Usage
     from agents_tools.events.base import Event
 
 __all__ = ["RichRun"]
 
 _STYLES = {"debug": "dim", "success": "green", "warning": "yellow", "error": "red"}
 _BAR_WIDTH = 24
-_TEXT_LINES = 8
-"""The number of lines shown of the main agent's message; other agents get fewer."""
+_TEXT_LINES, _INNER_TEXT_LINES = 8, 3
+"""The number of lines shown of the main agent's message, and of those of other agents."""
+_RENDERED_LENGTH = 3_000
+"""The number of characters at the end of an answer that are rendered, twelve times a second."""
 _MIN_WIDTH = 20
 _MINUTE = 60
 _TAIL_LENGTH = 10_000
@@ -197,12 +200,21 @@ class RichRun:
         branch, corner, trunk = self._guides
         room = max(_MIN_WIDTH, width - len(guides) - len(trunk))
         leaves = self._leaves(node, room, brief=brief)
-        count = len(node.parts) + bool(leaves)
         if node.left_out:
             yield _left_out(node, guides + branch, width)
-        for number, part in enumerate(node.parts, start=1):
+        parts = folded(node.parts)
+        count = len(parts) + bool(leaves)
+        for number, part in enumerate(parts, start=1):
             here, further = (corner, " " * len(trunk)) if number == count else (branch, trunk)
-            if isinstance(part, Node):
+            if isinstance(part, CallGroup):
+                yield self._sum(part, guides + here, width)
+                shown = part.shown
+                for position, call in enumerate(shown, start=1):
+                    at = corner if position == len(shown) else branch
+                    yield self._row(call, guides + further + at, width)
+                    below = " " * len(trunk) if position == len(shown) else trunk
+                    yield from self._below(call, guides + further + below, width, brief=brief)
+            elif isinstance(part, Node):
                 yield self._row(part, guides + here, width)
                 yield from self._below(part, guides + further, width, brief=brief)
             else:
@@ -233,12 +245,33 @@ class RichRun:
             reasoning = " ".join(release_text(node.reasoning[-_TAIL_LENGTH:]).split())
             leaves.append(Text(reasoning[-width:], "dim italic"))
         if text := node.text or ("" if node.held_in_parts else node.held):
-            max_lines = 3 if node.path else _TEXT_LINES
-            text_lines = release_text(text[-_TAIL_LENGTH:]).expandtabs(4).split("\n")
-            lines = [line for line in text_lines if line.strip()]
-            wrapped = [part for line in lines[-max_lines:] for part in self._wrapped(line, width)]
-            leaves += wrapped[-max_lines:]
+            leaves += self._message(text, width, is_answer=not node.path)
         return leaves
+
+    def _message(self, text: str, width: int, *, is_answer: bool) -> list[Text]:
+        """Return the last lines of a message; the Markdown of an answer is rendered."""
+        if is_answer:
+            return self._rendered(text, width)[-_TEXT_LINES:]
+        text_lines = release_text(text[-_TAIL_LENGTH:]).expandtabs(4).split("\n")
+        lines = [line for line in text_lines if line.strip()][-_INNER_TEXT_LINES:]
+        wrapped = [part for line in lines for part in self._wrapped(line, width)]
+        return wrapped[-_INNER_TEXT_LINES:]
+
+    def _rendered(self, text: str, width: int) -> list[Text]:
+        """Return the lines of the end of a Markdown text, without empty ones."""
+        from rich.markdown import Markdown
+
+        end = text[-_RENDERED_LENGTH:]
+        if len(end) < len(text):  # from the next line on: a part of a line can look like a heading
+            end = end.partition("\n")[2] or end
+        markdown = Markdown(release_text(end), code_theme="ansi_dark", hyperlinks=False)
+        options = self._console.options.update(width=width, height=None)
+        rows = self._console.render_lines(markdown, options, pad=False)
+        lines = [
+            Text.assemble(*((piece.text, piece.style or "") for piece in row if not piece.control))
+            for row in rows
+        ]
+        return [line for line in lines if line.plain.strip()]
 
     def _wrapped(self, line: str, width: int) -> list[Text]:
         return list(Text(line[-width * _TEXT_LINES :]).wrap(self._console, width))
@@ -259,6 +292,24 @@ class RichRun:
             row.append(" ".join(node.result.split()), style)
         row = _cut(row, room)
         return row.append(f"  {facts}", "dim") if facts else row
+
+    def _sum(self, group: CallGroup, guides: str, width: int) -> Text:
+        """Return the line that sums up the calls of a group."""
+        calls, ended = group.calls, group.ended
+        if group.is_open:
+            mark = Text(self._spinner[int(time.monotonic() * 10) % len(self._spinner)], "cyan")
+        else:
+            mark = Text(self._bad, "red") if group.failed else Text(self._good, "green")
+        row = Text.assemble((guides, "dim"), mark, " ", (group.name, "bold"))
+        row.append(f" {ended} of {len(calls)}" if group.is_open else f" {len(calls)} calls")
+        if group.failed:
+            row.append(f"{self._dot}{group.failed} failed", "red")
+        facts = [seconds(group.took)]
+        usage = Usage()
+        for call in calls:
+            usage.add(self._tree.usage(call))
+        row.append(f"  {self._dot.join(facts + costs(usage, requests=False))}", "dim")
+        return _cut(row, width)
 
     def _mark(self, node: Node) -> Text:
         if node.status in {"waiting", "interrupted"}:

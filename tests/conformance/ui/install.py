@@ -22,6 +22,7 @@ PACKAGES = {
     "vercel/7": ("ai@7.0.173",),
     "vercel/6": ("ai@6.0.326",),
     "vercel/5": ("ai@5.0.277",),
+    "web": ("vite@8.4.0", "@vitejs/plugin-react@6.3.0", "react@19.3.1", "react-dom@19.3.1"),
 }
 """What is installed, by the folder it goes to."""
 

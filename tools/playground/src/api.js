@@ -1,24 +1,16 @@
 // Talks to the server: one function per request, and event streams that resume by id.
 import { signal } from "./view.js";
 import { parse } from "./json.js";
+import { ApiError, follow as followStream } from "../../../js/client/src/stream.ts";
+
+export { ApiError };
+export { retryNow } from "../../../js/client/src/stream.ts";
 
 const KEY = "agents-tools-token";
-const FIRST_PAUSE = 250;
 let token = "";
 
 /** Whether the server answers; `retry` is set while a stream waits to try again. */
 export const link = signal({ lost: false });
-
-/** An answer that is not a success. `code` and `faults` are what the server says about it. */
-export class ApiError extends Error {
-  /** @param {number} status @param {{message?: string, code?: string, faults?: object[]}} error */
-  constructor(status, error) {
-    super(error.message || `The server answered ${status}.`);
-    this.status = status;
-    this.code = error.code;
-    this.faults = error.faults;
-  }
-}
 
 /** Takes the token out of the address, so that it is neither bookmarked nor shared. */
 export function readToken() {
@@ -98,74 +90,9 @@ export function watchChanges(generation, onChange) {
   return follow(() => `changes?generation=${known}`, -1, seen, new AbortController().signal);
 }
 
-/** Reads a stream again and again from where it broke off, until `onEvent` says that it is over. */
+/** Reads a stream through lost connections, until `onEvent` says that it is over. */
 async function follow(path, after, onEvent, signal) {
-  let last = after;
-  let wait = FIRST_PAUSE;
-  const take = (frame) => {
-    if (frame.id !== undefined && frame.id <= last) return false;
-    last = frame.id ?? last;
-    wait = 0;
-    return onEvent(frame.data);
-  };
-  while (!signal.aborted) {
-    try {
-      const response = await request(path(last), { signal });
-      link.value = { lost: false };
-      if (response.status === 204) return;
-      for await (const frame of frames(response.body)) if (take(frame)) return;
-    } catch (error) {
-      if (signal.aborted) return;
-      if (error instanceof ApiError && error.status < 500) throw error;
-      link.value = { lost: true };
-    }
-    if (wait) await pause(wait, signal);
-    wait = Math.min(wait * 2 || FIRST_PAUSE, 4000);
-  }
-}
-
-/** Waits; ends early when somebody asks for another try. */
-function pause(time, signal) {
-  const over = new AbortController();
-  return new Promise((done) => {
-    const timer = setTimeout(done, time);
-    const listen = { signal: over.signal };
-    signal.addEventListener("abort", done, listen);
-    addEventListener("online", done, listen);
-    addEventListener("agents-tools-retry", done, listen);
-    over.signal.onabort = () => clearTimeout(timer);
-  }).finally(() => over.abort());
-}
-
-export const retryNow = () => dispatchEvent(new Event("agents-tools-retry"));
-
-/** Cuts a body of server-sent events into frames. */
-async function* frames(body) {
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  try {
-    for (;;) {
-      const { value, done } = await reader.read();
-      if (done) return;
-      const parts = (rest + value).split("\n\n");
-      rest = parts.pop();
-      for (const part of parts) {
-        const frame = parseFrame(part);
-        if (frame) yield frame;
-      }
-    }
-  } finally {
-    reader.cancel().catch(() => {});
-  }
-}
-
-/** @param {string} text @returns {{id?: number, data: any} | null} */
-export function parseFrame(text) {
-  let id;
-  const data = [];
-  for (const line of text.split("\n")) {
-    if (line.startsWith("data:")) data.push(line.slice(5));
-    else if (line.startsWith("id:")) id = Number(line.slice(line.lastIndexOf(":") + 1));
-  }
-  return data.length ? { id, data: JSON.parse(data.join("\n")) } : null;
+  const open = (last, stopped) => request(path(last), { signal: stopped });
+  const onLost = (lost) => (link.value = { lost });
+  for await (const event of followStream(open, { after, signal, onLost })) if (onEvent(event)) return;
 }

@@ -2,7 +2,7 @@
 import { signal } from "./view.js";
 import * as api from "./api.js";
 import { confirm } from "./dialog.js";
-import { RunTree } from "./events.js";
+import { EventTree } from "../../../js/client/src/tree.ts";
 import { pretty } from "./json.js";
 import { agents, attempt, draftOf, inputOf, middle, pane, select, side, tools } from "./state.js";
 import { focusField } from "./form.js";
@@ -22,14 +22,14 @@ export class RunView {
   constructor({ id, kind, name, status }, fresh) {
     Object.assign(this, { id, kind, name, fresh, status });
     this.began = performance.now();
-    this.tree = new RunTree();
+    this.tree = new EventTree();
     this.detail = signal(null);
     this.cancelling = signal(false);
     this.failure = signal("");
     this.signals = new WeakMap();
   }
 
-  /** The signal that says a node has changed. @param {import("./events.js").Node} node */
+  /** The signal that says a node has changed. @param {import("../../../js/client/src/tree.ts").Node} node */
   changed(node) {
     if (!this.signals.has(node)) this.signals.set(node, signal(0));
     return this.signals.get(node);

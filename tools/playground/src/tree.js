@@ -1,7 +1,7 @@
 // The live tree of a run: agents, calls and what they say, each part drawn when it changes.
 import { useSignal } from "./view.js";
 import * as api from "./api.js";
-import { isOver } from "./events.js";
+import { isOver } from "../../../js/client/src/tree.ts";
 import { brief, pretty, same } from "./json.js";
 import { now } from "./runs.js";
 import { attempt } from "./state.js";

@@ -1,4 +1,4 @@
-"""The module of the page that turns events into the tree of a run."""
+"""The module that turns events into the tree of a run, for the playground and for other pages."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
+import agents_tools
 from tests.programs import CHROMIUM
-from tests.ui.scenarios import SCENARIOS, events_of
+from tests.ui.scenarios import SCENARIOS, decided_events_of, events_of
 
 async_api = pytest.importorskip("playwright.async_api")
 
-SOURCE = Path(__file__).parents[2] / "tools" / "playground" / "src" / "events.js"
+SOURCE = Path(agents_tools.__file__).parent / "ui" / "client" / "client.js"
 pytestmark = [
     pytest.mark.external("chromium"),
-    pytest.mark.skipif(not SOURCE.is_file(), reason="the sources of the page are not here"),
     pytest.mark.timeout(120),
 ]
 
@@ -27,9 +27,9 @@ async def states_of(events: list[dict[str, Any]]) -> list[Any]:
         page = await browser.new_page()
         states: list[Any] = await page.evaluate(
             """async ([source, events]) => {
-              const { RunTree } = await import(
+              const { EventTree } = await import(
                 "data:text/javascript," + encodeURIComponent(source));
-              const tree = new RunTree();
+              const tree = new EventTree();
               const states = [];
               for (const event of events) {
                 tree.apply(event);
@@ -62,3 +62,13 @@ async def test_a_call_in_the_background_runs_until_its_end() -> None:
         ["ok", 2, acknowledged],
         ["ok", 2, "all about tea"],
     ]
+
+
+async def test_a_call_of_an_agent_waits_while_a_call_within_it_needs_approval() -> None:
+    """Its own call ends at the interruption, and starts again after the decision."""
+    before, after = await decided_events_of(SCENARIOS["nested_approve"])
+    first = await states_of([event.to_dict() for event in before])
+    whole = await states_of([event.to_dict() for event in (*before, *after)])
+    assert [status for status, *_ in first][-2:] == ["running", "interrupted"]
+    assert [status for status, *_ in whole[len(first) :]][:1] == ["running"]
+    assert whole[-1][0] == "ok"

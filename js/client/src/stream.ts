@@ -1,0 +1,160 @@
+// Reads server-sent events through lost connections.
+
+/** An answer that is not a success. */
+export class ApiError extends Error {
+  /** The HTTP status. */
+  status: number;
+  /** What a program can tell the error by, if the server sends it. */
+  code?: string;
+  /** The faults of arguments, if the server sends them. */
+  faults?: unknown[];
+
+  constructor(status: number, error: { message?: string; code?: string; faults?: unknown[] } = {}) {
+    super(error.message || `The server answered ${status}.`);
+    this.status = status;
+    this.code = error.code;
+    this.faults = error.faults;
+  }
+}
+
+/** Returns an answer that is a success. Throws an `ApiError` for any other. */
+export async function checked(response: Response): Promise<Response> {
+  if (response.ok) return response;
+  const body = await response.json().catch(() => ({}));
+  throw new ApiError(response.status, body?.error ?? {});
+}
+
+/** Whether to try a request again: the server could not be reached, or has failed. */
+export const isTransient = (error: unknown): boolean =>
+  error instanceof ApiError ? error.status >= 500 : !(error instanceof SyntaxError);
+
+export interface FollowOptions {
+  /** The id of the last event that is known; -1 for none. */
+  after?: number;
+  /** Ends the reading. */
+  signal?: AbortSignal;
+  /** Called when the connection is lost, and when it is back. */
+  onLost?: (lost: boolean) => void;
+  /** The milliseconds without data, not even a heartbeat, after which a connection is given up. */
+  silence?: number;
+}
+
+const FIRST_PAUSE = 250;
+const LAST_PAUSE = 4_000;
+const SILENCE = 45_000; // three heartbeats of the server
+
+/**
+ * Yields the data of events from a stream, each one once, until the server has no more (status 204). After a lost
+ * connection it continues behind the last event.
+ *
+ * @param open Requests the events behind the one with this id.
+ * @throws ApiError The server refuses the request; after a status from 500 on, it is tried again.
+ */
+export async function* follow<T = unknown>(
+  open: (after: number, signal: AbortSignal) => Promise<Response>,
+  { after = -1, signal, onLost, silence = SILENCE }: FollowOptions = {},
+): AsyncGenerator<T, void, undefined> {
+  let wait = 0;
+  while (!signal?.aborted) {
+    const watchdog = new Watchdog(silence, signal);
+    try {
+      const response = await checked(await open(after, watchdog.signal));
+      onLost?.(false);
+      if (response.status === 204 || !response.body) return;
+      for await (const { id, data } of frames(response.body, watchdog)) {
+        if (id !== undefined && id <= after) continue;
+        after = id ?? after;
+        wait = 0;
+        yield data as T;
+      }
+    } catch (error) {
+      if (signal?.aborted) return;
+      if (!isTransient(error)) throw error;
+      onLost?.(true);
+      wait ||= FIRST_PAUSE;
+    } finally {
+      watchdog.stop();
+    }
+    if (wait) await pause(wait, signal);
+    wait = Math.min(wait * 2 || FIRST_PAUSE, LAST_PAUSE);
+  }
+}
+
+/** Waits. Ends early when a signal is aborted, the network is back, or `retryNow` is called. */
+export function pause(time: number, ...signals: (AbortSignal | undefined)[]): Promise<void> {
+  const over = new AbortController();
+  return new Promise<void>((done) => {
+    const timer = setTimeout(done, time);
+    const listen = { signal: over.signal };
+    for (const signal of signals) {
+      signal?.addEventListener("abort", () => done(), listen);
+      if (signal?.aborted) done();
+    }
+    for (const name of ["online", RETRY]) globalThis.addEventListener?.(name, () => done(), listen);
+    over.signal.onabort = () => clearTimeout(timer);
+  }).finally(() => over.abort());
+}
+
+const RETRY = "agents-tools-retry";
+
+/** Ends all pauses between tries. */
+export const retryNow = (): boolean => dispatchEvent(new Event(RETRY));
+
+/** Aborts a request from which no data comes. */
+class Watchdog {
+  #abort = new AbortController();
+  #timer?: ReturnType<typeof setTimeout>;
+  #silence: number;
+
+  constructor(silence: number, signal?: AbortSignal) {
+    this.#silence = silence;
+    signal?.addEventListener("abort", () => this.#abort.abort(), { signal: this.signal });
+    this.seen();
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  seen(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#abort.abort(), this.#silence);
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#abort.abort(); // closes the connection of a reader that has left
+  }
+}
+
+/** Cuts a body of server-sent events into frames. */
+async function* frames(body: ReadableStream<Uint8Array>, watchdog: Watchdog) {
+  const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader();
+  let rest = "";
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      watchdog.seen();
+      if (done) return;
+      const parts = (rest + value).split("\n\n");
+      rest = parts.pop() ?? "";
+      for (const part of parts) {
+        const frame = parseFrame(part);
+        if (frame) yield frame;
+      }
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+/** Returns the id and the data of a frame; `null` for a comment. */
+export function parseFrame(text: string): { id?: number; data: unknown } | null {
+  let id: number | undefined;
+  const data: string[] = [];
+  for (const line of text.split("\n")) {
+    if (line.startsWith("data:")) data.push(line.slice(5));
+    else if (line.startsWith("id:")) id = Number(line.slice(line.lastIndexOf(":") + 1));
+  }
+  return data.length ? { id, data: JSON.parse(data.join("\n")) } : null;
+}

@@ -1,0 +1,374 @@
+"""The client for web pages in a browser: the pages of the documentation, reloads, lost networks.
+
+The tools of the agent wait for the test, so nothing depends on time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import agents_tools
+from tests.conformance.ui.install import HOME
+from tests.programs import CHROMIUM
+from tests.ui.web_site import PAGES, Site, open_site
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+sync_api = pytest.importorskip("playwright.sync_api")
+expect: Any = sync_api.expect
+CLIENT = Path(agents_tools.__file__).parent / "ui" / "client"
+GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "web-client.md"
+MODULES = HOME / "web" / "node_modules"
+PATIENCE = 30_000
+CALLS = ["research", "scan", "wait", "order"]
+FUNCTIONS = """<!doctype html><html lang="en"><title>Functions</title><p>0</p>
+<script type="module">
+import * as client from "/agent/client.js";
+const endpoint = { url: "/agent" };
+window.seen = [];
+window.begin = async () => {
+  const run = await client.startRun(endpoint, { input: "Prepare the order." });
+  const tree = new client.EventTree();
+  window.run = run.run_id;
+  for await (const event of client.followRun(endpoint, run.run_id)) {
+    tree.apply(event);
+    window.seen.push(event.id);
+    document.querySelector("p").textContent = tree.calls.find((call) => call.progress)?.progress.current ?? 0;
+    if (tree.root.status === "interrupted") document.title = "interrupted";
+  }
+  document.title = "over";
+};
+</script>"""
+
+pytestmark = [
+    pytest.mark.timeout(180),
+    pytest.mark.external("chromium"),
+    pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals"),
+]
+needs_vite = pytest.mark.skipif(
+    not MODULES.is_dir(), reason="Vite is not installed: python -m tests.conformance.ui.install web"
+)
+
+
+def snippet(title: str) -> str:
+    """Return a program of the guide, as a reader pastes it."""
+    found = re.search(
+        rf'```\w+ title="{re.escape(title)}"\n(.*?)\n```', GUIDE.read_text(), re.DOTALL
+    )
+    assert found is not None, title
+    return found[1] + "\n"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Generator[Browser]:
+    """Yield a browser without a profile."""
+    with sync_api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        try:
+            yield found
+        finally:
+            found.close()
+
+
+@pytest.fixture
+def context(browser: Browser) -> Generator[BrowserContext]:
+    """Yield tabs of one user; an exception in a page fails the test."""
+    context = browser.new_context(viewport={"width": 900, "height": 700})
+    context.set_default_timeout(PATIENCE)
+    errors: list[str] = []
+    context.on("weberror", lambda error: errors.append(str(error.error)))
+    try:
+        yield context
+        assert errors == []
+    finally:
+        context.close()
+
+
+def pages() -> dict[str, str]:
+    """Return the pages: that of the guide that needs no build step, and one with functions."""
+    page = f'<!doctype html><html lang="en"><title>Shop</title>\n{snippet("index.html")}'
+    return {"/": page, "/functions": FUNCTIONS}
+
+
+@pytest.fixture
+def site() -> Generator[Site]:
+    """Yield the site."""
+    with open_site(pages()) as opened:
+        yield opened
+
+
+@contextlib.contextmanager
+def vite(folder: Path, site: Site) -> Generator[str]:
+    """Run Vite with the React programs of the guide; yield the address of the page."""
+    installed = folder / "node_modules"
+    installed.mkdir()
+    for entry in MODULES.iterdir():
+        if not entry.name.startswith("."):
+            (installed / entry.name).symlink_to(entry)
+    # What `npm install` of the packed client leaves.
+    shutil.copytree(CLIENT, installed / "@agents-tools" / "client")
+    (folder / "main.jsx").write_text(snippet("main.jsx"))
+    config = snippet("vite.config.js").replace("http://127.0.0.1:8000", site.url(""))
+    (folder / "vite.config.mjs").write_text(config)
+    (folder / "index.html").write_text(
+        '<!doctype html><html lang="en"><title>Shop</title><div id="root"></div>'
+        '<script type="module" src="/main.jsx"></script>'
+    )
+    node = MODULES / ".bin" / "node"
+    program = str(node) if node.exists() else shutil.which("node") or "node"
+    command = [
+        program,
+        str(MODULES / "vite" / "bin" / "vite.js"),
+        "--port",
+        "0",
+        "--host",
+        "127.0.0.1",
+    ]
+    env = {**os.environ, "NO_COLOR": "1"}
+    with subprocess.Popen(  # noqa: S603 - our own
+        command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            lines: list[str] = []
+            for line in process.stdout:
+                lines.append(line)
+                if found := re.search(r"http://127\.0\.0\.1:\d+/", line):
+                    yield found[0]
+                    return
+            raise AssertionError("".join(lines))
+        finally:
+            process.kill()
+
+
+def call(page: Page, name: str) -> Any:
+    """Return the head of a call."""
+    return page.locator(".agents-call > header", has=page.locator(f"b:text-is('{name}')"))
+
+
+def lines(page: Page) -> list[str]:
+    """Return the lines of the tool that reads pages."""
+    return page.locator(".agents-line").all_inner_texts()
+
+
+def read(first: int, last: int) -> list[str]:
+    return [f"read page {page}" for page in range(first, last + 1)]
+
+
+def follow_a_run(context: BrowserContext, site: Site, url: str) -> None:
+    """Start a run, cancel a call, reload, approve in a second tab, and see the end in both."""
+    page = context.new_page()
+    page.goto(url)
+    page.get_by_role("button", name="Read 3 pages").click()
+    expect(page.locator(".agents-progress")).to_contain_text(f"1 of {PAGES} pages")
+    expect(page.locator("ul ul .agents-call > header b")).to_have_text("scan")  # in the sub-agent
+    page.get_by_role("button", name="Cancel wait").click()
+    expect(call(page, "wait")).to_contain_text("cancelled")
+    site.release(2)
+    expect(page.locator(".agents-progress")).to_contain_text(f"3 of {PAGES} pages")
+
+    page.reload()
+    expect(page.locator(".agents-progress")).to_contain_text(f"3 of {PAGES} pages")
+    assert lines(page) == read(1, 3)
+    site.release(PAGES)
+    expect(page.get_by_role("status")).to_have_text("waits for you")
+
+    second = context.new_page()
+    second.goto(page.url)
+    expect(second.locator(".agents-approval")).to_contain_text('"count": 3')
+    second.get_by_role("button", name="Approve").click()
+    for tab in (second, page):
+        expect(tab.get_by_role("status")).to_have_text("done")
+        expect(tab.locator(".agents-text").last).to_have_text("The flour comes tomorrow.")
+        assert tab.locator(".agents-call > header b").all_inner_texts() == CALLS
+        assert lines(tab) == read(1, PAGES)
+        expect(call(tab, "order")).to_contain_text("done")
+        expect(tab.locator(".agents-approval")).to_have_count(0)
+    assert site.starts == 1
+
+
+def test_a_page_without_a_build_step(context: BrowserContext, site: Site) -> None:
+    follow_a_run(context, site, site.url("/"))
+
+
+@needs_vite
+def test_ten_lines_of_react_in_vite(context: BrowserContext, site: Site, tmp_path: Path) -> None:
+    assert len(snippet("main.jsx").split("\n\n", 1)[1].splitlines()) <= 10
+    with vite(tmp_path, site) as url:
+        follow_a_run(context, site, url)
+
+
+def test_nothing_is_lost_or_repeated_when_the_network_is_lost(
+    context: BrowserContext, site: Site
+) -> None:
+    page = context.new_page()
+    page.goto(site.url("/"))
+    page.get_by_role("button", name="Read 3 pages").click()
+    expect(page.locator(".agents-progress")).to_contain_text(f"1 of {PAGES} pages")
+    site.cut()
+    site.release(2)  # the run continues
+    expect(page.get_by_role("status")).to_contain_text("No connection to the server")
+    site.restore()
+    expect(page.locator(".agents-progress")).to_contain_text(f"3 of {PAGES} pages")
+    expect(page.get_by_role("status")).to_have_text("running")
+    assert lines(page) == read(1, 3)
+    site.cut()
+    page.get_by_role("button", name="Cancel wait").click()  # repeated until it arrives
+    expect(page.get_by_role("status")).to_contain_text("No connection to the server")
+    site.restore()
+    expect(call(page, "wait")).to_contain_text("cancelled")
+    assert lines(page) == read(1, 3)
+
+
+def test_another_server_continues_the_stream(context: BrowserContext, tmp_path: Path) -> None:
+    """The first server drives the run; the page sees and controls it through the second."""
+    with open_site(pages(), tmp_path / "runs.db") as site:
+        page = context.new_page()
+        page.goto(site.url("/"))
+        page.get_by_role("button", name="Read 3 pages").click()
+        expect(page.locator(".agents-progress")).to_contain_text(f"1 of {PAGES} pages")
+        site.switch()
+        site.release(2)
+        expect(page.locator(".agents-progress")).to_contain_text(f"3 of {PAGES} pages")
+        assert lines(page) == read(1, 3)
+        page.get_by_role("button", name="Cancel wait").click()
+        expect(call(page, "wait")).to_contain_text("cancelled")
+        site.release(PAGES)
+        page.get_by_role("button", name="Approve").click()
+        expect(page.get_by_role("status")).to_have_text("done")
+        expect(page.locator(".agents-text").last).to_have_text("The flour comes tomorrow.")
+        assert lines(page) == read(1, PAGES)
+        assert page.locator(".agents-call > header b").all_inner_texts() == CALLS
+
+
+def test_a_start_without_a_network_starts_one_run_later(
+    context: BrowserContext, site: Site
+) -> None:
+    page = context.new_page()
+    page.goto(site.url("/"))
+    expect(page.get_by_role("button")).to_be_visible()
+    page.evaluate("import('/agent/standalone.js')")  # the module has arrived
+    site.cut()
+    page.get_by_role("button", name="Read 3 pages").click()
+    expect(page.get_by_role("status")).to_contain_text("No connection to the server")
+    site.restore()
+    expect(page.locator(".agents-progress")).to_contain_text(f"1 of {PAGES} pages")
+    assert site.starts == 1
+
+
+def test_a_repeated_start_finds_the_run_of_the_first_try(
+    context: BrowserContext, site: Site
+) -> None:
+    """The answer to the first request is lost, not the request."""
+    page = context.new_page()
+    lost: list[str] = []
+
+    def lose_first_answer(route: Any) -> None:
+        if lost:
+            route.continue_()
+            return
+        lost.append(route.fetch().text())
+        route.abort("connectionreset")
+
+    page.route("**/agent/runs", lose_first_answer)
+    page.goto(site.url("/"))
+    page.get_by_role("button", name="Read 3 pages").click()
+    expect(page.locator(".agents-progress")).to_contain_text(f"1 of {PAGES} pages")
+    assert json.loads(lost[0])["run_id"] in page.url
+    assert site.starts == 2  # the second was refused
+    runs = page.evaluate(
+        "fetch('/agent/runs/' + new URL(location).searchParams.get('run')).then(r => r.json())"
+    )
+    assert runs["status"] == "running"
+
+
+def test_a_rejection_with_a_reason_reaches_the_model(context: BrowserContext, site: Site) -> None:
+    page = context.new_page()
+    page.goto(site.url("/"))
+    page.get_by_role("button", name="Read 3 pages").click()
+    site.release(PAGES)
+    page.get_by_role("button", name="Cancel wait").click()
+    page.get_by_label("Reason for a rejection").fill("Too much flour.")
+    page.get_by_role("button", name="Reject").click()
+    expect(page.get_by_role("status")).to_have_text("done")
+    expect(call(page, "order")).to_contain_text("denied")
+    order = page.locator(".agents-call", has=page.locator("b:text-is('order')"))
+    expect(order.locator("details pre")).to_contain_text("Too much flour.")
+
+
+def test_a_run_is_cancelled(context: BrowserContext, site: Site) -> None:
+    page = context.new_page()
+    page.goto(site.url("/"))
+    page.get_by_role("button", name="Read 3 pages").click()
+    expect(page.locator(".agents-progress")).to_be_visible()
+    page.locator(".agents-run > header button").click()
+    expect(page.get_by_role("status")).to_have_text("cancelled")
+    expect(page.locator('.agents-call[data-status="running"]')).to_have_count(0)
+
+
+def test_axe_finds_nothing(context: BrowserContext, site: Site) -> None:
+    axe = pytest.importorskip("axe_playwright_python.base")
+    page = context.new_page()
+    page.goto(site.url("/"))
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.add_style_tag(content=":root { color-scheme: light dark; background: Canvas }")
+        page.get_by_role("button", name="Read 3 pages").click()
+        expect(page.locator(".agents-progress")).to_be_visible()
+        assert violations(page, axe.AXE_SCRIPT) == []
+        page.get_by_role("button", name="Cancel wait").click()
+        site.release(PAGES)
+        expect(page.get_by_role("button", name="Approve")).to_be_visible()
+        page.locator("summary").first.click()
+        assert violations(page, axe.AXE_SCRIPT) == []
+
+
+def violations(page: Page, script: str) -> list[tuple[str, list[str]]]:
+    """Return what axe finds, with the elements."""
+    page.evaluate(script)
+    found = page.evaluate("async () => (await axe.run('.agents-run')).violations")
+    return [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found]
+
+
+def test_an_unknown_run_in_the_address_is_reported(context: BrowserContext, site: Site) -> None:
+    page = context.new_page()
+    page.goto(site.url("/?run=none"))
+    expect(page.get_by_role("alert")).to_contain_text("The run 'none' does not exist.")
+    page.get_by_role("button", name="Read 3 pages").click()
+    expect(page.locator(".agents-progress")).to_contain_text(f"1 of {PAGES} pages")
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_the_functions_yield_each_event_once(context: BrowserContext, site: Site) -> None:
+    page = context.new_page()
+    page.goto(site.url("/functions"))
+    page.evaluate("void window.begin()")
+    for count in range(1, PAGES):
+        expect(page.locator("p")).to_have_text(str(count))
+        site.cut()
+        site.release()
+        site.restore()
+    expect(page.locator("p")).to_have_text(str(PAGES))
+    page.evaluate(
+        "fetch(`/agent/runs/${run}/calls/call_2/cancel`, {method: 'POST', body: '{}',"
+        " headers: {'content-type': 'application/json'}})"
+    )
+    site.release()
+    expect(page).to_have_title("over")
+    seen = page.evaluate("seen")
+    state = page.evaluate("fetch(`/agent/runs/${run}`).then((answer) => answer.json())")
+    assert state["status"] == "interrupted"
+    assert seen == sorted(set(seen))
+    assert seen[-1] == state["last_event_id"]
