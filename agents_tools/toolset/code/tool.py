@@ -48,8 +48,9 @@ Run a Python program that calls tools as functions. You get what it prints and t
 last line, so filter, join and count in the program and return only what you need.
 Await each call: `user = await get_user(1)`; run several at once: `await asyncio.gather(f(1), \
 f(2))`. Results are JSON values. A call that fails raises an exception that the program can catch.
-Modules: asyncio, collections, csv, datetime, decimal, functools, itertools, json, math, re. No \
-files, network, other modules, generators, `del`. Each program starts empty."""
+Modules: asyncio, collections, csv, datetime, decimal, functools, itertools, json, math, re. Not \
+available: files, network, other modules, generators, `del`, tasks, `return_exceptions`. Each \
+program starts empty."""
 
 
 def code_mode(
