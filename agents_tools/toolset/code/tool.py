@@ -21,10 +21,10 @@ from agents_tools.toolset.catalog import ToolCatalog
 from agents_tools.toolset.code.calls import DirectCalls
 from agents_tools.toolset.code.limits import CodeLimits
 from agents_tools.toolset.code.stubs import function_names, signature, stub
-from agents_tools.toolset.search import words_of
 from agents_tools.toolset.search_tools import ProxyTool
 from agents_tools.toolset.sources import MergedSource, RecentCache, parts_of
 from agents_tools.toolset.token_usage import estimated_tokens
+from agents_tools.toolset.words import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
