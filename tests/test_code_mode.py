@@ -635,6 +635,22 @@ def _is_start(event: Any) -> bool:
     return isinstance(event, ToolStreamStartEvent)
 
 
+async def test_a_stored_program_waits_several_times() -> None:
+    """Each decision continues it from the log, in the process that stored it or in another one."""
+    store = MemoryRunStore()
+    code = code_mode(count, pay)
+    program = "a = await pay(await count(1), 'Ada')\nb = await pay(await count(2), 'Bo')\n[a, b]"
+    config = RunConfig(store=store)
+    result = await Runner.run(agent_of(code, program), "Go.", run_id="r", run_config=config)
+    for _ in range(2):
+        (item,) = await store.approvals("r")
+        await store.decide("r", item.call_id, True, path=item.path)
+        result = await Runner.resume(agent_of(code), "r", store=store)
+    assert output_of(result) == '["paid 2 to Ada","paid 3 to Bo"]'
+    assert effects == ["count 1", "pay 2 Ada", "count 2", "pay 3 Bo"]
+    assert result.usage.tool_calls == 5
+
+
 async def test_a_program_that_changes_is_not_continued() -> None:
     """A recorded result must not become that of another call."""
     code = code_mode(count, pay)
