@@ -750,6 +750,7 @@ async def test_class_based_tools_return_their_observation() -> None:
 
 async def test_tools_of_mcp_servers() -> None:
     """Their structured results are values, and their errors exceptions."""
+    pytest.importorskip("mcp")
     mcp = pytest.importorskip("agents_tools.mcp")
     script = """
 from agents_tools import function_tool
