@@ -268,6 +268,16 @@ from agents_tools.testing import call_tool
 assert asyncio.run(call_tool(tool, input="How?")).output == "Fine."
 """
 
+_CODE = f"""
+{_ADD}
+import asyncio
+from agents_tools import code_mode
+from agents_tools.testing import call_tool
+
+done = asyncio.run(call_tool(code_mode(add), code="await add(1) + await add(2, 3)"))
+assert (done.status, done.output) == ("ok", "7"), done
+"""
+
 _SCREEN = """
 import asyncio
 
@@ -284,6 +294,7 @@ DOORS: dict[str, str] = {
     "cli": _CLI,
     "screen": _SCREEN,
     "schema": _SCHEMA,
+    "code": _CODE,
     "mcp": _MCP,
     "skills": _SKILLS,
     "openai": _model("openai/gpt-5")
