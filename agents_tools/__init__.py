@@ -181,7 +181,9 @@ if TYPE_CHECKING:
     from agents_tools.tool.state import ToolState as ToolState
     from agents_tools.tool.tool import FunctionTool as FunctionTool
     from agents_tools.toolset import (
+        CodeLimits as CodeLimits,
         Toolset as Toolset,
+        code_mode as code_mode,
         tool_search as tool_search,
     )
     from agents_tools.wire.anthropic import to_anthropic as to_anthropic
@@ -324,7 +326,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "persistence.stream": ("EventStream", "EventStreamSubscriber"),
         "tool.failure": ("default_tool_error_function", "set_default_tool_error_function"),
         "tool.tool": ("FunctionTool",),
-        "toolset": ("Toolset", "tool_search"),
+        "toolset": ("CodeLimits", "Toolset", "code_mode", "tool_search"),
         "content.usage": ("Usage",),
         "wire.anthropic": ("to_anthropic",),
         "wire.bedrock": ("to_bedrock",),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from agents_tools.events.listener import Listener
 
-__all__ = ["recorded_tools", "scripted_model", "tool_events", "tool_schema_snapshot"]
+__all__ = ["recorded_tools", "scripted_model", "tool_events", "tool_lint", "tool_schema_snapshot"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -72,6 +72,17 @@ def tool_schema_snapshot(request: pytest.FixtureRequest) -> Callable[..., None]:
         assert_schema_snapshot(tools, file, exact=exact, update=update)
 
     return compare
+
+
+@pytest.fixture
+def tool_lint() -> Callable[..., None]:
+    """Return `assert_no_findings`, which fails if the linter finds something in tools.
+
+    Call it with a tool or tools; `disable=["no-unit"]` leaves rules out.
+    """
+    from agents_tools.testing.linting import assert_no_findings
+
+    return assert_no_findings
 
 
 @pytest.fixture

@@ -197,6 +197,7 @@ def test_each_field_of_a_record_is_documented() -> None:
 def test_the_command_line_page_matches_the_help_of_the_commands() -> None:
     """After changing an option, run `python -m tools.reference`."""
     assert reference.PAGE.read_text(encoding="utf-8") == reference.command_line()
+    assert reference.RULES_PAGE.read_text(encoding="utf-8") == reference.lint_rules()
 
 
 _IMAGE = re.compile(

@@ -6,8 +6,8 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, strategies as st
@@ -32,8 +32,9 @@ from agents_tools.persistence import MemoryRunStore
 from agents_tools.policies import Call, exclusive, input_guardrail, needs_approval, rename, timeout
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.tool.invocation import check, execute, prepare
-from agents_tools.toolset import Toolset, tool_search
-from agents_tools.toolset.search import SearchIndex, words_of
+from agents_tools.toolset import SearchIndex, Toolset, ToolText, embedding_search, tool_search
+from agents_tools.toolset.lint.definitions import tools_of_document
+from agents_tools.toolset.words import words_of
 from tests.test_toolset import Source, make_tool, names
 
 done: list[str] = []
@@ -180,10 +181,136 @@ def test_words_are_normalized_before_they_are_compared() -> None:
     assert words_of("天") == ["天"]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "calculate calculation calculator calculating calculates",
+        "translate translated translation translator",
+        "run running",
+        "format formatted formatting",
+        "edit edits editor edited editing",
+        "story stories",
+        "trend trending trendings",
+    ],
+)
+def test_forms_of_a_word_are_the_same_word(words: str) -> None:
+    """A request says "a translation of" where the tool is named `translate`."""
+    assert len({word for form in words.split() for word in words_of(form)}) == 1
+
+
+async def test_parameters_servers_and_titles_are_searched() -> None:
+    """Many tools say only there what they are about."""
+
+    @function_tool(annotations=ToolAnnotations(title="Kiosk"))
+    def run(mode: Literal["fast", "velvet"], depth: int) -> str:
+        """Do it.
+
+        Args:
+            mode: The preset.
+            depth: How far below the surface of the lagoon.
+        """
+        return f"{mode} {depth}"
+
+    go = {"name": "go", "description": "Do it.", "inputSchema": {"type": "object"}}
+    remote, _ = tools_of_document([{"name": "observatory", "tools": [go]}])
+    tools = tool_search(run, *remote, make_tool("other", "Do it."))
+    for query in ("lagoon", "velvet", "depth", "kiosk"):
+        assert await search(tools, query) == ["run"], query
+    assert await search(tools, "observatory") == ["go"]
+
+
+async def test_a_synonym_matches_less_than_the_word_itself() -> None:
+    tools = tool_search(make_tool("a", "Rotate a photo."), make_tool("b", "Rotate an image."))
+    assert await search(tools, "rotate my image") == ["b", "a"]
+    assert await search(tools, "a picture") == ["a", "b"]
+
+
+async def test_the_values_of_a_request_count_less_than_its_task() -> None:
+    """Users write names, quotes and paths, and the model passes them on."""
+    tools = tool_search(
+        make_tool("rename_file", "Change the name of a file."),
+        make_tool("zip_reports", "Pack the reports of the year 2024 for the board."),
+        make_tool("list_board_members", "Return who is on the board."),
+    )
+    for query in (
+        "Could you please rename the file /board/reports/2024/zip.txt for me?",
+        "rename 'reports for the board 2024'",
+    ):
+        assert (await search(tools, query))[0] == "rename_file", query
+
+
+def test_definitions_of_one_name_are_one_result() -> None:
+    """A model calls a tool by its name, so a second definition would only take a place."""
+    index = SearchIndex([*[ToolText("send", "Send a letter.")] * 5, ToolText("fax", "A letter.")])
+    assert index.find("letter", 2) == [5, 0]
+
+
+async def test_an_unknown_tool_is_answered_with_the_nearest_ones() -> None:
+    """The model corrects its call in the next turn."""
+    caller = list(tool_search(TOOLS))[1]
+    answer = str(await caller.on_invoke_tool(None, '{"name": "open_new_ticket"}'))
+    assert "does not exist. Did you mean 'create_issue'?" in answer
+    hidden = make_tool("open_gate").with_(is_enabled=False)
+    caller = list(tool_search(hidden, make_tool("shut_door")))[1]
+    assert "open_gate'?" not in str(await caller.on_invoke_tool(None, '{"name": "gate_open"}'))
+    model = ScriptedModel([tool_call("create_isue"), "done"])
+    result = await Runner.run(Agent("x", tools=[tool_search(TOOLS)], model=model), "go")
+    assert "Did you mean 'create_issue'?" in str(outputs(result)[0].output)
+
+
+# --- strategies
+
+
+def embed(texts: list[str]) -> list[list[float]]:
+    """Return the number of animals and of plants in each text."""
+    groups = ({"hound", "dog", "cat"}, {"oak", "tree", "fern"})
+    found = [set(text.lower().replace(".", " ").split()) for text in texts]
+    return [[float(len(words & group)) for group in groups] for words in found]
+
+
+async def test_embeddings_find_tools_without_common_words() -> None:
+    """The ranking by words still counts, for names that no embedding knows."""
+    tools = tool_search(
+        make_tool("paint", "Draw a dog."),
+        make_tool("water", "Care for a fern."),
+        make_tool("xk_7", "Unknown."),
+        strategy=embedding_search(embed, batch_size=2),
+    )
+    assert (await search(tools, "hound"))[0] == "paint"
+    assert (await search(tools, "oak"))[0] == "water"
+    assert (await search(tools, "xk_7"))[0] == "xk_7"
+    assert await search(tool_search(strategy=embedding_search(embed)), "oak") == []
+
+
+async def test_a_strategy_can_be_a_function() -> None:
+    """It gets the texts of the tools and returns an index."""
+
+    class Last:
+        def __init__(self, tools: Sequence[ToolText]) -> None:
+            self.number = len(tools)
+
+        def find(self, query: str, limit: int) -> list[int]:
+            return list(range(self.number))[::-1][:limit]
+
+    tools = tool_search(TOOLS, strategy=Last, max_results=2)
+    assert await search(tools.map(timeout(5)), "anything") == ["weather", "delete_repository"]
+
+
+async def test_wrong_strategies_are_refused() -> None:
+    with pytest.raises(UserError, match="strategy="):
+        tool_search(strategy="words")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    with pytest.raises(UserError, match="batch_size="):
+        embedding_search(embed, batch_size=0)
+    finder = next(iter(tool_search(TOOLS, strategy=embedding_search(lambda _: []))))
+    outcome = await finder.call(None, '{"query": "weather"}')
+    assert outcome.status == "tool_error"
+    assert "expected 4, got 0" in str(outcome.output)
+
+
 @given(st.lists(st.tuples(st.text(), st.text()), max_size=5), st.text())
 def test_any_text_can_be_searched(documents: list[tuple[str, str]], query: str) -> None:
     """Names and descriptions come from servers, queries from models."""
-    index = SearchIndex([(name, text, ()) for name, text in documents])
+    index = SearchIndex([ToolText(name, text) for name, text in documents])
     places = index.find(query, 3)
     assert len(set(places)) == len(places) <= 3
     for place, (name, _) in enumerate(documents):
@@ -195,7 +322,7 @@ def test_ten_thousand_tools_can_be_searched() -> None:
     """The exact name ranks first, however common its words are."""
     verbs = ("create", "get", "list", "update", "delete")
     documents = [
-        (f"{verbs[n % 5]}_thing_{n}", "Do things with options.", ()) for n in range(10_000)
+        ToolText(f"{verbs[n % 5]}_thing_{n}", "Do things with options.") for n in range(10_000)
     ]
     index = SearchIndex(documents)
     assert index.find("list_thing_4712", 3)[0] == 4712

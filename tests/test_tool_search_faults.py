@@ -37,7 +37,7 @@ from agents_tools.policies import (
 )
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.toolset import Toolset, tool_search
-from agents_tools.toolset.search import SearchIndex
+from agents_tools.toolset.search import SearchIndex, ToolText
 from tests.mcp.test_server import LEGACY, reached
 from tests.test_tool_search import TOOLS, create_issue, done, found_names, outputs, search, weather
 from tests.test_toolset import Source, make_tool, names
@@ -542,9 +542,9 @@ def test_repeating_a_word_does_not_improve_the_rank() -> None:
     stuffed = "ticket issue create open new tracker " * 140
     index = SearchIndex(
         [
-            ("evil", stuffed, ()),
-            ("create_issue", "Open a new ticket in the tracker.", ("title",)),
-            ("merge", "Merge a branch.", ()),
+            ToolText("evil", stuffed),
+            ToolText("create_issue", "Open a new ticket in the tracker.", "title"),
+            ToolText("merge", "Merge a branch."),
         ]
     )
     for query in ("create an issue", "open ticket", "new ticket tracker"):

@@ -1,4 +1,4 @@
-"""`python -m tools.reference`: writes the page on the command line, of what the commands say."""
+"""`python -m tools.reference`: write the pages on the command line and the linter."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 import click
 
 from agents_tools.cli.app import cli
+from agents_tools.toolset.lint.rules import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["PAGE", "command_line"]
+__all__ = ["PAGE", "RULES_PAGE", "command_line", "lint_rules"]
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "command-line.md"
+RULES_PAGE = PAGE.with_name("lint-rules.md")
 _HEAD = """\
 # Command line
 
@@ -27,6 +29,39 @@ _HEAD = """\
 Every command with its options, as `--help` of each shows them. How they are used:
 [Use the command line](../how-to/command-line.md).
 """
+
+
+_RULES_HEAD = """\
+# Rules of the linter
+
+<!-- Written by `python -m tools.reference`; change agents_tools/toolset/lint/rules.py. -->
+
+What `agents-tools check` and [`lint_tools`](#the-api) find in tools. How they are used:
+[Check tools with the linter](../how-to/check-tools.md).
+"""
+_RULES_API = """\
+## The API
+
+Import these from `agents_tools.toolset.lint`.
+
+::: agents_tools.toolset.lint.lint_tools
+
+::: agents_tools.toolset.lint.Finding
+
+::: agents_tools.toolset.lint.Rule
+
+::: agents_tools.toolset.lint.RULES
+"""
+
+
+def lint_rules() -> str:
+    """Return the page on the rules of the linter."""
+    parts = [_RULES_HEAD]
+    for rule in RULES.values():
+        state = "" if rule.default else " Off unless it is enabled."
+        parts.append(f"## {rule.code}\n\n*{rule.level.capitalize()}.*{state} {rule.summary}\n")
+        parts.append(f"{rule.remedy}\n")
+    return "\n".join([*parts, _RULES_API])
 
 
 def command_line() -> str:
@@ -71,4 +106,5 @@ def _cell(text: str) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(command_line(), encoding="utf-8")
-    sys.stdout.write(f"{PAGE.name} written\n")
+    RULES_PAGE.write_text(lint_rules(), encoding="utf-8")
+    sys.stdout.write(f"{PAGE.name} and {RULES_PAGE.name} written\n")

@@ -83,8 +83,8 @@ class RunConfig(ForeignOptions):
             their arguments are complete, while the model still streams.
         timeout: The time limit of the run, in seconds.
         tool_timeout: The time limit of each call, in seconds, for tools without a
-            `policies.timeout` of their own. Agents that run as tools have none; it applies to the
-            tools that they call.
+            `policies.timeout` of their own. Agents and programs that run as tools have none; it
+            applies to the tools that they call.
         max_tool_calls: The maximum number of calls, including those of the runs inside this one.
         max_total_tokens: The maximum number of tokens, including the runs inside this one.
         max_cost: The maximum cost in US dollars, including the runs inside this one. The price of

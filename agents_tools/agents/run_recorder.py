@@ -15,7 +15,12 @@ from agents_tools.agents.config import KEPT
 from agents_tools.agents.model import ModelResponse
 from agents_tools.agents.state import PendingCall, RunState, pin_of
 from agents_tools.concurrency.supervisor import finish
-from agents_tools.content.items import ToolCallOutputItem, input_items, item_from_dict
+from agents_tools.content.items import (
+    ToolCallItem,
+    ToolCallOutputItem,
+    input_items,
+    item_from_dict,
+)
 from agents_tools.content.json_value import to_json
 from agents_tools.content.usage import Usage
 from agents_tools.errors import (
@@ -43,7 +48,7 @@ if TYPE_CHECKING:
 
     from agents_tools.agents.config import RunConfig
     from agents_tools.agents.toolbox import RunnableAgent, Toolbox
-    from agents_tools.content.items import Item, ToolCallItem
+    from agents_tools.content.items import Item
     from agents_tools.events.base import Event
     from agents_tools.events.kinds import SummaryEvent
     from agents_tools.persistence.storage import RunMessage
@@ -170,7 +175,7 @@ class RunRecorder:
         run = self._run
         if not self.is_outermost:
             self._replay = self.log.replay.of(self._place)
-            self._is_new = not self._replay.is_known
+            self._is_new = self._replay.created is None
             self._restore_approvals()
             return
         with _readable(self.run_id, self.log.store.place):
@@ -243,12 +248,18 @@ class RunRecorder:
                 decision=None if decision is None else _decision(decision),
             )
 
-    def begin(self, toolbox: Toolbox, emit_input: Callable[[], None]) -> None:
+    def begin(
+        self,
+        toolbox: Toolbox,
+        emit_input: Callable[[], None],
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
         """Record where the run begins.
 
         Args:
             toolbox: The tools of the first turn.
             emit_input: Emits the input of the run.
+            facts: More data for the record.
         """
         run = self._run
         pins = {name: pin_of(tool) for name, tool in toolbox.by_name.items()}
@@ -260,6 +271,7 @@ class RunRecorder:
         data: dict[str, Any] = {
             "run": self._place,
             "input_events": len(run.history) - run.new_input,
+            **(facts or {}),
         }
         if self.is_outermost:
             data |= {
@@ -381,6 +393,21 @@ class RunRecorder:
         return self._replay.sent.get(turn, ())
 
     # --- calls
+
+    @property
+    def created(self) -> Mapping[str, Any] | None:
+        """The data of the record with which an earlier process has begun the run."""
+        return self._replay.created
+
+    def recorded_calls(self) -> list[ToolCallItem]:
+        """Return the calls that an earlier process has recorded, of a run without a model."""
+        with _readable(self.run_id, self.log.store.place):
+            items = map(item_from_dict, self._replay.items)
+            return [item for item in items if isinstance(item, ToolCallItem)]
+
+    def recorded_outputs(self) -> list[str]:
+        """Return the ids of the calls with a recorded output, in the order of the outputs."""
+        return [*self._replay.outputs]
 
     def outcome(self, call: ToolCallItem, tool: FunctionTool[..., Any] | None) -> Any:
         """Return the `ReplayedCall` of a call that has ended; `None` if it has not."""

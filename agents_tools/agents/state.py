@@ -117,6 +117,7 @@ class RunState:
             one.
         filtered: What this agent receives of the conversation before the handoff; `None` for all of
             it.
+        clock: The time that the clock of a program shows, in ISO 8601; `None` for an agent.
     """
 
     agent: str
@@ -132,6 +133,7 @@ class RunState:
     summaries: list[SummaryEvent] = field(default_factory=list["SummaryEvent"])
     current_agent: str | None = None
     filtered: FilteredInput | None = None
+    clock: str | None = None
 
     @property
     def interruptions(self) -> list[ToolApprovalItem]:
@@ -255,6 +257,7 @@ class RunState:
             "summaries": [_summary_to_dict(one) for one in self.summaries],
             "current_agent": self.current_agent,
             "filtered": None if self.filtered is None else self.filtered.to_dict(),
+            **({} if self.clock is None else {"clock": self.clock}),
         }
 
     def to_json(self) -> str:
@@ -314,6 +317,7 @@ class RunState:
                 filtered=None
                 if data.get("filtered") is None
                 else FilteredInput.from_dict(_of(dict, data, "filtered")),
+                clock=_text_or_none(data, "clock"),
             )
         except UserError:
             raise

@@ -26,7 +26,7 @@ from agents_tools.agents.pending_tool_call import (
     runs_alone,
 )
 from agents_tools.agents.streamed_calls import CallWatcher, StreamedCall
-from agents_tools.concurrency.supervisor import GRACE, supervise
+from agents_tools.concurrency.supervisor import GRACE, cancel_tasks
 from agents_tools.content.items import (
     MessageInputItem,
     ToolCallItem,
@@ -362,7 +362,9 @@ class TurnCalls:
             self._reserved.update(ids)
             try:
                 await self._abandon_streams([call for call in calls if call.streamed])
-                await _cancel_tasks([call.task for call in calls if call.task], self._agent.name)
+                await cancel_tasks(
+                    [call.task for call in calls if call.task], name=self._agent.name
+                )
             finally:
                 for call_id in ids:
                     for records in (self._calls, self._outputs, self.nested):
@@ -401,7 +403,7 @@ class TurnCalls:
         for one in running:
             one.record.cancel()
         try:
-            await _cancel_tasks([one.task for one in running], self._agent.name)
+            await cancel_tasks([one.task for one in running], name=self._agent.name)
         finally:
             for one in running:
                 if one.status != "running":
@@ -467,7 +469,9 @@ class TurnCalls:
         finally:
             try:
                 if self._has_started_early:
-                    await _cancel_tasks([one.task for one in calls if one.task], self._agent.name)
+                    await cancel_tasks(
+                        [one.task for one in calls if one.task], name=self._agent.name
+                    )
             finally:
                 for call in calls:
                     if call.output_item is None and not self._is_waiting(call):
@@ -529,7 +533,7 @@ class TurnCalls:
             elif truncation is not None and call.task is None:
                 self._finish(call, "invalid_args", truncation)
             elif tool is None:
-                message = self._unknown_tool_message(item.name, list(toolbox.by_name))
+                message = self._unknown_tool_message(item.name, toolbox)
                 self._finish(call, "invalid_args", message)
             elif item.call_id not in self._originals:
                 yield call
@@ -566,8 +570,11 @@ class TurnCalls:
         self._scope.run.add_result(output)
         return True
 
-    def _unknown_tool_message(self, name: str, names: list[str]) -> str:
-        matches = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    def _unknown_tool_message(self, name: str, toolbox: Toolbox) -> str:
+        names = list(toolbox.by_name)
+        # A tool that is enabled for some users only must not become known to the others.
+        searched = [tool.name for tool in toolbox.hidden if tool.is_enabled is True]
+        matches = difflib.get_close_matches(name, [*names, *searched], n=3, cutoff=0.5)
         listed = ", ".join(names[:_MAX_LISTED_NAMES]) or "none"
         hidden = len(names) - _MAX_LISTED_NAMES
         more = f" and {hidden} more" if hidden > 0 else ""
@@ -588,7 +595,7 @@ class TurnCalls:
             self._scope.cancel()
             raise
         finally:
-            await _cancel_tasks(tasks, self._agent.name)
+            await cancel_tasks(tasks, name=self._agent.name)
         # In the order of the calls, so that the same one of two errors is raised every time.
         for task in tasks:
             if task in done and not task.cancelled():  # a tool can cancel its own task
@@ -728,9 +735,12 @@ class TurnCalls:
         return record
 
     def _with_limit(self, tool: FunctionTool[..., Any]) -> FunctionTool[..., Any]:
-        """Return the tool with the time limit of the run, if it has none of its own."""
+        """Return the tool with the time limit of the run, if it has none of its own.
+
+        Agents and programs have none: the limit applies to each of their calls.
+        """
         seconds = self._config.tool_timeout
-        if seconds is None or tool.origin.kind == "agent" or has_deadline(tool):
+        if seconds is None or tool.origin.kind in {"agent", "code"} or has_deadline(tool):
             return tool
         limited = self._limited.get(tool)
         if limited is None:
@@ -929,22 +939,6 @@ def with_wire(items: Sequence[Item], wire: str | None) -> list[Item]:
         else item
         for item in items
     ]
-
-
-async def _cancel_tasks(tasks: Sequence[asyncio.Future[Any]], name: str) -> None:
-    """Cancel the tasks that still run, and wait for their cleanup up to the grace period."""
-    running = [task for task in tasks if not task.done()]
-    for task in running:
-        task.cancel()
-    if running:
-        try:
-            await asyncio.wait(running, timeout=GRACE)
-        finally:
-            for task in running:
-                supervise(cast("asyncio.Task[Any]", task), name=name)
-    for task in tasks:
-        if task.done() and not task.cancelled():
-            task.exception()  # marks the exception as retrieved
 
 
 def _with_edit_note(output: ToolOutput, arguments: str) -> ToolOutput:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -146,7 +147,7 @@ class _Chat:
         self._is_person = is_terminal(sys.stdin)
         if self._is_person:
             with contextlib.suppress(ImportError):
-                import readline  # noqa: F401 - `input` then edits lines and has a history
+                import_module("readline")  # `input` then edits lines and has a history
 
     def show_beginning(self, *, is_stored: bool) -> None:
         """Show how to end the chat, and the last exchange of a conversation that continues."""

@@ -11,6 +11,7 @@ import click
 from agents_tools.agents.state import RunState
 from agents_tools.cli import options
 from agents_tools.cli.agents import load_agent
+from agents_tools.cli.approvals import can_ask
 from agents_tools.cli.arguments import read_input
 from agents_tools.cli.errors import CommandError
 from agents_tools.cli.output import (
@@ -27,6 +28,7 @@ from agents_tools.text.output import release_text
 from agents_tools.ui.console.text_views import NdjsonRun, choose_run_view
 
 if TYPE_CHECKING:
+    from agents_tools.ui.console.screen import ScreenRun
     from agents_tools.ui.console.text_views import RunView
 
 __all__ = ["command"]
@@ -57,11 +59,12 @@ __all__ = ["command"]
 )
 @click.option(
     "--events",
-    type=click.Choice(["auto", "live", "plain", "ndjson", "none"]),
+    type=click.Choice(["auto", "live", "screen", "plain", "ndjson", "none"]),
     default="auto",
     metavar="VIEW",
     help="How to show events on standard error: auto (live on a terminal, else plain), live, "
-    "plain or none; or ndjson, which writes them as lines of JSON to standard output instead of "
+    "screen (the whole terminal, to walk through the calls and cancel them), plain or none; or "
+    "ndjson, which writes them as lines of JSON to standard output instead of "
     "the answer.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Show no events.")
@@ -96,14 +99,18 @@ def command(
     agent = load_agent(target)
     check_model(agent, model)
     view: RunView
+    screen: ScreenRun | None = None
     if events == "ndjson":
         view = NdjsonRun()
+    elif events == "screen" and not quiet:
+        view = screen = _screen(agent.name)
     else:
         view = choose_run_view("none" if quiet else events, agent.name)
     job = RunJob(
         agent=agent,
         source=source,
         view=view,
+        screen=screen,
         model=model,
         max_turns=max_turns,
         timeout=timeout,
@@ -126,7 +133,16 @@ def command(
     ctx.exit(exit_code(ended))
 
 
-# --- the input and the run
+# --- the input, the view and the run
+
+
+def _screen(agent: str) -> ScreenRun:
+    """Return the view on the whole terminal."""
+    if not can_ask():
+        raise CommandError("--events screen requires a terminal.", hint="Use --events plain.")
+    from agents_tools.ui.console.screen import ScreenRun
+
+    return ScreenRun(agent)
 
 
 def _input(target: str, text: str | None, resume: Path | None) -> str | RunState:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from agents_tools.cli.agents import AnyAgent
     from agents_tools.events.base import Event
     from agents_tools.persistence import RunStore
+    from agents_tools.ui.console.screen import ScreenRun
     from agents_tools.ui.console.text_views import RunView
 
 __all__ = ["RunJob", "check_model"]
@@ -60,6 +61,7 @@ class RunJob:
         timeout: The largest duration of the run in seconds.
         max_cost: The largest cost of the run in US dollars.
         approve: `ask`, `yes` or `no`.
+        screen: The same view, if it uses the whole terminal.
         store: The run store that records the run.
         session: The id of the conversation in the store.
         run_id: The id of the run, once it has started.
@@ -75,6 +77,7 @@ class RunJob:
     timeout: float | None
     max_cost: float | None
     approve: str
+    screen: ScreenRun | None = None
     store: RunStore | None = None
     session: str | None = None
     run_id: str | None = None
@@ -118,7 +121,8 @@ class RunJob:
         """Return the result, or the exception that the run raised."""
         self._task = asyncio.current_task()
         try:
-            return await self._result()
+            work = self._result()
+            return await (work if self.screen is None else self.screen.during(work))
         except Exception as error:  # noqa: BLE001 - the caller shows every failure
             return error
 
@@ -146,7 +150,7 @@ class RunJob:
         return result
 
     async def _step(self, source: str | RunState, config: RunConfig) -> RunResult[Any]:
-        return await Runner.run(
+        run = Runner.run_streamed(
             self.agent,
             source,
             max_turns=self.max_turns,
@@ -154,6 +158,12 @@ class RunJob:
             run_config=config,
             hooks=_UsageMeter(self),
         )
+        if self.screen is not None:
+            self.screen.control = run
+        async with run:
+            async for _ in run.stream_events():
+                pass  # `publish` shows them
+        return await run.wait()
 
     def count(self, path: tuple[str, ...], usage: Usage) -> None:
         """Add the usage of one model response."""

@@ -9,8 +9,9 @@ from typing import Any
 
 if typing.TYPE_CHECKING:
     import asyncio
+    from collections.abc import Sequence
 
-__all__ = ["GRACE", "AbandonedTask", "abandoned_tasks", "finish", "supervise"]
+__all__ = ["GRACE", "AbandonedTask", "abandoned_tasks", "cancel_tasks", "finish", "supervise"]
 
 GRACE = 2.0
 """The time for the cleanup of a cancelled call, in seconds; then it counts as abandoned."""
@@ -70,6 +71,29 @@ async def finish(task: asyncio.Task[Any], *, name: str, grace: float = GRACE) ->
         if not task.done():
             supervise(task, name=name, grace=grace, since=since)
     return task.done()
+
+
+async def cancel_tasks(tasks: Sequence[asyncio.Future[Any]], *, name: str) -> None:
+    """Cancel the tasks that still run, and wait for their cleanup up to the grace period.
+
+    Args:
+        tasks: The tasks.
+        name: The name of the tool or agent whose tasks they are.
+    """
+    import asyncio
+
+    running = [task for task in tasks if not task.done()]
+    for task in running:
+        task.cancel()
+    if running:
+        try:
+            await asyncio.wait(running, timeout=GRACE)
+        finally:
+            for task in running:
+                supervise(typing.cast("asyncio.Task[Any]", task), name=name)
+    for task in tasks:
+        if task.done() and not task.cancelled():
+            task.exception()  # marks the exception as retrieved
 
 
 def _retrieve_exception(task: asyncio.Task[Any]) -> None:

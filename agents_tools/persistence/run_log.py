@@ -34,7 +34,7 @@ from agents_tools.persistence.records import shown_event
 from agents_tools.persistence.stream import EventStream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from agents_tools.content.items import Item
@@ -349,7 +349,7 @@ class RunReplay:
         requested: The items of the requests for approval, by call id.
         requests: The data of the `approval_requested` records, by call id.
         decisions: The data of the `approval_decided` records, by call id.
-        is_known: Whether the run has a record.
+        created: The data of the `run_created` record; `None` if the run has no record.
     """
 
     responses: dict[int, dict[str, Any]] = field(default_factory=dict[int, "dict[str, Any]"])
@@ -368,9 +368,14 @@ class RunReplay:
     requested: dict[str, ToolApprovalItem] = field(default_factory=dict[str, ToolApprovalItem])
     requests: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, "Mapping[str, Any]"])
     decisions: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, "Mapping[str, Any]"])
-    is_known: bool = False
+    created: Mapping[str, Any] | None = None
     _items: list[Mapping[str, Any]] = field(default_factory=list["Mapping[str, Any]"])
     _inputs: int = 0
+
+    @property
+    def items(self) -> Sequence[Mapping[str, Any]]:
+        """The items after the last response: all calls, in a program, which asks no model."""
+        return self._items
 
     def read_item(self, event: RunItemStreamEvent[Any]) -> None:
         """Read the event of an item."""
@@ -404,10 +409,10 @@ class RunReplay:
 
     def read_record(self, name: RecordName, data: Mapping[str, Any]) -> None:
         """Read a record."""
-        self.is_known = True
         call_id = str(data.get("call_id"))
         match name:
             case "run_created":
+                self.created = data
                 self._inputs = int(data["input_events"])
             case "model_response":
                 self.responses[int(data["turn"])] = {**data, "items": self._items}

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
         EventLawError as EventLawError,
         check_events as check_events,
     )
+    from agents_tools.testing.linting import (
+        LintError as LintError,
+        assert_no_findings as assert_no_findings,
+    )
     from agents_tools.testing.recording import (
         RecordedCall as RecordedCall,
         ToolRecorder as ToolRecorder,
@@ -98,6 +102,10 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "invariants": (
             "EventLawError",
             "check_events",
+        ),
+        "linting": (
+            "LintError",
+            "assert_no_findings",
         ),
         "recording": (
             "RecordedCall",

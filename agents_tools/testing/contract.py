@@ -12,8 +12,8 @@ from agents_tools.schema.results import result_faults
 from agents_tools.testing.calls import call_tool
 from agents_tools.testing.fakes import ArgumentsCheck, listed
 from agents_tools.testing.invariants import EventLawError
+from agents_tools.toolset.lint.linter import lint_tools
 from agents_tools.wire.diff import parameters_of
-from agents_tools.wire.lint import lint_tools
 from agents_tools.wire.project import PROVIDERS
 
 if TYPE_CHECKING:

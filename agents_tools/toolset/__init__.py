@@ -1,4 +1,4 @@
-"""Toolsets: groups of tools, tool search and the token count of tools."""
+"""Toolsets: groups of tools, tool search, code mode and the token count of tools."""
 
 from __future__ import annotations
 
@@ -7,6 +7,21 @@ from typing import TYPE_CHECKING
 from agents_tools._package import lazy_exports
 
 if TYPE_CHECKING:
+    from agents_tools.toolset.code.limits import (
+        CodeLimits as CodeLimits,
+    )
+    from agents_tools.toolset.code.tool import (
+        code_mode as code_mode,
+    )
+    from agents_tools.toolset.search import (
+        SearchIndex as SearchIndex,
+        ToolText as ToolText,
+    )
+    from agents_tools.toolset.strategies import (
+        SearchStrategy as SearchStrategy,
+        ToolIndex as ToolIndex,
+        embedding_search as embedding_search,
+    )
     from agents_tools.toolset.token_usage import (
         TokenReport as TokenReport,
         ToolTokens as ToolTokens,
@@ -22,6 +37,10 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
+        "code.limits": ("CodeLimits",),
+        "code.tool": ("code_mode",),
+        "search": ("SearchIndex", "ToolText"),
+        "strategies": ("SearchStrategy", "ToolIndex", "embedding_search"),
         "token_usage": (
             "TokenReport",
             "ToolTokens",

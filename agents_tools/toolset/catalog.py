@@ -10,7 +10,7 @@ from agents_tools.errors import UserError
 from agents_tools.text.output import release_json, release_text
 from agents_tools.tool.enabled import is_enabled
 from agents_tools.tool.tool import FunctionTool
-from agents_tools.toolset.search import SearchIndex
+from agents_tools.toolset.search import SearchIndex, ToolText
 from agents_tools.wire.project import project
 
 if TYPE_CHECKING:
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
     from agents_tools.tool.call import Call
     from agents_tools.tool.policy import Policy
+    from agents_tools.toolset.strategies import SearchStrategy, ToolIndex
 
-__all__ = ["AnyTool", "ToolCatalog", "describe_matches", "shown_names"]
+__all__ = ["AnyTool", "ToolCatalog", "describe_matches", "shown_names", "text_of"]
 
 AnyTool = FunctionTool[..., Any]
 
-_MAX_INDEXED = 1_000
 _MAX_DESCRIPTION = 4_096
 _MAX_RESULT = 64_000
-"""The maximum characters of a description in the index, in a result, and of a whole result."""
+"""The maximum characters of a description in a result, and of a whole result."""
 _BUILT_AT_ONCE = 500
 """With more tools, the index is built in a thread, so that the event loop is not blocked."""
 
@@ -34,22 +34,27 @@ _BUILT_AT_ONCE = 500
 class ToolCatalog:
     """The tools behind a search.
 
+    Args:
+        tools: The tools.
+        strategy: How they are ranked; by words if `None`.
+
     Attributes:
         tools: The tools.
         by_name: The tools by name.
         conditional: The tools whose `is_enabled` is not simply true.
     """
 
-    def __init__(self, tools: Iterable[AnyTool]) -> None:
+    def __init__(self, tools: Iterable[AnyTool], strategy: SearchStrategy | None = None) -> None:
         self.tools = tuple(tools)
         self.by_name: dict[str, AnyTool] = {tool.name: tool for tool in self.tools}
         self.conditional = [tool for tool in self.tools if tool.is_enabled is not True]
-        self._index: SearchIndex | None = None
+        self._strategy = strategy
+        self._index: ToolIndex | None = None
         self._lock = threading.Lock()
 
     def changed(self, change: Callable[[AnyTool], AnyTool]) -> ToolCatalog:
         """Return a catalog with a change applied to each tool."""
-        return ToolCatalog(change(tool) for tool in self.tools)
+        return ToolCatalog(map(change, self.tools), self._strategy)
 
     @property
     def repair_policies(self) -> list[Policy]:
@@ -65,16 +70,9 @@ class ToolCatalog:
             limit: The maximum number of tools.
             call: The call of the search tool.
         """
-        index = self._index
-        if index is None:
-            if len(self.tools) > _BUILT_AT_ONCE:
-                from agents_tools.concurrency.threads import run_in_thread
-
-                index = await run_in_thread(self._built)
-            else:
-                index = self._built()
+        places = await self._places(query, limit + len(self.conditional))
         found: list[AnyTool] = []
-        for place in index.find(query, limit + len(self.conditional)):
+        for place in places:
             tool = self.tools[place]
             if await is_enabled(tool, call.context, call.agent):
                 found.append(tool)
@@ -82,20 +80,33 @@ class ToolCatalog:
                     break
         return found
 
-    def _built(self) -> SearchIndex:
+    async def _places(self, query: str, limit: int) -> Sequence[int]:
+        is_fast = self._strategy is None  # another strategy can ask a server
+        if is_fast and (self._index is not None or len(self.tools) <= _BUILT_AT_ONCE):
+            return self._built().find(query, limit)
+        from agents_tools.concurrency.threads import run_in_thread
+
+        return await run_in_thread(lambda: self._built().find(query, limit))
+
+    def _built(self) -> ToolIndex:
         with self._lock:
             if self._index is None:
-                self._index = SearchIndex([_document(tool) for tool in self.tools])
+                self._index = (self._strategy or SearchIndex)(list(map(text_of, self.tools)))
             return self._index
 
 
-def _document(tool: AnyTool) -> tuple[str, str, Iterable[str]]:
+def text_of(tool: AnyTool) -> ToolText:
+    """Return the text of a tool that is searched.
+
+    Args:
+        tool: The tool.
+    """
+    title = None if tool.annotations is None else tool.annotations.title
+    group = " ".join(filter(None, (tool.origin.server, title)))
     try:
-        properties = tool.json_schema.get("properties")
+        return ToolText.of(tool.name, tool.description, tool.json_schema, group)
     except UserError:  # a call reports the error; other tools must still be found
-        return tool.name, "", ()
-    names = list(cast("dict[str, Any]", properties)) if isinstance(properties, dict) else []
-    return tool.name, tool.description[:_MAX_INDEXED], names
+        return ToolText(tool.name, group=group)
 
 
 # --- the result of a search

@@ -4,109 +4,197 @@ from __future__ import annotations
 
 import heapq
 import math
-import re
-import unicodedata
 from bisect import bisect_left
 from collections import Counter
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
+
+from agents_tools.toolset.query import synonyms, weighted_words
+from agents_tools.toolset.words import (
+    MAX_TYPO_LENGTH,
+    MIN_TYPO_LENGTH,
+    RUN,
+    deletions,
+    is_typo,
+    shortened,
+    words_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-__all__ = ["Document", "SearchIndex", "words_of"]
+__all__ = ["SearchIndex", "ToolText"]
 
-Document = tuple[str, str, "Iterable[str]"]
-"""A name, a description, and other names such as those of parameters."""
-
-_K1 = 1.2
-_B = 0.6
-_NAME, _TEXT, _FURTHER = 3.0, 1.0, 1.0
-"""The weights of a word in the name, the description and the other names."""
+_K1 = 1.6
+_B = 0.75
 _WHOLE_NAME = 4.0
 """The bonus for a document whose name equals the query, as a multiple of the best score."""
 _NEAR = 0.5
-"""The weight of a word that is similar to a word of the query."""
+"""The weight of a word that is similar to a word of the query, in form or in meaning."""
+_COVERAGE = 0.2
+"""The exponent of the part of the query that a document matches."""
 _COMMON = 500
 """A word in more documents than this only ranks the matches of rarer words, if there are any."""
-_MOST_CANDIDATES = 1_500
+_MAX_CANDIDATES = 1_500
 """If more documents match, the remaining words only rank them."""
-_MOST_REPEATED = 2
+_RERANKED = 50
+"""The number of documents whose coverage is compared."""
+_MAX_REPEATED = 2
 """The maximum count of a word in one part of a document, so that repetition does not help."""
-_MOST_WORDS = 16
-"""The maximum number of words of a query."""
-_LONGEST_QUERY = 1_000
-_MIN_TYPO_LENGTH = 4
-"""The length of the shortest word in which typing errors are considered."""
-_MAX_TYPO_LENGTH = 24
-_MOST_NEAR = 3
+_MAX_NEAR = 3
 """The maximum number of known words that match an unknown word."""
 
 
-class SearchIndex:
-    """Finds documents by their words, with BM25 over names, descriptions and other names.
+_MAX_TEXT = 2_000
+_MAX_PARAMETERS = 200
+_MAX_DEPTH = 8
+"""The maximum characters of one description in the index, and the bounds on parameters."""
 
-    Words are compared without case, accents and English endings. Names are split at underscores and
-    at capital letters in camel case. A word that is in no document matches the words that start
-    with it, or that differ by one typing error.
 
-    Args:
-        documents: The documents; results are their indexes.
+class ToolText(NamedTuple):
+    """The text of a tool that is searched.
+
+    Attributes:
+        name: The name.
+        description: The description.
+        parameters: The names of its parameters.
+        details: The descriptions of its parameters, and the values that they allow.
+        group: Where it belongs: the names of its server and of its toolset, and its title.
     """
 
-    def __init__(self, documents: Sequence[Document]) -> None:
-        self._names: dict[str, list[int]] = {}
-        for place, (name, _, _) in enumerate(documents):
-            self._names.setdefault(_key(name), []).append(place)
-        counted = [_counted(*document) for document in documents]
+    name: str
+    description: str = ""
+    parameters: str = ""
+    details: str = ""
+    group: str = ""
+
+    @classmethod
+    def of(cls, name: str, description: str, schema: Mapping[str, Any], group: str = "") -> Self:
+        """Return the text of a tool with a JSON Schema.
+
+        Args:
+            name: The name.
+            description: The description.
+            schema: The JSON Schema of the parameters.
+            group: Where it belongs.
+        """
+        names: list[str] = []
+        details: list[str] = []
+        _collect(schema, names, details)
+        shown = description[:_MAX_TEXT]
+        return cls(name, shown, " ".join(names), " ".join(details), group)
+
+
+_WEIGHTS = (4.0, 1.0, 1.0, 0.8, 1.0)
+"""The weight of a word in each part."""
+
+_Postings = dict[int, float]
+"""The score of a word in each document that has it."""
+
+
+class SearchIndex:
+    """Finds tools by their words, with BM25 over all parts of their text.
+
+    Words are compared without case, accents and English endings. Names are split at underscores and
+    at capital letters in camel case. A word also matches its synonyms, with half the weight. A word
+    that is in no document matches the words that start with it, or that differ by one typing error.
+
+    Args:
+        documents: The texts of the tools; results are their indexes.
+    """
+
+    def __init__(self, documents: Sequence[ToolText]) -> None:
+        self._names = [document.name for document in documents]
+        self._by_name: dict[str, list[int]] = {}
+        for place, name in enumerate(self._names):
+            self._by_name.setdefault(_key(name), []).append(place)
+        counted = [_counted(document) for document in documents]
         mean = (sum(length for _, length in counted) / len(counted) if counted else 0.0) or 1.0
-        postings: dict[str, dict[int, float]] = {}
+        postings: dict[str, _Postings] = {}
         for place, (words, length) in enumerate(counted):
             norm = _K1 * (1 - _B + _B * length / mean)
             for word, count in words.items():
                 postings.setdefault(word, {})[place] = count * (_K1 + 1) / (count + norm)
-        for found in postings.values():
+        self._rarity: dict[str, float] = {}
+        for word, found in postings.items():
             rare = math.log(1 + (len(counted) - len(found) + 0.5) / (len(found) + 0.5))
+            self._rarity[word] = rare
             for place in found:
                 found[place] *= rare
         self._postings = postings
         self._words = sorted(postings)
-        self._deletions = _deletions(self._words)
+        self._deletions = deletions(self._words)
+        self._merged: dict[str, tuple[_Postings, float]] = {}
 
     def find(self, query: str, limit: int) -> list[int]:
-        """Return the indexes of the documents that match best, the best one first.
+        """Return the indexes of the tools that match best, the best one first.
+
+        A model calls a tool by its name, so tools with the same name count as one result.
 
         Args:
-            query: The words to search for.
-            limit: The maximum number of documents.
+            query: The words to search for, or a whole request of a user.
+            limit: The maximum number of tools.
         """
-        query = query[:_LONGEST_QUERY]
-        words = list(dict.fromkeys(words_of(query)))[:_MOST_WORDS]
-        asked = [(self._postings[one], part) for word in words for one, part in self._known(word)]
-        asked.sort(key=lambda found: len(found[0]))
-        scores: dict[int, float] = {}
-        for found, part in asked:
+        asked = [(*self._matches(word), weight) for word, weight in weighted_words(query).items()]
+        asked = [one for one in asked if one[0]]
+        asked.sort(key=lambda one: len(one[0]))
+        scores: _Postings = {}
+        for found, _, part in asked:
             known = len(scores)
-            if known > _MOST_CANDIDATES or (len(found) > _COMMON and known >= limit):
+            if known > _MAX_CANDIDATES or (len(found) > _COMMON and known >= max(limit, _RERANKED)):
                 for place in scores:
-                    scores[place] += part * found.get(place, 0.0)
+                    if place in found:
+                        scores[place] += part * found[place]
             else:
                 for place, weight in found.items():
                     scores[place] = scores.get(place, 0.0) + part * weight
         gain = _WHOLE_NAME * max(scores.values(), default=1.0)
-        for place in self._names.get(_key(query), ()):
+        for place in self._by_name.get(_key(query), ()):
             scores[place] = scores.get(place, 0.0) + gain
-        return heapq.nsmallest(limit, scores, key=lambda place: (-scores[place], place))
+        return self._best(scores, [(found, rare * part) for found, rare, part in asked], limit)
 
-    def _known(self, word: str) -> list[tuple[str, float]]:
-        """Return the words of documents that match a word of a query, with their weights."""
-        if word in self._postings:
-            return [(word, 1.0)]
+    def _best(
+        self, scores: _Postings, asked: Sequence[tuple[_Postings, float]], limit: int
+    ) -> list[int]:
+        """Return the best documents, ranked by how much of the query they match as well."""
+        most = max(_RERANKED, 4 * limit)
+        best = heapq.nsmallest(most, scores, key=lambda place: (-scores[place], place))
+        whole = sum(rare for _, rare in asked) or 1.0
+        ranked: list[tuple[float, int]] = []
+        for place in best:
+            matched = sum(rare for found, rare in asked if place in found)
+            ranked.append((-scores[place] * max(matched, whole / 100) ** _COVERAGE, place))
+        found: dict[str, int] = {}
+        for _, place in sorted(ranked):
+            found.setdefault(self._names[place], place)
+        return list(found.values())[:limit]
+
+    def _matches(self, word: str) -> tuple[_Postings, float]:
+        """Return the documents that match a word of a query, and the rarity of the word."""
+        merged = self._merged.get(word)
+        if merged is not None:
+            return merged
+        own = self._postings.get(word)
+        near = [other for other in synonyms().get(word, ()) if other in self._postings]
+        if own is not None and not near:
+            return own, self._rarity[word]
+        scores = dict(own) if own is not None else {}
+        rarity = self._rarity.get(word, 0.0)
+        for other in near if own is not None else [*self._similar(word), *near]:
+            rarity = max(rarity, _NEAR * self._rarity[other])
+            for place, score in self._postings[other].items():
+                if _NEAR * score > scores.get(place, 0.0):
+                    scores[place] = _NEAR * score
+        if word in synonyms():  # words of queries are without number, those with synonyms are few
+            self._merged[word] = scores, rarity
+        return scores, rarity
+
+    def _similar(self, word: str) -> list[str]:
+        """Return the words of documents that start with a word, or differ by a typing error."""
         is_prefix = len(word) > 2 or not word.isascii()  # noqa: PLR2004 - "id" is too short
-        longer = self._with_prefix(word) if is_prefix else []
-        near = longer or self._with_typo(word)
+        near = (self._with_prefix(word) if is_prefix else []) or self._with_typo(word)
         near.sort(key=lambda one: (-len(self._postings[one]), one))
-        return [(one, _NEAR) for one in near[:_MOST_NEAR]]
+        return near[:_MAX_NEAR]
 
     def _with_prefix(self, word: str) -> list[str]:
         first = bisect_left(self._words, word)
@@ -114,123 +202,49 @@ class SearchIndex:
         return self._words[first : min(last, first + _COMMON)]
 
     def _with_typo(self, word: str) -> list[str]:
-        if not _MIN_TYPO_LENGTH <= len(word) <= _MAX_TYPO_LENGTH:
+        if not MIN_TYPO_LENGTH <= len(word) <= MAX_TYPO_LENGTH:
             return []
-        found = {other for short in _shortened(word) for other in self._deletions.get(short, ())}
-        return [other for other in found if _is_typo(word, other)]
+        found = {other for short in shortened(word) for other in self._deletions.get(short, ())}
+        return [other for other in found if is_typo(word, other)]
 
 
-def words_of(text: str) -> list[str]:
-    """Return the words of a text in the form in which they are compared."""
-    plain = text
-    if not text.isascii():
-        decomposed = unicodedata.normalize("NFKD", text)
-        plain = "".join(char for char in decomposed if not unicodedata.combining(char))
-    found: list[str] = []
-    for run in _RUN.findall(plain):
-        parts = [run] if run.islower() or run.isupper() else _split_camel_case(run)
-        for part in parts:
-            found.extend(_stems(part))
-        if len(parts) > 1:
-            found.extend(_stems(run))
-    return found
-
-
-_RUN = re.compile(r"[^\W_]+")
-_CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
-"""Scripts without spaces between words."""
-_ENDING = re.compile(r"(?:ies|ing|ed|es|s)$")
-_VOWEL = re.compile(r"[aeiouy]")
-_STOP = frozenset(
-    re.findall(
-        r"\w+",
-        "a an and are as at be by can do for from how i if in into is it its me my need of on "
-        "or our please some that the their them this to tool tools use used using want we what "
-        "when which will with you your",
-    )
-)
-
-
-def _split_camel_case(run: str) -> list[str]:
-    if run.isascii():
-        return _CAMEL_PART.findall(run)
-    starts = [at for at in range(1, len(run)) if run[at].isupper() and run[at - 1].islower()]
-    return [run[a:b] for a, b in zip([0, *starts], [*starts, len(run)], strict=True)]
-
-
-def _stems(run: str) -> list[str]:
-    word = run.casefold()
-    if word in _STOP:
-        return []
-    if word.isascii():
-        return [_stem(word)]
-    found: list[str] = []
-    rest = word
-    for match in _UNSPACED.finditer(word):
-        signs = match[0]
-        found += [signs[at : at + 2] for at in range(max(1, len(signs) - 1))]
-        rest = rest.replace(signs, " ")
-    return found + rest.split()
-
-
-@lru_cache(maxsize=4096)
-def _stem(word: str) -> str:
-    """Remove English endings, so that `issues`, `issue` and `issued` match."""
-    if len(word) < _MIN_TYPO_LENGTH or not word.isalpha() or word.endswith("ss"):
-        return word
-    ending = _ENDING.search(word)
-    if ending is not None:
-        short = word[: ending.start()]
-        if ending[0] == "ies":
-            short += "y"
-        if len(short) > 2 and _VOWEL.search(short):  # noqa: PLR2004 - "string" is no form of "str"
-            word = short
-    if len(word) > 3 and word[-1] == "e":  # noqa: PLR2004
-        word = word[:-1]
-    return word
-
-
-def _counted(name: str, text: str, further: Iterable[str]) -> tuple[dict[str, float], float]:
+def _counted(document: ToolText) -> tuple[dict[str, float], float]:
     """Return the weighted counts of the words of a document, and its weighted length."""
     counted: dict[str, float] = {}
     length = 0.0
-    for weight, part in ((_NAME, name), (_TEXT, text), (_FURTHER, " ".join(further))):
+    for weight, part in zip(_WEIGHTS, document, strict=True):
         for word, times in Counter(words_of(part)).items():
-            counted[word] = counted.get(word, 0.0) + weight * min(times, _MOST_REPEATED)
+            counted[word] = counted.get(word, 0.0) + weight * min(times, _MAX_REPEATED)
             length += weight * times
     return counted, length
 
 
+def _collect(schema: object, names: list[str], details: list[str], depth: int = 0) -> None:
+    """Collect the names, the descriptions and the allowed values of all parameters."""
+    if isinstance(schema, list):
+        for member in cast("list[object]", schema):
+            _collect(member, names, details, depth)
+        return
+    if not isinstance(schema, Mapping) or depth > _MAX_DEPTH or len(names) >= _MAX_PARAMETERS:
+        return
+    found = cast("Mapping[str, object]", schema)
+    for name, inner in _mapping(found.get("properties")).items():
+        names.append(name)
+        text = _mapping(inner).get("description")
+        details += [text[:_MAX_TEXT]] if isinstance(text, str) else []
+        values = _mapping(inner).get("enum")
+        if isinstance(values, list):
+            details += [one for one in cast("list[object]", values) if isinstance(one, str)]
+        _collect(inner, names, details, depth + 1)
+    for key in ("items", "anyOf", "oneOf", "allOf"):
+        _collect(found.get(key), names, details, depth + 1)
+    _collect(list(_mapping(found.get("$defs")).values()), names, details, depth + 1)
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}
+
+
 def _key(name: str) -> str:
     """Return a name in the form in which whole names are compared."""
-    return "".join(_RUN.findall(name)).casefold()
-
-
-# --- typing errors
-
-
-def _deletions(words: Iterable[str]) -> dict[str, list[str]]:
-    """Return the words by the forms that result from deleting one letter."""
-    slips: dict[str, list[str]] = {}
-    for word in words:
-        if _MIN_TYPO_LENGTH <= len(word) <= _MAX_TYPO_LENGTH:
-            for short in _shortened(word):
-                slips.setdefault(short, []).append(word)
-    return slips
-
-
-def _shortened(word: str) -> set[str]:
-    return {word, *(word[:at] + word[at + 1 :] for at in range(len(word)))}
-
-
-def _is_typo(one: str, other: str) -> bool:
-    """Return whether two words differ by one changed, missing, extra or swapped letter."""
-    if len(one) > len(other):
-        one, other = other, one
-    start = next((at for at, sign in enumerate(one) if sign != other[at]), len(one))
-    if len(one) < len(other):
-        return one[start:] == other[start + 1 :]
-    rest = one[start + 1 :]
-    swapped = one[start : start + 2] == other[start : start + 2][::-1]
-    return rest == other[start + 1 :] or (swapped and one[start + 2 :] == other[start + 2 :])
+    return "".join(RUN.findall(name)).casefold()

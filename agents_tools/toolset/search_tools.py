@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import json
-import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, cast
 
 from agents_tools.content.items import ToolCallItem, ToolCallOutputItem
 from agents_tools.errors import ToolError
 from agents_tools.text.json_limits import check_bounds, check_keys
-from agents_tools.tool.enabled import is_enabled
 from agents_tools.tool.json_schema import reader_of
 from agents_tools.tool.manual import SchemaSource
 from agents_tools.tool.records import ToolAnnotations
 from agents_tools.tool.tool import FunctionTool
 from agents_tools.toolset.catalog import describe_matches, shown_names
-from agents_tools.toolset.search import words_of
+from agents_tools.toolset.words import words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from typing import Self
 
     from agents_tools.content.items import Item
@@ -28,6 +26,9 @@ if TYPE_CHECKING:
     from agents_tools.toolset.catalog import AnyTool, ToolCatalog
 
 __all__ = ["CallTool", "ProxyTool", "SearchTool", "revealed"]
+
+_MAX_NEAR = 3
+"""The maximum number of tools that the answer to a call of an unknown tool names."""
 
 
 @lru_cache(maxsize=1)
@@ -292,11 +293,8 @@ class _CallSource(SchemaSource):
 
     async def _answer(self, call: Call) -> str:
         wanted = str(cast("Arguments", call.parsed).data["name"])
-        hint = ""
-        for one in _similar_tools(wanted, self._catalog):
-            if await is_enabled(one, call.context, call.agent):
-                hint = f" Did you mean {one.name!r}?"
-                break
+        near = [repr(tool.name) for tool in await self._catalog.find(wanted, _MAX_NEAR, call)]
+        hint = f" Did you mean {' or '.join(near)}?" if near else ""
         raise ToolError(f"Tool {wanted!r:.100} does not exist.{hint} Search for a tool first.")
 
 
@@ -318,14 +316,3 @@ def _wanted(args_json: str) -> tuple[str, str] | None:
     if not isinstance(name, str):
         return None
     return name, arguments if isinstance(arguments, str) else json.dumps(arguments)
-
-
-def _similar_tools(name: str, catalog: ToolCatalog) -> Iterator[AnyTool]:
-    """Yield the tools whose names differ from an unknown one only in case and punctuation."""
-    key = _PLAIN.sub("", name).casefold()
-    for tool in catalog.tools:
-        if _PLAIN.sub("", tool.name).casefold() == key:
-            yield tool
-
-
-_PLAIN = re.compile(r"[\W_]+")

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.tool.flatten import function_tools
 from agents_tools.tool.tool import FunctionTool
 from agents_tools.toolset.deferred import is_deferred
+from agents_tools.wire.diff import parameters_of
 from agents_tools.wire.project import PROVIDERS, project
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["TokenReport", "ToolTokens", "token_report"]
+__all__ = ["TokenReport", "ToolTokens", "estimated_tokens", "token_report"]
 
 _BYTES_PER_TOKEN = 4.3
 """The average for definitions as compact JSON with o200k, from `tests/benchmarks/toolsets`."""
@@ -30,11 +31,14 @@ class ToolTokens:
         deferred: Whether providers with their own tool search load it only when it is found.
         tokens: The tokens of the definition, by provider; providers that do not support the tool
             are missing.
+        parts: The tokens of the description and of each parameter, the largest first; what remains
+            is the envelope of the provider.
     """
 
     name: str
     deferred: bool
     tokens: Mapping[str, int]
+    parts: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +126,7 @@ def token_report(
                 f"token_report(...) has an unknown provider: expected one of "
                 f"{', '.join(PROVIDERS)}, got {provider!r:.60}."
             )
-    counted = count or _estimated
+    counted = count or estimated_tokens
     rows: list[ToolTokens] = []
     for tool in function_tools(tools):
         if not isinstance(tool, FunctionTool):
@@ -136,10 +140,33 @@ def token_report(
                 wire = project(cast("FunctionTool[..., Any]", tool), provider).wire
             except UserError:
                 continue
-            tokens[provider] = counted(json.dumps(wire, ensure_ascii=False, separators=(",", ":")))
-        rows.append(ToolTokens(name=tool.name, deferred=is_deferred(tool), tokens=tokens))
+            tokens[provider] = counted(_compact(wire))
+        rows.append(
+            ToolTokens(
+                name=tool.name,
+                deferred=is_deferred(tool),
+                tokens=tokens,
+                parts=_parts(cast("FunctionTool[..., Any]", tool), counted) if tokens else {},
+            )
+        )
     return TokenReport(tools=tuple(rows), providers=tuple(asked))
 
 
-def _estimated(text: str) -> int:
+def _parts(tool: FunctionTool[..., Any], count: Callable[[str], int]) -> dict[str, int]:
+    parts = {"description": count(tool.description)} if tool.description else {}
+    for name, schema in parameters_of(tool.json_schema).items():
+        parts[f"parameter {name!r}"] = count(_compact({name: schema}))
+    definitions = tool.json_schema.get("$defs")
+    if isinstance(definitions, dict):
+        for name, schema in cast("dict[str, Any]", definitions).items():
+            parts[f"definition {name!r}"] = count(_compact({name: schema}))
+    return dict(sorted(parts.items(), key=lambda part: -part[1]))
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def estimated_tokens(text: str) -> int:
+    """Return the estimated number of tokens of a text."""
     return max(1, round(len(text.encode(errors="surrogatepass")) / _BYTES_PER_TOKEN))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from agents_tools.errors import UserValueError
+from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.tool.naming import check_tool_name
 from agents_tools.tool.tool import FunctionTool
 from agents_tools.toolset.catalog import ToolCatalog
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from agents_tools.toolset.catalog import AnyTool
     from agents_tools.toolset.sources import Tools, ToolsetSource
+    from agents_tools.toolset.strategies import SearchStrategy
 
 __all__ = ["behind_search", "tool_search"]
 
@@ -32,13 +33,15 @@ def tool_search(
     max_results: int = 5,
     mode: Literal["proxy", "reveal"] = "proxy",
     max_revealed: int = 30,
+    strategy: SearchStrategy | None = None,
 ) -> Toolset:
     """Create a toolset in which the model searches for tools instead of reading all definitions.
 
-    The search covers the names, descriptions and parameter names of all tools. If tools are marked
-    with `Toolset.defer`, only these are behind the search and the others stay visible. A tool that
-    was found is called like any other, with validated arguments and its own policies, approvals,
-    events and errors.
+    The search covers the names and descriptions of all tools, the names, descriptions and allowed
+    values of their parameters, and the names of their servers. If tools are marked with
+    `Toolset.defer`, only these are behind the search and the others stay visible. A tool that was
+    found is called like any other, with validated arguments and its own policies, approvals, events
+    and errors.
 
     In mode `proxy`, a second tool calls the tools that were found. The model always receives the
     same two tools, so prompt caches stay valid. The mode works everywhere, also without an agent.
@@ -54,6 +57,7 @@ def tool_search(
         max_results: The maximum number of tools of one search, from 1 to 50.
         mode: How the model calls tools that were found: `proxy` or `reveal`.
         max_revealed: The maximum number of tools that are added to the list in mode `reveal`.
+        strategy: How tools are ranked, such as `embedding_search(...)`; by words if `None`.
 
     Raises:
         UserError: An argument is not valid, or two tools have the same name.
@@ -72,6 +76,11 @@ def tool_search(
             "tool_search(max_revealed=...) is not valid: expected a positive integer, got "
             f"{max_revealed!r:.60}."
         )
+    if strategy is not None and not callable(strategy):
+        raise UserTypeError(
+            "tool_search(strategy=...) is not valid: expected a function from tools to an index, "
+            f"such as embedding_search(...), got {strategy!r:.60}."
+        )
     check_tool_name(name)
     check_tool_name(call_name)
     reveals = max_revealed if mode == "reveal" else 0
@@ -80,7 +89,13 @@ def tool_search(
     def behind(tools: Tools) -> Tools:
         marked = any(map(is_deferred, tools))
         return behind_search(
-            tools, name, call_name, most=max_results, reveals=reveals, all_of_them=not marked
+            tools,
+            name,
+            call_name,
+            most=max_results,
+            reveals=reveals,
+            all_of_them=not marked,
+            strategy=strategy,
         )
 
     return Toolset.of_part(_SearchedTools(inner, behind, reveals=bool(reveals)))
@@ -132,6 +147,7 @@ def behind_search(
     most: int = 5,
     reveals: int = 0,
     all_of_them: bool = False,
+    strategy: SearchStrategy | None = None,
 ) -> Tools:
     """Return tools in which the deferred ones, or all of them, are behind a search.
 
@@ -142,6 +158,7 @@ def behind_search(
         most: The maximum number of tools of one search.
         reveals: The maximum number of tools that are added to the list; 0 for mode `proxy`.
         all_of_them: Whether tools that are not deferred are behind the search as well.
+        strategy: How tools are ranked; by words if `None`.
 
     Raises:
         UserError: A visible tool has the name of one of the search tools.
@@ -154,7 +171,7 @@ def behind_search(
             hidden.append(loaded(cast("AnyTool", tool)))
         else:
             offered.append(tool)
-    caller = CallTool.over(ToolCatalog(hidden), call_name)
+    caller = CallTool.over(ToolCatalog(hidden, strategy), call_name)
     offered.append(SearchTool.over(caller, name, most, reveals))
     if not reveals:
         offered.append(caller)

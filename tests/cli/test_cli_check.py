@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import ast
+import json
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from agents_tools import function_tool
 from agents_tools.cli.options import PROVIDERS
-from agents_tools.wire.lint import Finding, find_early_results, lint_tools
+from agents_tools.toolset.lint import Finding, lint_tools
+from agents_tools.toolset.lint.early_results import find_early_results
 from agents_tools.wire.project import PROVIDERS as ALL_PROVIDERS
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.cli.conftest import Run
 
 
@@ -139,7 +141,7 @@ from agents_tools import streaming_tool
 
 @streaming_tool
 def talk(word: str):
-    '''Talk.
+    '''Say a word aloud.
 
     Args:
         word: A word.
@@ -164,3 +166,138 @@ def test_the_command_reports_locations_and_exits_by_level(run: Run, tmp_path: Pa
     assert errors.code == 1
     assert errors.json["ok"] is False
     assert errors.json["findings"][0]["code"] == "duplicate-name"
+
+
+# --- definitions, formats and repairs
+
+DEFINITIONS = [
+    {
+        "name": "search",
+        "description": "\n        Search the orders.\n\n        Only open ones are found.\n        ",
+        "inputSchema": {
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "title": "searchArguments",
+            "type": "object",
+            "properties": {
+                "order_title": {"title": "Order Title", "type": "string"},
+                "title": {"type": "string", "description": "The title of the customer."},
+            },
+            "required": ["order_title"],
+        },
+    }
+]
+
+
+@pytest.fixture
+def definitions(tmp_path: Path) -> Path:
+    path = tmp_path / "tools.json"
+    path.write_text(json.dumps(DEFINITIONS, indent=2) + "\n")
+    return path
+
+
+def test_a_file_of_definitions_is_checked(run: Run, definitions: Path) -> None:
+    """A list of tools can be checked without its server."""
+    found = run("check", str(definitions), "--disable", "wasted-tokens")
+    assert found.code == 0
+    assert found.out == (
+        f"{definitions}: warning: search: parameter 'order_title' has no description: describe it "
+        "in the schema [no-parameter-description]\n"
+        f"{definitions}: warning: search: is named 'search', which does not say what it works on: "
+        "add the object, as in search_something [vague-name]\n"
+        "1 tool checked: 2 warnings\n"
+    )
+    assert run("check", str(definitions), "--disable", "no-such").code == 2
+    definitions.write_text("[]")
+    assert "no definitions of tools" in run("check", str(definitions)).err
+
+
+def test_findings_can_be_written_as_sarif(run: Run, tmp_path: Path) -> None:
+    """Each result names its rule, its level and its place."""
+    path = tmp_path / "sample.py"
+    path.write_text(SOURCE)
+    log = run("check", str(path), "--format", "sarif").json
+    assert (log["version"], len(log["runs"])) == ("2.1.0", 1)
+    rules = log["runs"][0]["tool"]["driver"]["rules"]
+    (result,) = log["runs"][0]["results"]
+    assert rules[result["ruleIndex"]]["id"] == result["ruleId"] == "early-result"
+    assert rules[result["ruleIndex"]]["help"]["text"].startswith("Yield NotifyStreamEvent")
+    (location,) = result["locations"]
+    assert location["physicalLocation"] == {
+        "artifactLocation": {"uri": path.as_uri()},
+        "region": {"startLine": 11},
+    }
+    assert location["logicalLocations"][0]["fullyQualifiedName"] == "talk"
+
+
+def test_a_repair_of_definitions_is_shown_and_confirmed(run: Run, definitions: Path) -> None:
+    """Titles of parameters that are named `title` stay, and so does the form of the file."""
+    before = definitions.read_text()
+    shown = run("check", str(definitions), "--fix")
+    assert shown.code == 2
+    assert "cannot be confirmed without a terminal" in shown.err
+    assert '-          "title": "Order Title",' in shown.err
+    assert definitions.read_text() == before
+
+    done = run("check", str(definitions), "--fix", "--yes")
+    assert f"Repaired {definitions}." in done.err
+    assert "wasted-tokens" not in done.out
+    (tool,) = json.loads(definitions.read_text())
+    assert tool["description"] == "Search the orders.\n\nOnly open ones are found."
+    assert tool["inputSchema"] == {
+        "type": "object",
+        "properties": {
+            "order_title": {"type": "string"},
+            "title": {"type": "string", "description": "The title of the customer."},
+        },
+        "required": ["order_title"],
+    }
+    assert definitions.read_text().startswith('[\n  {\n    "name"')
+    assert "Nothing can be repaired" in run("check", str(definitions), "--fix", "--yes").err
+
+
+MISSPELT = """
+from agents_tools import function_tool
+
+@function_tool
+def order(number: int, city: str, customer: str) -> str:
+    '''Order a cake (nubmer: 1 to 5).
+
+    Args:
+        nubmer: How many.
+        town: Where to.
+        customer: Who pays.
+    '''
+    return f"{number} {city} {customer}"
+"""
+
+
+def test_a_misspelt_parameter_in_a_docstring_is_repaired(run: Run, tmp_path: Path) -> None:
+    """Only an entry of the Args that resembles one parameter is changed."""
+    path = tmp_path / "sample.py"
+    path.write_text(MISSPELT)
+    found = run("check", str(path))
+    assert "documents the parameter 'nubmer', which it does not have" in found.out
+    run("check", str(path), "--fix", "--yes")
+    assert path.read_text() == MISSPELT.replace("nubmer: How", "number: How")
+
+
+def test_the_tokens_of_tools_are_listed_with_their_largest_parts(
+    run: Run, definitions: Path
+) -> None:
+    """The longest definition comes first, and what is longest in it."""
+    longer = {**DEFINITIONS[0], "name": "find", "description": "Find orders. " * 60}
+    definitions.write_text(json.dumps([*DEFINITIONS, longer]))
+    lines = run("check", str(definitions), "--tokens").out.splitlines()
+    assert [line.split()[1] for line in lines] == ["find:", "search:", "all"]
+    assert lines[0].split(": ", 1)[1].startswith("description (")
+    record = run("check", str(definitions), "--tokens", "--json").json
+    assert record["tools"][0]["tool"] == "find"
+    assert record["totals"]["mcp"] == sum(one["tokens"]["mcp"] for one in record["tools"])
+
+
+def test_the_pre_commit_hook_runs_the_command() -> None:
+    """Its entry is a command that exists, and needs no file names."""
+    (hook,) = yaml.safe_load(Path(".pre-commit-hooks.yaml").read_text())
+    assert hook["entry"] == "agents-tools check"
+    assert hook["pass_filenames"] is False
+    assert hook["language"] == "system"

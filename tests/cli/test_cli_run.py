@@ -34,7 +34,7 @@ from agents_tools.events.kinds import CallStatus
 from agents_tools.ui.console.rich_view import RichRun
 from agents_tools.ui.console.run_tree import costs
 from tests.cli.conftest import Run
-from tests.waiting import BOUND
+from tests.waiting import BOUND, until
 
 AGENTS = str(Path(__file__).parent / "agents_fixture.py")
 ROOT = Path(__file__).parents[2]
@@ -422,6 +422,10 @@ class Terminal:
         """Type a line."""
         os.write(self._ours, line.encode() + b"\n")
 
+    def press(self, keys: str) -> None:
+        """Press keys."""
+        os.write(self._ours, keys.encode())
+
     def end(self) -> int:
         """Read the remaining output and return the exit code."""
         try:
@@ -434,6 +438,10 @@ class Terminal:
 
 
 needs_terminal = pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
+
+
+def without_style(shown: str) -> str:
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
 
 
 def final_screen(shown: str) -> str:
@@ -518,6 +526,53 @@ def test_a_person_can_edit_the_arguments_of_a_call(tmp_path: Path) -> None:
     terminal.type("y")
     assert terminal.end() == 0
     assert 'burn book="Emma"' in final_screen(terminal.shown)
+
+
+@needs_terminal
+def test_the_whole_terminal_shows_a_run() -> None:
+    """Calls have details; questions are asked aside; the tree and the answer are printed."""
+    terminal = Terminal(f"{AGENTS}:burner", "x", "--events", "screen")
+    terminal.until("[a]lways in this run: ")
+    terminal.type("n")
+    terminal.until("Enter for none): ")
+    terminal.type("I like it")
+    terminal.until("Cancel the call")
+    terminal.until("Burner")
+    terminal.until("Done as told")  # the details of the agent
+    terminal.press("q")
+    assert terminal.end() == 0
+    assert "✗ burn" in without_style(terminal.shown)
+    assert terminal.shown.rstrip().endswith("Done as told.")
+
+
+@needs_terminal
+def test_a_call_is_cancelled_on_the_whole_terminal(tmp_path: Path) -> None:
+    """The run continues after it; Ctrl-C ends the run."""
+    marker = tmp_path / "marker"
+    words = [f"{AGENTS}:hanger", f"hang marker='{marker}'", "--events", "screen"]
+    terminal = Terminal(*words)
+    until(marker.exists)
+    terminal.until("hang")
+    terminal.press("\x1b[B")
+    terminal.until("Arguments")
+    terminal.press("c")
+    until(lambda: marker.read_text() == "cleaned up")
+    terminal.until("cancelled after")
+    terminal.press("q")
+    terminal.end()
+    assert "✗ hang" in without_style(terminal.shown)
+    marker.unlink()
+    terminal = Terminal(*words)
+    until(marker.exists)
+    terminal.press("\x03")
+    assert terminal.end() == 130
+    assert "cancelled" in terminal.shown
+
+
+def test_the_whole_terminal_requires_a_terminal(run: Run) -> None:
+    result = run("run", f"{AGENTS}:plain", "x", "--events", "screen")
+    assert result.code == 2
+    assert "--events screen requires a terminal" in result.err
 
 
 @needs_terminal

@@ -248,6 +248,18 @@ async def run_background(spec: str, folder: str, fatal: int) -> None:
     report({**report_of(result), "results": messages, "moments": moments.names})
 
 
+async def run_program(spec: str, folder: str, fatal: int) -> None:
+    """Begin the run with a program or continue it, and report its end."""
+    from tests.durable.programs import program_agent  # its extra can be missing
+
+    moments = Moments(Path(folder), fatal)
+    async with store_of(spec, moments) as store:
+        agent = program_agent(moments.effect, moments.note)
+        config = RunConfig(store=store)
+        result = await Runner.run(agent, "Do it.", run_id=run_of(folder), run_config=config)
+    report({**report_of(result), "moments": moments.names})
+
+
 async def run_many(spec: str, folder: str, names: list[str], machine: str | None) -> None:
     """Begin runs or continue them, all at once, and report those that have ended.
 
@@ -317,6 +329,7 @@ def main() -> None:
     commands: dict[str, Any] = {
         "run_once": run_once,
         "run_background": run_background,
+        "run_program": run_program,
         "run_many": run_many,
         "hold": hold,
     }

@@ -268,9 +268,33 @@ from agents_tools.testing import call_tool
 assert asyncio.run(call_tool(tool, input="How?")).output == "Fine."
 """
 
+_CODE = f"""
+{_ADD}
+import asyncio
+from agents_tools import code_mode
+from agents_tools.testing import call_tool
+
+done = asyncio.run(call_tool(code_mode(add), code="await add(1) + await add(2, 3)"))
+assert (done.status, done.output) == ("ok", "7"), done
+"""
+
+_SCREEN = """
+import asyncio
+
+async def main():
+    from agents_tools.ui.console.screen import ScreenRun
+
+    view = ScreenRun("Clerk")
+    assert "Clerk" in str(view.rows(40)[()])
+
+asyncio.run(main())
+"""
+
 DOORS: dict[str, str] = {
     "cli": _CLI,
+    "screen": _SCREEN,
     "schema": _SCHEMA,
+    "code": _CODE,
     "mcp": _MCP,
     "skills": _SKILLS,
     "openai": _model("openai/gpt-5")

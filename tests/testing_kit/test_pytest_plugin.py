@@ -95,6 +95,21 @@ def test_calls_are_recorded_when_a_test_passes_and_replayed(folder: Path) -> Non
     assert "REALLY []" in out
 
 
+def test_findings_of_the_linter_fail_a_test(folder: Path) -> None:
+    """The message names the tool and the rule."""
+    (folder / "test_it.py").write_text(
+        "import tools\n"
+        "def test_bad(tool_lint):\n"
+        "    tool_lint(tools.greet)\n"
+        "def test_good(tool_lint):\n"
+        "    tool_lint(tools.greet, disable=['no-parameter-description', 'name-as-description'])\n"
+    )
+    code, out = run(folder)
+    assert code == 1
+    assert "1 failed, 1 passed" in out
+    assert "- greet: parameter 'name' has no description" in out
+
+
 def test_the_plugin_loads_only_what_a_test_uses(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

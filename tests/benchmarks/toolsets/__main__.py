@@ -11,6 +11,7 @@ from agents_tools import Agent
 from agents_tools.policies import timeout
 from agents_tools.tool import ToolContext
 from agents_tools.toolset import Toolset, token_report, tool_search
+from agents_tools.toolset.catalog import text_of
 from agents_tools.toolset.search import SearchIndex
 from agents_tools.wire.project import project
 from tests.benchmarks.tables import duration, markdown
@@ -80,7 +81,7 @@ async def _repeated(work: Callable[[], Any], times: int = 200) -> float:
 
 
 def _searches(tools: list[FunctionTool[..., Any]]) -> dict[str, str]:
-    documents = [(tool.name, tool.description, tool.json_schema["properties"]) for tool in tools]
+    documents = [text_of(tool) for tool in tools]
     started = time.perf_counter()
     index = SearchIndex(documents)
     built = time.perf_counter() - started

@@ -1,0 +1,1 @@
+"""Code mode: programs of a model, and the sandbox that runs them."""

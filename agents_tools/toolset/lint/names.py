@@ -1,0 +1,160 @@
+"""Rules about names and purposes: which tools a model confuses."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from agents_tools.toolset.search import SearchIndex, ToolText
+from agents_tools.toolset.words import RUN, words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from agents_tools.toolset.lint.finding import Level, Subject, Tool
+
+__all__ = ["check_names", "duplicate_names", "name_parts", "overlaps", "similar_names"]
+
+_VERBS = frozenset(
+    re.findall(
+        r"\w+",
+        "add apply call change check compute create delete do edit execute fetch find generate get "
+        "handle insert invoke list load make open perform process put query read remove run save "
+        "search send set show start stop submit update upload use view write",
+    )
+)
+
+
+def check_names(subject: Subject) -> Iterator[tuple[str, str]]:
+    """Report a name that is only a verb.
+
+    Args:
+        subject: The tool.
+    """
+    runs = name_parts(subject.name)
+    if len(runs) == 1 and runs[0] in _VERBS:
+        message = f"is named {subject.name!r}, which does not say what it works on"
+        yield "vague-name", f"{message}: add the object, as in {runs[0]}_something"
+
+
+def duplicate_names(tools: Sequence[Tool]) -> Iterator[tuple[Tool, Level, str]]:
+    """Yield a tool of each name that several tools have, the level and the message.
+
+    Args:
+        tools: The tools.
+    """
+    by_name: dict[str, list[Tool]] = defaultdict(list)
+    for tool in tools:
+        by_name[tool.name].append(tool)
+    for same in by_name.values():
+        if len(same) == 1:
+            continue
+        servers = [tool.origin.server for tool in same]
+        if None not in servers and len(set(servers)) == len(servers):
+            # Clients that add the name of the server to each name keep them apart.
+            names = sorted(map(str, servers))
+            where = ", ".join(names[:_SHOWN_SERVERS]) + ", …" * (len(names) > _SHOWN_SERVERS)
+            message = f"{len(same)} servers have a tool with this name ({where}): add a prefix"
+            yield same[0], "warning", message
+        else:
+            yield (
+                same[0],
+                "error",
+                f"{len(same)} tools have this name; a model cannot distinguish them",
+            )
+
+
+def similar_names(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, str]]:
+    """Yield pairs of tools of one source whose names have the same words.
+
+    Args:
+        subjects: The tools.
+    """
+    by_words: dict[tuple[str | None, tuple[str, ...]], list[Subject]] = defaultdict(list)
+    for subject in subjects:
+        words = _name_words(subject.name)
+        if words:
+            by_words[subject.tool.origin.server, words].append(subject)
+    for group in by_words.values():
+        first = group[0]
+        for other in group[1:]:
+            # "get_story" and "get_stories" are a convention that models know.
+            if other.name != first.name and len(name_parts(first.name)) > _SIMPLE:
+                message = (
+                    f"{first.name!r} and {other.name!r} are easily confused: rename one, or say "
+                )
+                yield other, f"{message}in both descriptions when to use which"
+
+
+_SIMPLE = 2
+_SHOWN_SERVERS = 4
+
+
+def _name_words(name: str) -> tuple[str, ...]:
+    return tuple(sorted(word for part in name_parts(name) for word in words_of(part)))
+
+
+def name_parts(name: str) -> list[str]:
+    """Return the parts of a name in snake case, camel case or with hyphens, in lower case.
+
+    Args:
+        name: The name.
+    """
+    return [run.casefold() for run in RUN.findall(_CAMEL.sub("_", name))]
+
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+# --- overlapping purposes
+
+_CANDIDATES = 6
+_MIN_WORDS = 4
+_SAME = 0.8
+"""The share of the words of both descriptions that two tools with one purpose have in common."""
+
+
+def overlaps(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, str]]:
+    """Yield pairs of tools whose descriptions a model cannot tell apart.
+
+    Args:
+        subjects: The tools.
+    """
+    index = SearchIndex(
+        [ToolText(subject.name, _purpose(subject.description)) for subject in subjects]
+    )
+    words = [frozenset(words_of(_purpose(subject.description))) for subject in subjects]
+    seen: set[frozenset[int]] = set()
+    for place, subject in enumerate(subjects):
+        if len(words[place]) < _MIN_WORDS:
+            continue
+        for other in index.find(_purpose(subject.description), _CANDIDATES):
+            pair = frozenset((place, other))
+            if other == place or pair in seen or subjects[other].name == subject.name:
+                continue
+            seen.add(pair)
+            if _is_same(words[place], words[other]) and not _tells(subject, subjects[other]):
+                message = (
+                    f"has the same purpose as {subjects[other].name!r}, by their descriptions: "
+                )
+                yield subject, f"{message}say in both when to use which"
+
+
+def _purpose(description: str) -> str:
+    """Return the first paragraph of a description, at most 300 characters."""
+    return description.strip().partition("\n\n")[0][:300]
+
+
+def _tells(one: Subject, other: Subject) -> bool:
+    """Return whether the descriptions differ in a word by which the names differ as well."""
+    names = set(_name_words(one.name)) ^ set(_name_words(other.name))
+    texts = set(words_of(_purpose(one.description))) ^ set(words_of(_purpose(other.description)))
+    return not names.isdisjoint(texts)
+
+
+def _is_same(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Return whether one set of words has nothing that distinguishes it from the other."""
+    if len(other) < _MIN_WORDS:
+        return False
+    return (one <= other or other <= one) and len(one & other) >= _SAME * len(one | other)

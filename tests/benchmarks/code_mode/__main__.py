@@ -1,0 +1,123 @@
+"""Prints how many tokens eight tasks take with one call per request, in parallel, and in code."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents_tools import Agent, Runner, code_mode
+from agents_tools.agents import ModelRequest, ModelResponse
+from agents_tools.content import MessageOutputItem, ToolCallOutputItem, Usage
+from agents_tools.events import Emit
+from agents_tools.testing import tool_call
+from agents_tools.toolset.token_usage import estimated_tokens
+from agents_tools.wire.project import project
+from tests.benchmarks.code_mode.tasks import TASKS, Task
+from tests.benchmarks.tables import markdown
+
+__all__ = ["Measured", "measure"]
+
+
+@dataclass
+class Measured:
+    """What a task has taken.
+
+    Attributes:
+        requests: The number of requests to the model.
+        tokens: The tokens of all requests and responses: definitions, conversation and answers.
+        output: The last output of a tool.
+    """
+
+    requests: int = 0
+    tokens: int = 0
+    output: str = ""
+
+
+@dataclass
+class _Model:
+    """Sends the calls of a script, and counts what it reads and writes."""
+
+    script: list[list[Any]]
+    measured: Measured = field(default_factory=Measured)
+    _known: dict[int, int] = field(default_factory=dict[int, int])
+
+    async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
+        """Answer."""
+        items = self.script[self.measured.requests]
+        self.measured.requests += 1
+        definitions = sum(self._count(tool, _definition) for tool in request.tools)
+        conversation = sum(self._count(item, _item) for item in request.input)
+        self.measured.tokens += (
+            definitions + conversation + sum(map(estimated_tokens, map(_item, items)))
+        )
+        return ModelResponse(items=items, usage=Usage(requests=1))
+
+    def _count(self, one: Any, text_of: Callable[[Any], str]) -> int:
+        if id(one) not in self._known:
+            self._known[id(one)] = estimated_tokens(text_of(one))
+        return self._known[id(one)]
+
+
+def _definition(tool: Any) -> str:
+    return _compact(project(tool, "openai_responses").wire)
+
+
+def _item(item: Any) -> str:
+    return _compact(item.to_dict())
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+async def measure(task: Task, form: str) -> Measured:
+    """Run a task, and return what it has taken.
+
+    Args:
+        task: The task.
+        form: `single` with one call per request, `parallel`, or `code`.
+    """
+    tools: list[Any] = task.tools
+    if form == "code":
+        tools = [code_mode(*task.tools)]
+        turns = [[tool_call("run_code", code=task.program)]]
+    else:
+        turns = [[tool_call(name, arguments) for name, arguments in turn] for turn in task.calls]
+    if form == "single":
+        turns = [[call] for turn in turns for call in turn]
+    answer = MessageOutputItem(text=_compact(task.result))
+    model = _Model([*turns, [answer]])
+    agent = Agent("Worker", tools=tools, model=model)
+    result = await Runner.run(agent, f"Please {task.name}.", max_turns=None)
+    outputs = [item for item in result.new_items if isinstance(item, ToolCallOutputItem)]
+    model.measured.output = str(outputs[-1].output)
+    return model.measured
+
+
+def main() -> None:
+    """Measure and print."""
+    rows: list[tuple[str, ...]] = []
+    totals = [0, 0, 0]
+    for task in TASKS:
+        found = [asyncio.run(measure(task, form)) for form in ("single", "parallel", "code")]
+        assert json.loads(found[2].output) == task.result, task.name
+        rows.append(_row(task.name, found))
+        totals = [total + one.tokens for total, one in zip(totals, found, strict=True)]
+    rows.append(_row("all", [Measured(tokens=total) for total in totals]))
+    columns = ("", "one call per request", "parallel calls", "code mode", "less than parallel")
+    print(markdown(columns, rows))
+
+
+def _row(name: str, found: list[Measured]) -> tuple[str, ...]:
+    saved = 1 - found[2].tokens / found[1].tokens
+    cells = [
+        f"{one.tokens:,}" + (f" ({one.requests} requests)" if one.requests else "") for one in found
+    ]
+    return (name, *cells, f"{saved:.1%}")
+
+
+if __name__ == "__main__":
+    main()

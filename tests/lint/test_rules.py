@@ -1,0 +1,312 @@
+"""Each rule of the linter, on a definition that breaks it and on one that is almost the same."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agents_tools import ToolAnnotations, UserError, function_tool
+from agents_tools.toolset.lint import RULES, lint_tools
+from agents_tools.toolset.lint.definitions import tools_of_document
+
+if TYPE_CHECKING:
+    from agents_tools.toolset.lint import Finding
+
+Definition = dict[str, Any]
+
+
+def tool(
+    name: str = "list_orders",
+    description: str = "Return the orders of a customer, the newest first.",
+    *,
+    required: list[str] | None = None,
+    annotations: dict[str, bool] | None = None,
+    **properties: Any,
+) -> Definition:
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    if required is not None:
+        schema["required"] = required
+    found: Definition = {"name": name, "description": description, "inputSchema": schema}
+    return found if annotations is None else {**found, "annotations": annotations}
+
+
+def string(description: str = "The name of the customer.", **more: Any) -> Any:
+    return {"type": "string", "description": description, **more}
+
+
+def number(description: str, **more: Any) -> Any:
+    return {"type": "number", "description": description, **more}
+
+
+def findings(*definitions: Definition, **options: Any) -> list[Finding]:
+    tools, found = tools_of_document(list(definitions))
+    return found + lint_tools(tools, **options)
+
+
+_LONG = "The prices are those of the day on which the order was made, without taxes. " * 80
+_ROWS = "Args:\n    city: The city that the order goes to.\n    shop: The shop that sent it there."
+
+CASES: dict[str, tuple[list[Definition], list[Definition]]] = {
+    "declaration": ([{"name": "a", "inputSchema": {"type": "string"}}], [tool(a=string())]),
+    "not-portable": ([tool("list orders")], [tool("list-orders")]),
+    "unknown-required": ([tool(a=string(), required=["b"])], [tool(a=string(), required=["a"])]),
+    "parameter-name": ([tool(größe=string())], [tool(size_2=string())]),
+    "no-type": ([tool(a={"description": "Any."})], [tool(a={"enum": [1], "description": "One."})]),
+    "no-item-type": (
+        [tool(a={"type": "array", "description": "The ids."})],
+        [tool(a={"type": "array", "description": "The ids.", "items": {"type": "string"}})],
+    ),
+    "open-object": (
+        [tool(a={"type": "object", "description": "The filter of the search."})],
+        [
+            tool(a={"type": "object", "description": 'The filter, such as {"city": "Bonn"}.'}),
+            tool("post", headers={"type": "object", "description": "The headers of the request."}),
+        ],
+    ),
+    "no-description": ([tool(description=" ")], [tool()]),
+    "name-as-description": (
+        [tool(description="List the orders.")],
+        [tool(description="List the open orders.")],
+    ),
+    "placeholder": ([tool(description="TODO")], [tool(description="Return each TODO of a list.")]),
+    "no-parameter-description": (
+        [tool(shop_id={"type": "string"})],
+        [
+            tool(customer={"type": "string"}),
+            tool("other", "Search.\n\nArgs:\n    shop_id: The shop.", shop_id={"type": "string"}),
+            tool("third", _internal={"type": "string"}),
+        ],
+    ),
+    "unknown-parameter": (
+        [tool(description="Search orders.\n\nArgs:\n    shop: The shop.", city=string())],
+        [
+            tool(description="Search orders.\n\nArgs:\n    city: The city.", city=string()),
+            tool("b", "Search orders. Note: only the newest are found.", city=string()),
+        ],
+    ),
+    "no-unit": (
+        [tool(timeout=number("The longest wait."))],
+        [
+            tool(timeout=number("The longest wait in seconds.")),
+            tool("b", width=number("The width, 512px by default.")),
+            tool("c", timeout_ms=number("The longest wait.")),
+            tool("d", count=number("The number of orders.")),
+        ],
+    ),
+    "no-date-format": (
+        [tool(start_date=string("The first day."))],
+        [
+            tool(start_date=string("The first day, as YYYY-MM-DD.")),
+            tool("b", start_date=string("The first day.", format="date")),
+            tool("c", start_date=string("The first day, such as 2026-01-31.")),
+            tool("d", candidate=string("The first candidate.")),
+            tool("e", "Return the options. Dates: YYYY-MM-DD.", start_date={"type": "string"}),
+        ],
+    ),
+    "values-only-in-text": (
+        [
+            tool(order=string("One of 'asc', 'desc'.")),
+            tool("b", unit=string("The unit of speed (kmh, ms, mph, kn)")),
+            tool("c", kind=string("Local branches ('local') or all of them ('all').")),
+        ],
+        [
+            tool(order=string("One of 'asc', 'desc'.", enum=["asc", "desc"])),
+            tool("b", unit=string("The unit of speed, e.g. 'kmh' or 'mph'.")),
+            tool("c", path=string("The path of a file or of a folder.")),
+        ],
+    ),
+    "limit-only-in-text": (
+        [tool(count=number("The number of orders, between 1 and 50."))],
+        [
+            tool(count=number("The number of orders, between 1 and 50.", minimum=1, maximum=50)),
+            tool("b", count=number("The maximum number of orders.")),
+        ],
+    ),
+    "optional-in-text": (
+        [tool(city=string("Optional. The city."), required=["city"])],
+        [
+            tool(city=string("Optional. The city."), required=[]),
+            tool("b", city=string("The city, with optional chaining."), required=["city"]),
+        ],
+    ),
+    "default-mismatch": (
+        [tool(count=number("How many, default: 20.", default=10))],
+        [
+            tool(count=number("How many, default: 10.", default=10.0)),
+            tool("b", city=string("The city; the default is the one of the shop.", default="")),
+        ],
+    ),
+    "duplicate-name": ([tool(), tool()], [tool(), tool("list_shops", "Return every shop.")]),
+    "similar-names": (
+        [tool("list_open_orders", "One."), tool("list_order_open", "Another.")],
+        [tool("get_order", "Return one order."), tool("get_orders", "Return many orders.")],
+    ),
+    "vague-name": ([tool("search")], [tool("search_orders"), tool("weather")]),
+    "overlap": (
+        [
+            tool("find_shop", "Return the shops of a city that are open."),
+            tool("lookup_store", "Return the shops of a city that are open."),
+        ],
+        [
+            tool("find_shop", "Return the shops of a city that are open."),
+            tool("lookup_museum", "Return the museums of a city that are open."),
+            tool("find_shop_by_url", "Return the shops of a city that are open by url."),
+        ],
+    ),
+    "unsafe-annotation": (
+        [
+            tool("delete_order", annotations={"readOnlyHint": True}),
+            tool("dropTable", annotations={"destructiveHint": False}),
+        ],
+        [
+            tool("list_deleted_orders", annotations={"readOnlyHint": True}),
+            tool("delete_order", annotations={"readOnlyHint": False, "destructiveHint": True}),
+            tool("add_order", annotations={"destructiveHint": False}),
+        ],
+    ),
+    "many-tokens": ([tool(description=_LONG)], [tool(description=_LONG[:2_000])]),
+    "repeated-text": (
+        [
+            tool(
+                description=f"Search.\n\n{_ROWS}",
+                city=string("The city that the order goes to."),
+                shop=string("The shop that sent it there."),
+            )
+        ],
+        [tool(description=f"Search.\n\n{_ROWS}", city={"type": "string"}, shop={"type": "string"})],
+    ),
+    "wasted-tokens": (
+        [tool(**{f"order_part_{n}": string(title=f"Order Part {n}") for n in range(9)})],
+        [tool(**{f"order_part_{n}": string() for n in range(9)})],
+    ),
+    "no-result": ([tool(description="Restart the shop.")], [tool()]),
+    "no-errors": ([tool()], [tool(description="Fail if the customer is unknown.")]),
+    "no-example": (
+        [tool(**{name: string("Text.") for name in "abcd"})],
+        [tool(**{name: string("Text, e.g. Bonn.") for name in "abcd"})],
+    ),
+}
+ELSEWHERE = {
+    *("not-strict", "default-not-json", "early-result"),  # of Python functions
+    *("left-out", "hidden-text", "unpinned", "inline-code"),  # of MCP servers
+}
+"""Rules that other tests cover, because no definition breaks them."""
+
+
+def test_each_rule_has_a_case() -> None:
+    assert CASES.keys() | ELSEWHERE == RULES.keys()
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_a_rule_finds_what_breaks_it_and_nothing_else(code: str) -> None:
+    """A rule with false positives would be switched off, and one that finds nothing is no rule."""
+    bad, good = CASES[code]
+    enable = () if RULES[code].default else (code,)
+    found = [one for one in findings(*bad, enable=enable) if one.code == code]
+    pairs = code in {"duplicate-name", "similar-names", "overlap"}
+    assert len({one.tool for one in found}) == (1 if pairs else len(bad))
+    assert all(one.level == RULES[code].level for one in found)
+    assert [one.message for one in findings(*good, enable=enable) if one.code == code] == []
+
+
+def test_rules_are_documented() -> None:
+    """Each has a sentence, a remedy and a place in the documentation."""
+    for code, rule in RULES.items():
+        assert rule.code == code
+        assert rule.summary.endswith(".")
+        assert rule.remedy.endswith((".", "):", ")."))
+        assert rule.anchor == f"reference/lint-rules.md#{code}"
+
+
+def test_rules_can_be_disabled_and_enabled() -> None:
+    """A project decides which rules hold."""
+    bad = tool("search", "")
+    assert {one.code for one in findings(bad)} == {"no-description", "vague-name"}
+    assert [one.code for one in findings(bad, disable=["vague-name"])] == ["no-description"]
+    assert "no-errors" in {one.code for one in findings(bad, enable=["no-errors"])}
+    for options in ({"disable": ["vague"]}, {"enable": ["vague"]}):
+        with pytest.raises(UserError, match="The rule 'vague' is unknown"):
+            findings(bad, **options)
+
+
+def test_a_budget_can_be_set_and_the_largest_parts_are_named() -> None:
+    found = findings(tool(city=string(_LONG)), budget=500)
+    (one,) = [one for one in found if one.code == "many-tokens"]
+    assert "more than 500: shorten parameter 'city' (" in one.message
+
+
+def test_equal_names_of_two_servers_are_a_warning() -> None:
+    """Clients that put the name of the server before each name keep the tools apart."""
+    servers = [{"name": name, "tools": [tool()]} for name in ("shop", "museum")]
+    tools, _ = tools_of_document(servers)
+    (found,) = lint_tools(tools)
+    assert (found.code, found.level) == ("duplicate-name", "warning")
+    assert "(museum, shop)" in found.message
+
+
+def test_python_tools_are_checked_against_their_docstrings() -> None:
+    """A misspelt name in the docstring hides the text from the model."""
+
+    @function_tool(annotations=ToolAnnotations(readOnlyHint=True))
+    def remove_order(number: int) -> None:
+        """Take an order out of the list for good.
+
+        Args:
+            nubmer: The number of the order.
+        """
+        del number
+
+    found = {one.code: one.message for one in lint_tools([remove_order])}
+    assert found.keys() == {"unknown-parameter", "no-parameter-description", "unsafe-annotation"}
+    assert "'nubmer'" in found["unknown-parameter"]
+
+
+# --- documents
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda one: [one],
+        lambda one: {"tools": [one]},
+        lambda one: [{"name": "shop", "tools": {"shop": {"server_name": "a", "tools": [one]}}}],
+        lambda one: [
+            {
+                "type": "function",
+                "function": {
+                    "name": one["name"],
+                    "description": one["description"],
+                    "parameters": one["inputSchema"],
+                },
+            }
+        ],
+        lambda one: [
+            {
+                "name": one["name"],
+                "description": one["description"],
+                "input_schema": one["inputSchema"],
+            }
+        ],
+    ],
+    ids=["list", "mcp", "servers", "openai_chat", "anthropic"],
+)
+def test_a_document_can_have_the_format_of_any_provider(wrap: Any) -> None:
+    tools, found = tools_of_document(json.loads(json.dumps(wrap(tool(city=string())))))
+    assert found == []
+    assert [one.name for one in tools] == ["list_orders"]
+    assert tools[0].json_schema["properties"].keys() == {"city"}
+
+
+def test_a_document_without_tools_is_refused() -> None:
+    for document in ([], {}, [1], {"tools": []}, "text", [[[[[[[[tool()]]]]]]]]):
+        with pytest.raises(UserError, match="no definitions of tools"):
+            tools_of_document(document)
+
+
+async def test_a_tool_of_a_document_cannot_be_called() -> None:
+    (one,), _ = tools_of_document([tool()])
+    outcome = await one.call(None, "{}")
+    assert outcome.status == "tool_error"
+    assert "cannot be called" in str(outcome.output)
