@@ -32,6 +32,7 @@ from agents_tools import (
     ToolStreamEndEvent,
     ToolStreamStartEvent,
     UserError,
+    WebSearchTool,
     code_mode,
     function_tool,
     listen,
@@ -45,7 +46,7 @@ from agents_tools.events import NotifyStreamEvent, RunItemStreamEvent
 from agents_tools.persistence import MemoryRunStore
 from agents_tools.policies import exclusive, needs_approval, redact, timeout
 from agents_tools.testing import ScriptedModel, check_events, tool_call
-from agents_tools.toolset import Toolset
+from agents_tools.toolset import Toolset, tool_search
 from tests.waiting import comes
 
 pytest.importorskip("pydantic_monty")
@@ -634,6 +635,22 @@ def _is_start(event: Any) -> bool:
     return isinstance(event, ToolStreamStartEvent)
 
 
+async def test_a_stored_program_waits_several_times() -> None:
+    """Each decision continues it from the log, in the process that stored it or in another one."""
+    store = MemoryRunStore()
+    code = code_mode(count, pay)
+    program = "a = await pay(await count(1), 'Ada')\nb = await pay(await count(2), 'Bo')\n[a, b]"
+    config = RunConfig(store=store)
+    result = await Runner.run(agent_of(code, program), "Go.", run_id="r", run_config=config)
+    for _ in range(2):
+        (item,) = await store.approvals("r")
+        await store.decide("r", item.call_id, True, path=item.path)
+        result = await Runner.resume(agent_of(code), "r", store=store)
+    assert output_of(result) == '["paid 2 to Ada","paid 3 to Bo"]'
+    assert effects == ["count 1", "pay 2 Ada", "count 2", "pay 3 Bo"]
+    assert result.usage.tool_calls == 5
+
+
 async def test_a_program_that_changes_is_not_continued() -> None:
     """A recorded result must not become that of another call."""
     code = code_mode(count, pay)
@@ -733,6 +750,7 @@ async def test_class_based_tools_return_their_observation() -> None:
 
 async def test_tools_of_mcp_servers() -> None:
     """Their structured results are values, and their errors exceptions."""
+    pytest.importorskip("mcp")
     mcp = pytest.importorskip("agents_tools.mcp")
     script = """
 from agents_tools import function_tool
@@ -909,6 +927,34 @@ async def test_a_disabled_tool_is_not_called() -> None:
     assert effects == []
 
 
+async def test_tools_behind_a_search_are_functions() -> None:
+    """The program needs no other search."""
+    code = code_mode(tool_search(Toolset(get_user, count)), list_users)
+    assert "get_user(user_id: int)" in code.description
+    assert await code.invoke(code="(await get_user(2))['name'], await count(1)") == ["user 2", 2]
+
+
+@pytest.mark.parametrize("program", ["while True:\n    pass", "await hang_without_limit()"])
+async def test_a_time_limit_of_the_tool_ends_the_program(program: str) -> None:
+    """It also counts the time that the program waits."""
+    code = timeout(0.3)(code_mode(hang_without_limit))
+    outcome = await code.call(None, json.dumps({"code": program}))
+    assert outcome.status == "timeout"
+    result = await Runner.run(agent_of(code, program), "Go.")
+    assert "0.3" in output_of(result)
+
+
+@pytest.mark.parametrize("name", ["ag_ui", "vercel"])
+async def test_user_interfaces_show_the_calls_of_a_program(name: str) -> None:
+    """Their streams keep the rules of their protocols."""
+    module = pytest.importorskip(f"agents_tools.ui.{name}")
+    program = "import asyncio\nprint('start')\nawait asyncio.gather(count(1), get_user(2))"
+    stream = Runner.run_streamed(agent_of(code_mode(count, get_user), program), "Go.")
+    text = "".join(module.encode(await events_of(stream)))
+    assert "c_program0.1" in text
+    assert "c_program0.2" in text
+
+
 def test_wrong_arguments_are_refused() -> None:
     """The error names the argument."""
     with pytest.raises(UserError, match="max_tokens"):
@@ -917,6 +963,8 @@ def test_wrong_arguments_are_refused() -> None:
         code_mode(get_user, limits=5)  # type: ignore[arg-type]
     with pytest.raises(UserError, match=r"CodeLimits\(calls=...\)"):
         CodeLimits(calls=0)
+    with pytest.raises(UserError, match="cannot offer 'web_search'"):
+        code_mode(get_user, WebSearchTool())
     with pytest.raises(UserError, match="two tools"):
         code_mode(get_user, Toolset(get_user.with_(description="Another one.")))
 

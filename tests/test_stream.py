@@ -876,6 +876,22 @@ async def test_a_read_only_stream_follows_another_writer():
     await writer.aclose()
 
 
+async def test_a_read_only_stream_reads_on_after_a_gap():
+    """Its events in memory are fewer than their ids, so an id is no index."""
+    store = MemoryEventStore()
+    writer = EventStream(store)
+    reader = EventStream(store.session(store.sid), read_only=True)
+    follower = reader.follow()
+    for number in range(5):
+        writer.publish(message(str(number)))
+        writer.publish(notification("not stored"))
+        events = await read_some(1 if number == 0 else 2, follower)
+        assert events[-1].id == 2 * number
+    await follower.aclose()
+    await reader.aclose()
+    await writer.aclose()
+
+
 async def test_a_read_only_stream_ends_with_its_store():
     """Its readers would otherwise wait forever."""
     store = MemoryEventStore()

@@ -595,7 +595,8 @@ class TurnCalls:
             self._scope.cancel()
             raise
         finally:
-            await cancel_tasks(tasks, name=self._agent.name)
+            if any(not one.done() or one.cancelled() or one.exception() for one in tasks):
+                await cancel_tasks(tasks, name=self._agent.name)
         # In the order of the calls, so that the same one of two errors is raised every time.
         for task in tasks:
             if task in done and not task.cancelled():  # a tool can cancel its own task

@@ -149,10 +149,15 @@ def subschemas(schema: JsonSchema) -> list[tuple[str, JsonSchema]]:
     return nested
 
 
-def merge_descriptions(outer: str | None, inner: str | None) -> str | None:
-    """Return the combined descriptions of a value, the inner one first."""
-    if not outer or not inner or inner in outer:
-        return outer or inner
+def merge_descriptions(outer: object, inner: object) -> str | None:
+    """Return the combined descriptions of a value, the inner one first.
+
+    A description that is not a text, as some servers send, is left out.
+    """
+    if not isinstance(outer, str) or not outer:
+        return inner if isinstance(inner, str) and inner else None
+    if not isinstance(inner, str) or not inner or inner in outer:
+        return outer
     return inner if outer in inner else f"{outer}\n{inner}"
 
 

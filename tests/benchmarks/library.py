@@ -33,13 +33,17 @@ def decorate(functions: list[Callable[..., Any]]) -> list[FunctionTool[..., Any]
     return [function_tool(function) for function in functions]
 
 
-def from_schema(name: str, schema: dict[str, Any], body: Body) -> FunctionTool[..., Any]:
+def from_schema(
+    name: str, schema: dict[str, Any], body: Body, description: str = ""
+) -> FunctionTool[..., Any]:
     """Create a tool from a raw JSON Schema."""
 
     async def run(_context: Any, arguments: str) -> str:
         return await body(json.loads(arguments))
 
-    return FunctionTool.from_schema(name=name, schema=schema, on_invoke_tool=run)
+    return FunctionTool.from_schema(
+        name=name, description=description, schema=schema, on_invoke_tool=run
+    )
 
 
 def definitions(tools: list[FunctionTool[..., Any]]) -> list[dict[str, Any]]:

@@ -6,10 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from agents_tools import ToolAnnotations, UserError, function_tool
 from agents_tools.toolset.lint import RULES, lint_tools
 from agents_tools.toolset.lint.definitions import tools_of_document
+from agents_tools.toolset.lint.fixes import fix_document
 
 if TYPE_CHECKING:
     from agents_tools.toolset.lint import Finding
@@ -310,3 +312,50 @@ async def test_a_tool_of_a_document_cannot_be_called() -> None:
     outcome = await one.call(None, "{}")
     assert outcome.status == "tool_error"
     assert "cannot be called" in str(outcome.output)
+
+
+_WORDS = st.sampled_from(
+    [
+        "type",
+        "properties",
+        "items",
+        "enum",
+        "required",
+        "description",
+        "default",
+        "anyOf",
+        "$ref",
+        "title",
+        "$defs",
+        "string",
+        "object",
+        "array",
+        "number",
+        "#/$defs/a",
+        "a",
+        "Optional.",
+        "é",
+    ]
+)
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | _WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_WORDS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(_WORDS, _VALUES, max_size=5), _VALUES, _VALUES)
+def test_any_definition_is_checked(schema: Any, description: Any, annotations: Any) -> None:
+    """Definitions come from servers; a wrong one is a finding, not an error of the linter."""
+    definition = {
+        "name": "one",
+        "description": description,
+        "inputSchema": {"type": "object", **schema},
+        "annotations": annotations,
+    }
+    document = [definition, {**definition, "name": "two"}]
+    tools, found = tools_of_document(document)
+    found += lint_tools(tools, enable=["no-result", "no-errors", "no-example"])
+    assert all(finding.code in RULES for finding in found)
+    text = json.dumps(document)
+    assert fix_document(fix_document(text)) == fix_document(text)

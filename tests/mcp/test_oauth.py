@@ -791,8 +791,8 @@ async def test_the_command_line_reports_what_went_wrong(site: Site, home: Path) 
     assert "the login was not completed within 1 s" in err
     code, _, err = await run("login", f"{site.issuer.url}/elsewhere")
     assert code == 2
-    assert "there is no MCP server at" in err
-    assert "it answered with HTTP status 404" in err
+    assert "/elsewhere is not an MCP server" in err
+    assert "got HTTP status 404" in err
     path = home / "mcp.json"
     path.write_text(json.dumps({"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}}))
     code, _, err = await run("login", str(path))

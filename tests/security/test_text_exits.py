@@ -232,7 +232,8 @@ async def leave_by_call() -> None:
         assert_released(output, person=True)
         assert_released(outcome.public_message or "")
         if tool in {fails, quits}:
-            assert "caf" not in (outcome.public_message or "")
+            message = re.sub(r"error [0-9a-f]+", "error", outcome.public_message or "")
+            assert "caf" not in message  # the id of an error can have these letters
 
 
 async def leave_by_on_invoke_tool() -> None:

@@ -110,8 +110,8 @@ def site() -> Generator[Site]:
 
 
 @contextlib.contextmanager
-def vite(folder: Path, site: Site) -> Generator[str]:
-    """Run Vite with the React programs of the guide; yield the address of the page."""
+def vite(folder: Path, site: Site, program: str) -> Generator[str]:
+    """Run Vite with a React program and the settings of the guide; yield the address of the page."""
     installed = folder / "node_modules"
     installed.mkdir()
     for entry in MODULES.iterdir():
@@ -119,7 +119,7 @@ def vite(folder: Path, site: Site) -> Generator[str]:
             (installed / entry.name).symlink_to(entry)
     # What `npm install` of the packed client leaves.
     shutil.copytree(CLIENT, installed / "@agents-tools" / "client")
-    (folder / "main.jsx").write_text(snippet("main.jsx"))
+    (folder / "main.jsx").write_text(program)
     config = snippet("vite.config.js").replace("http://127.0.0.1:8000", site.url(""))
     (folder / "vite.config.mjs").write_text(config)
     (folder / "index.html").write_text(
@@ -127,9 +127,9 @@ def vite(folder: Path, site: Site) -> Generator[str]:
         '<script type="module" src="/main.jsx"></script>'
     )
     node = MODULES / ".bin" / "node"
-    program = str(node) if node.exists() else shutil.which("node") or "node"
+    runtime = str(node) if node.exists() else shutil.which("node") or "node"
     command = [
-        program,
+        runtime,
         str(MODULES / "vite" / "bin" / "vite.js"),
         "--port",
         "0",
@@ -204,9 +204,19 @@ def test_a_page_without_a_build_step(context: BrowserContext, site: Site) -> Non
 
 
 @needs_vite
-def test_ten_lines_of_react_in_vite(context: BrowserContext, site: Site, tmp_path: Path) -> None:
-    assert len(snippet("main.jsx").split("\n\n", 1)[1].splitlines()) <= 10
-    with vite(tmp_path, site) as url:
+@pytest.mark.parametrize("is_strict", [False, True])
+def test_ten_lines_of_react_in_vite(
+    context: BrowserContext, site: Site, tmp_path: Path, is_strict: bool
+) -> None:
+    """In strict mode, React mounts each component twice."""
+    program = snippet("main.jsx")
+    assert len(program.splitlines()) <= 10
+    if is_strict:
+        program = 'import { StrictMode } from "react";\n' + program.replace(
+            "<App />", "<StrictMode><App /></StrictMode>"
+        )
+        assert "<StrictMode>" in program
+    with vite(tmp_path, site, program) as url:
         follow_a_run(context, site, url)
 
 
@@ -301,6 +311,7 @@ def test_a_rejection_with_a_reason_reaches_the_model(context: BrowserContext, si
     site.release(PAGES)
     page.get_by_role("button", name="Cancel wait").click()
     page.get_by_label("Reason for a rejection").fill("Too much flour.")
+    page.keyboard.press("Enter")  # decides nothing
     page.get_by_role("button", name="Reject").click()
     expect(page.get_by_role("status")).to_have_text("done")
     expect(call(page, "order")).to_contain_text("denied")

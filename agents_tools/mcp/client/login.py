@@ -162,8 +162,8 @@ class OAuthLogin:
         was_required = self._access_token() != before
         if self._forced and not was_required and (status in _NO_SERVER or status >= _FAILED):
             raise LoginError(
-                f"there is no MCP server at {self._config.place}: it answered with HTTP status "
-                f"{status}"
+                f"{self._config.place} is not an MCP server: expected a response to a ping, "
+                f"got HTTP status {status}"
             )
         return was_required
 

@@ -145,8 +145,10 @@ class EventLog:
         first, events = self._window
         if at < first:
             return None
+        if not events or at > events[-1].id:
+            return []
         index = at - first
-        if index < len(events) and events[index].id != at:
+        if index >= len(events) or events[index].id != at:
             index = bisect_left(events, at, key=_id)  # a read-only log can have gaps between ids
         return events[index:] if limit is None else events[index : index + limit]
 

@@ -106,6 +106,8 @@ async def run_program(
             if text.startswith("TimeoutError: feed time limit"):  # without a traceback
                 text = f"The program computed longer than {limits.seconds:g} s and was stopped."
             raise ProgramError(_report(text, program)) from None
+        except monty.MontyError as error:  # of a value that cannot enter the sandbox
+            raise ProgramError(_report(str(error), program)) from None
 
 
 class _Sandbox:

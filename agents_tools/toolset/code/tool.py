@@ -27,7 +27,7 @@ from agents_tools.toolset.token_usage import estimated_tokens
 from agents_tools.toolset.words import words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from agents_tools.tool.call import Call
     from agents_tools.toolset.catalog import AnyTool
@@ -48,8 +48,9 @@ Run a Python program that calls tools as functions. You get what it prints and t
 last line, so filter, join and count in the program and return only what you need.
 Await each call: `user = await get_user(1)`; run several at once: `await asyncio.gather(f(1), \
 f(2))`. Results are JSON values. A call that fails raises an exception that the program can catch.
-Modules: asyncio, collections, csv, datetime, decimal, functools, itertools, json, math, re. No \
-files, network, other modules, generators, `del`. Each program starts empty."""
+Modules: asyncio, collections, csv, datetime, decimal, functools, itertools, json, math, re. Not \
+available: files, network, other modules, generators, `del`, tasks, `return_exceptions`. Each \
+program starts empty."""
 
 
 def code_mode(
@@ -73,7 +74,8 @@ def code_mode(
 
     The description of the tool has the signatures of the functions. If they need more than
     `max_tokens`, it has shorter ones, or only names, and the program searches for functions with
-    `await search_tools("...")`. Tools of a dynamic source are only found in this way.
+    `await search_tools("...")`. Tools of a dynamic source are only found in this way. Tools behind
+    a `tool_search` are functions like all others.
 
     Requires the extra `code`.
 
@@ -84,7 +86,8 @@ def code_mode(
         limits: The limits of each program.
 
     Raises:
-        UserError: An argument is not valid, or two tools have the same name.
+        UserError: An argument is not valid, two tools have the same name, or a tool is a hosted
+            tool or a handoff.
         MissingExtraError: pydantic-monty is not installed.
     """
     check_tool_name(name)
@@ -101,7 +104,12 @@ def code_mode(
         raise missing_extra("code_mode", "code", ModuleNotFoundError(name="pydantic_monty"))
     limits = limits or CodeLimits()
     tools = MergedSource(parts_of(sources, _OWNER), _OWNER)
-    tools.known()  # checks the names
+    for one in _opened(tools.known()):  # which also checks the names
+        if not isinstance(one, FunctionTool) or one.origin.kind == "handoff":
+            raise UserTypeError(
+                f"code_mode(...) cannot offer {one.name!r} to a program: expected tools that run "
+                "here, got a hosted tool or a handoff. Add it to the tools of the agent."
+            )
     tool = FunctionTool.of_source(
         _CodeSource(name, tools, limits, max_tokens),
         strict_json_schema=False,
@@ -171,7 +179,7 @@ class _CodeSource(SchemaSource):
             )
             return _output(result, self._limits)
 
-        if call.scope is None:
+        if call.scope is None or call.scope.run is None:  # as in the agent of another framework
             async with DirectCalls(call) as calls:
                 return await run(calls, datetime.now(UTC))
         # Runs are above this package: the program's calls are those of a run inside the call.
@@ -183,7 +191,7 @@ class _Functions:
     """The tools as functions of a program.
 
     Args:
-        tools: The tools; hosted tools, searches and disabled tools are left out.
+        tools: The tools; those behind a search count, disabled ones do not.
 
     Attributes:
         by_name: The tools by the names of their functions, with the search.
@@ -191,8 +199,8 @@ class _Functions:
     """
 
     def __init__(self, tools: Tools) -> None:
-        functions = [tool for tool in tools if _is_function(tool)]
-        named = function_names(functions)
+        functions = {id(tool): tool for tool in _opened(tools) if _is_function(tool)}
+        named = function_names(functions.values())
         self._named = named
         self._catalog = ToolCatalog(named.values())
         self._names = {id(tool): name for name, tool in named.items()}
@@ -253,10 +261,17 @@ class _Functions:
         return "\n".join(stubs) or f"None of the {len(self._named)} functions fits {query!r:.80}."
 
 
+def _opened(tools: Iterable[Any]) -> Iterator[Any]:
+    """Yield the tools, with those behind a search in place of the search."""
+    for tool in tools:
+        if isinstance(tool, ProxyTool):
+            yield from tool.catalog.tools
+        else:
+            yield tool
+
+
 def _is_function(tool: Any) -> bool:
-    if not isinstance(tool, FunctionTool) or isinstance(tool, ProxyTool):
-        return False
-    return tool.is_enabled is not False
+    return isinstance(tool, FunctionTool) and tool.is_enabled is not False
 
 
 def _output(result: ProgramResult, limits: CodeLimits) -> Any:

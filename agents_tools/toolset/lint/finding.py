@@ -105,7 +105,8 @@ class Subject:
     def required(self) -> frozenset[str]:
         """The names of the parameters that a call must have."""
         names = self.tool.json_schema.get("required")
-        return frozenset(cast("list[str]", names) if isinstance(names, list) else ())
+        listed = cast("list[object]", names) if isinstance(names, list) else []
+        return frozenset(name for name in listed if isinstance(name, str))
 
     def remedy(self, in_code: str, in_schema: str) -> str:
         """Return what to do about a missing text, by where the tool comes from.

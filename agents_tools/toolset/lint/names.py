@@ -6,7 +6,6 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from agents_tools.toolset.search import SearchIndex, ToolText
 from agents_tools.toolset.words import RUN, words_of
 
 if TYPE_CHECKING:
@@ -109,52 +108,49 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 # --- overlapping purposes
 
-_CANDIDATES = 6
 _MIN_WORDS = 4
 _SAME = 0.8
 """The share of the words of both descriptions that two tools with one purpose have in common."""
+_MAX_COMPARED = 50
+"""The number of tools that a tool is compared with, however common its rarest word is."""
 
 
 def overlaps(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, str]]:
-    """Yield pairs of tools whose descriptions a model cannot tell apart.
+    """Yield tools whose description has no word that is not in the one of another tool.
 
     Args:
         subjects: The tools.
     """
-    index = SearchIndex(
-        [ToolText(subject.name, _purpose(subject.description)) for subject in subjects]
-    )
     words = [frozenset(words_of(_purpose(subject.description))) for subject in subjects]
-    seen: set[frozenset[int]] = set()
-    for place, subject in enumerate(subjects):
-        if len(words[place]) < _MIN_WORDS:
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, found in enumerate(words):
+        for word in found:
+            places[word].append(place)
+    reported: set[frozenset[int]] = set()
+    for place, found in enumerate(words):
+        if len(found) < _MIN_WORDS:
             continue
-        for other in index.find(_purpose(subject.description), _CANDIDATES):
+        # Each description with all of these words has the rarest one.
+        rarest = min(found, key=lambda word: (len(places[word]), word))
+        for other in places[rarest][:_MAX_COMPARED]:
             pair = frozenset((place, other))
-            if other == place or pair in seen or subjects[other].name == subject.name:
-                continue
-            seen.add(pair)
-            if _is_same(words[place], words[other]) and not _tells(subject, subjects[other]):
-                message = (
-                    f"has the same purpose as {subjects[other].name!r}, by their descriptions: "
-                )
-                yield subject, f"{message}say in both when to use which"
+            is_new = len(pair) > 1 and pair not in reported
+            if is_new and found <= words[other] and _is_same(subjects[place], subjects[other]):
+                reported.add(pair)
+                message = f"has the same purpose as {subjects[other].name!r}, by their descriptions"
+                yield subjects[place], f"{message}: say in both when to use which"
+                break
+
+
+def _is_same(one: Subject, other: Subject) -> bool:
+    """Return whether two descriptions are the same but for words that the names do not have."""
+    if one.name == other.name:
+        return False  # another rule reports it
+    first, second = (set(words_of(_purpose(each.description))) for each in (one, other))
+    names = set(_name_words(one.name)) ^ set(_name_words(other.name))
+    return names.isdisjoint(first ^ second) and len(first & second) >= _SAME * len(first | second)
 
 
 def _purpose(description: str) -> str:
     """Return the first paragraph of a description, at most 300 characters."""
     return description.strip().partition("\n\n")[0][:300]
-
-
-def _tells(one: Subject, other: Subject) -> bool:
-    """Return whether the descriptions differ in a word by which the names differ as well."""
-    names = set(_name_words(one.name)) ^ set(_name_words(other.name))
-    texts = set(words_of(_purpose(one.description))) ^ set(words_of(_purpose(other.description)))
-    return not names.isdisjoint(texts)
-
-
-def _is_same(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Return whether one set of words has nothing that distinguishes it from the other."""
-    if len(other) < _MIN_WORDS:
-        return False
-    return (one <= other or other <= one) and len(one & other) >= _SAME * len(one | other)

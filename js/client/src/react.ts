@@ -100,15 +100,12 @@ export function Approval({ run, node }: { run: LiveRun; node: CallNode }): React
   if (node.status !== "approval") return null;
   const decide = (approve: boolean) => {
     setSent(true);
-    void run.decide(node, { approve, message: reason || null }).finally(() => setSent(false));
-  };
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    decide(true);
+    const message = approve ? null : reason || null;
+    void run.decide(node, { approve, message }).finally(() => setSent(false));
   };
   return h(
-    "form",
-    { className: "agents-approval", onSubmit: submit },
+    "div", // not a form: the Enter key must not decide
+    { className: "agents-approval", role: "group", "aria-label": `${node.name}: ${words.approval}` },
     h("pre", null, typeof node.args === "string" ? node.args : JSON.stringify(node.args, null, 2)),
     h("input", {
       value: reason,
@@ -116,7 +113,7 @@ export function Approval({ run, node }: { run: LiveRun; node: CallNode }): React
       "aria-label": words.reason,
       onInput: (event: FormEvent<HTMLInputElement>) => setReason(event.currentTarget.value),
     }),
-    h("button", { disabled: isSent }, words.approve),
+    h("button", { type: "button", disabled: isSent, onClick: () => decide(true) }, words.approve),
     h("button", { type: "button", disabled: isSent, onClick: () => decide(false) }, words.reject),
   );
 }

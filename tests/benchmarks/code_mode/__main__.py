@@ -18,7 +18,7 @@ from agents_tools.wire.project import project
 from tests.benchmarks.code_mode.tasks import TASKS, Task
 from tests.benchmarks.tables import markdown
 
-__all__ = ["Measured", "measure"]
+__all__ = ["Measured", "ReplayModel", "measure"]
 
 
 @dataclass
@@ -37,16 +37,19 @@ class Measured:
 
 
 @dataclass
-class _Model:
-    """Sends the calls of a script, and counts what it reads and writes."""
+class ReplayModel:
+    """Sends the calls of a script, then a short answer, and counts what it reads and writes."""
 
     script: list[list[Any]]
     measured: Measured = field(default_factory=Measured)
+    _sent: int = 0
     _known: dict[int, int] = field(default_factory=dict[int, int])
 
     async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
         """Answer."""
-        items = self.script[self.measured.requests]
+        done = self._sent >= len(self.script)
+        items = [MessageOutputItem(text="Done.")] if done else self.script[self._sent]
+        self._sent += 1
         self.measured.requests += 1
         definitions = sum(self._count(tool, _definition) for tool in request.tools)
         conversation = sum(self._count(item, _item) for item in request.input)
@@ -89,7 +92,7 @@ async def measure(task: Task, form: str) -> Measured:
     if form == "single":
         turns = [[call] for turn in turns for call in turn]
     answer = MessageOutputItem(text=_compact(task.result))
-    model = _Model([*turns, [answer]])
+    model = ReplayModel([*turns, [answer]])
     agent = Agent("Worker", tools=tools, model=model)
     result = await Runner.run(agent, f"Please {task.name}.", max_turns=None)
     outputs = [item for item in result.new_items if isinstance(item, ToolCallOutputItem)]

@@ -31,9 +31,9 @@ class SchemaTool(Tool):
         return self.convert_result(await self._body(arguments))
 
 
-def from_schema(name: str, schema: dict[str, Any], body: Body) -> SchemaTool:
+def from_schema(name: str, schema: dict[str, Any], body: Body, description: str = "") -> SchemaTool:
     """Create a tool from a raw JSON Schema."""
-    tool = SchemaTool(name=name, parameters=schema)
+    tool = SchemaTool(name=name, description=description, parameters=schema)
     tool._body = body
     tool._arguments = json_schema_to_type_adapter(schema)
     return tool

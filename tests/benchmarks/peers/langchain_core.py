@@ -20,14 +20,14 @@ def decorate(functions: list[Callable[..., Any]]) -> list[BaseTool]:
     return [tool(function, parse_docstring="Args:" in function.__doc__) for function in functions]
 
 
-def from_schema(name: str, schema: dict[str, Any], body: Body) -> BaseTool:
+def from_schema(name: str, schema: dict[str, Any], body: Body, description: str = "") -> BaseTool:
     """Create a tool from a raw JSON Schema, which is sent to the model but not enforced."""
 
     async def run(**arguments: Any) -> str:
         return await body(arguments)
 
     return StructuredTool.from_function(
-        coroutine=run, name=name, description="Run it.", args_schema=schema
+        coroutine=run, name=name, description=description or "Run it.", args_schema=schema
     )
 
 

@@ -33,7 +33,9 @@ def decorate(functions: list[Callable[..., Any]]) -> list[FunctionTool]:
     return [function_tool(function) for function in functions]
 
 
-def from_schema(name: str, schema: dict[str, Any], body: Body) -> FunctionTool:
+def from_schema(
+    name: str, schema: dict[str, Any], body: Body, description: str = ""
+) -> FunctionTool:
     """Create a tool from a raw JSON Schema, which is sent to the model but not enforced."""
 
     async def run(_context: Any, arguments: str) -> str:
@@ -41,7 +43,7 @@ def from_schema(name: str, schema: dict[str, Any], body: Body) -> FunctionTool:
 
     return FunctionTool(
         name=name,
-        description="",
+        description=description,
         params_json_schema=schema,
         on_invoke_tool=run,
         strict_json_schema=False,

@@ -22,13 +22,13 @@ def decorate(functions: list[Callable[..., Any]]) -> list[Tool[None]]:
     return [Tool(function) for function in functions]
 
 
-def from_schema(name: str, schema: dict[str, Any], body: Body) -> Tool[None]:
+def from_schema(name: str, schema: dict[str, Any], body: Body, description: str = "") -> Tool[None]:
     """Create a tool from a raw JSON Schema, which is sent to the model but not enforced."""
 
     async def run(**arguments: Any) -> str:
         return await body(arguments)
 
-    return Tool.from_schema(run, name, "", schema)
+    return Tool.from_schema(run, name, description, schema)
 
 
 def definitions(tools: list[Tool[None]]) -> list[dict[str, Any]]:

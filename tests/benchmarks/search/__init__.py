@@ -6,7 +6,8 @@ There are two sets of requests with the tools that answer them:
 
 - BFCL v4 (`bfcl-eval` on the package index): all definitions of its single-turn and multi-turn
   categories are the tools. The queries are the last messages of the users in all categories where
-  the right answer calls one function. Nothing was tuned on these queries.
+  the right answer calls one function. These queries did not choose the weights, but were measured
+  several times while they were chosen.
 - LiveMCPBench: its `tools.json`, and a file of its annotated tasks. A query is one step of a task,
   and the right tool is the one on the same line of the annotation; tasks with another number of
   steps than tools are left out. The files are read where the options or the variables
