@@ -228,6 +228,7 @@ def test_the_page_is_used_with_the_keyboard_and_survives_a_reload(
         expect(dialog).to_have_count(0)
         page.keyboard.press("/")
         page.keyboard.type("clerk")
+        expect(page.locator(".entry")).to_have_count(1)
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
         expect(message(page)).to_be_focused()

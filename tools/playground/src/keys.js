@@ -52,9 +52,13 @@ function keyPressed(event) {
   if (does?.()) event.preventDefault();
 }
 
+/** At once where the field is on the screen, so that what is typed next is not lost. */
 function search() {
+  const focus = () => document.getElementById("search")?.focus();
+  if (!narrow.value) return focus();
   pane.value = "tools";
-  requestAnimationFrame(() => document.getElementById("search")?.focus());
+  requestAnimationFrame(focus);
+  return undefined;
 }
 
 addEventListener("keydown", keyPressed);
