@@ -25,7 +25,7 @@ export function Badges({ tool }) {
     ${tool.kind !== "function" && html`<${Badge}>${tool.kind}</${Badge}>`}
     ${notes?.readOnlyHint && html`<${Badge}>read-only</${Badge}>`}
     ${tool.destructive && html`<${Badge} tone="bad">destructive</${Badge}>`}
-    ${notes?.openWorldHint && html`<${Badge}>open world</${Badge}>`}
+    ${notes?.openWorldHint === false && html`<${Badge}>closed world</${Badge}>`}
     ${tool.needs_approval && html`<${Badge} tone="warn">approval</${Badge}>`}`;
 }
 
