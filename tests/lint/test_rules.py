@@ -164,6 +164,7 @@ CASES: dict[str, tuple[list[Definition], list[Definition]]] = {
         ],
         [
             tool("list_deleted_orders", annotations={"readOnlyHint": True}),
+            tool("add_up", annotations={"readOnlyHint": True}),
             tool("delete_order", annotations={"readOnlyHint": False, "destructiveHint": True}),
             tool("add_order", annotations={"destructiveHint": False}),
         ],
