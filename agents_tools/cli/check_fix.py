@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agents_tools.cli.errors import CommandError
-from agents_tools.cli.output import is_terminal, paint, say
+from agents_tools.cli.output import is_terminal, paint, say, short_path
 from agents_tools.text.output import release_text
 from agents_tools.toolset.lint.fixes import fix_docstrings, fix_document
 
@@ -52,7 +52,7 @@ def fix_target(target: str, tools: Sequence[Tool], *, yes: bool) -> None:
             return
     for path, _, after in changes:
         _write(path, after)
-        say(f"Repaired {path}.")
+        say(f"Repaired {short_path(os.fspath(path))}.")
 
 
 def _changes(target: str, tools: Sequence[Tool]) -> list[tuple[Path, str, str]]:
@@ -93,7 +93,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _print_diff(path: Path, before: str, after: str) -> None:
-    name = os.fspath(path)
+    name = short_path(os.fspath(path))
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), name, name, lineterm="")
     for line in lines:
         colour = {"+": "green", "-": "red"}.get(line[:1])

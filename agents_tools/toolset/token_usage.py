@@ -10,6 +10,7 @@ from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.tool.flatten import function_tools
 from agents_tools.tool.tool import FunctionTool
 from agents_tools.toolset.deferred import is_deferred
+from agents_tools.wire.compact import FULL_JSON_SCHEMA, compact
 from agents_tools.wire.diff import parameters_of
 from agents_tools.wire.project import PROVIDERS, project
 
@@ -154,9 +155,10 @@ def token_report(
 
 def _parts(tool: FunctionTool[..., Any], count: Callable[[str], int]) -> dict[str, int]:
     parts = {"description": count(tool.description)} if tool.description else {}
-    for name, schema in parameters_of(tool.json_schema).items():
+    whole = compact(tool.json_schema, FULL_JSON_SCHEMA)
+    for name, schema in parameters_of(whole).items():
         parts[f"parameter {name!r}"] = count(_compact({name: schema}))
-    definitions = tool.json_schema.get("$defs")
+    definitions = whole.get("$defs")
     if isinstance(definitions, dict):
         for name, schema in cast("dict[str, Any]", definitions).items():
             parts[f"definition {name!r}"] = count(_compact({name: schema}))

@@ -27,6 +27,13 @@ _EPOCH = "1580601600"
 _STATIC = {
     f"agents_tools/playground/static/{name}"
     for name in ("app.js", "app.json", "index.html", "style.css")
+} | {
+    f"agents_tools/ui/client/{name}"
+    for name in (
+        *("client.js", "react.js", "standalone.js", "style.css", "package.json"),
+        *("client.d.ts", "live_run.d.ts", "protocol.d.ts", "react.d.ts", "requests.d.ts"),
+        *("standalone.d.ts", "stream.d.ts", "tree.d.ts"),
+    )
 }
 _NEEDED = (
     "LICENSE",

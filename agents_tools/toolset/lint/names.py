@@ -18,7 +18,7 @@ __all__ = ["check_names", "duplicate_names", "name_parts", "overlaps", "similar_
 _VERBS = frozenset(
     re.findall(
         r"\w+",
-        "add apply call change check compute create delete do edit execute fetch find generate get "
+        "apply call change check compute create delete do edit execute fetch find generate get "
         "handle insert invoke list load make open perform process put query read remove run save "
         "search send set show start stop submit update upload use view write",
     )
