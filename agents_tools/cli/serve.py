@@ -241,7 +241,7 @@ def command(
         "json_response": json_response,
         "errors": "show" if show_errors else "hide",
         "path": path,
-        "tasks": list(tasks),
+        "tasks": list(tasks) or False,
         "store": store,
     }
     announce = _announcement(safe=auth is not None, made=made, as_json=as_json)
