@@ -7,6 +7,7 @@ import contextlib
 import json
 import logging
 import os
+import socket
 import stat
 import sys
 from collections.abc import AsyncGenerator
@@ -645,13 +646,11 @@ async def test_logging_in_and_out(site: Site) -> None:
 
 async def test_a_login_to_a_server_that_cannot_be_reached_fails(home: Path) -> None:
     """It must not look like a server that requires no login."""
-    sock = bound_socket("127.0.0.1", 0)  # it is bound, and nobody listens
-    try:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))  # and nobody listens
         site = Site(f"{url_of('127.0.0.1', sock)}/mcp", AuthorizationServer(), home)
         with pytest.raises(MCPConnectionError, match=f"it cannot be reached at {site.url}: "):
             await log_in(config_of(site))
-    finally:
-        sock.close()
 
 
 async def test_a_server_without_a_login_is_used_without_one(home: Path) -> None:
