@@ -16,6 +16,7 @@ from agents_tools.cli.questions import answer_question
 from agents_tools.concurrency.future import PendingFuture
 from agents_tools.text.output import release_text
 from agents_tools.tool.records import Decision
+from agents_tools.ui.console.run_tree import indented_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,16 +136,8 @@ async def decide_all(state: RunState, decide: Any) -> None:
 
 
 def _show_arguments(arguments: str) -> None:
-    for line in release_text(_indented(arguments), to="model").split("\n"):
+    for line in release_text(indented_json(arguments), to="model").split("\n"):
         click.echo(f"    {line}", err=True)
-
-
-def _indented(arguments: str) -> str:
-    """Return arguments as indented JSON, with invisible characters escaped."""
-    try:
-        return json.dumps(json.loads(arguments), indent=2, ensure_ascii=False)
-    except ValueError:
-        return arguments
 
 
 async def _edit_arguments(arguments: str) -> str | None:
@@ -154,21 +147,25 @@ async def _edit_arguments(arguments: str) -> str | None:
         The new arguments; `None` if they did not change, or are not valid.
     """
 
-    def edit() -> str | None:
+    def edit() -> str | Exception | None:
         try:
-            return click.edit(_indented(arguments) + "\n", extension=".json")
-        except click.ClickException as error:
-            return f"error: {error.message}"
+            return click.edit(indented_json(arguments) + "\n", extension=".json")
+        except (click.ClickException, OSError, UnicodeError) as error:
+            return error
 
     text = await _in_thread(edit)
     if text is None:
         click.echo("  The arguments have not changed.", err=True)
         return None
+    if isinstance(text, Exception):
+        click.echo(f"  The arguments have not changed: {release_text(str(text))}", err=True)
+        return None
     try:
         changed: object = json.loads(text)
     except ValueError as error:
-        reason = text.strip() if text.startswith("error: ") else f"not JSON: {error}"
-        click.echo(f"  The arguments have not changed: {release_text(reason)}", err=True)
+        click.echo(
+            f"  The arguments have not changed: not JSON: {release_text(str(error))}", err=True
+        )
         return None
     if not isinstance(changed, dict):
         click.echo("  The arguments have not changed: expected a JSON object.", err=True)

@@ -569,6 +569,38 @@ def test_a_call_is_cancelled_on_the_whole_terminal(tmp_path: Path) -> None:
     assert "cancelled" in terminal.shown
 
 
+def test_texts_of_a_model_cannot_control_the_whole_terminal() -> None:
+    """JSON can hide characters as escapes, which are shown, not obeyed."""
+    from agents_tools.ui.console.screen import ScreenRun
+
+    view = ScreenRun("Boss")
+    evil = '{"a": "\\u202e\\u009b31m"}'
+    item = ToolCallItem(call_id="c1", name="ask", arguments=evil)
+    view.show(with_origin(RunItemStreamEvent("tool_called", item.to_dict())))
+    output = ToolCallOutputItem(call_id="c1", name="ask", output=evil, status="ok")
+    view.show(with_origin(RunItemStreamEvent("tool_output", output.to_dict())))
+    console = Console(file=io.StringIO(), width=60)
+    console.print(view.details(("c1",)))
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
+    assert shown.count("\\u202e") == 2
+    assert not {"\u202e", "\x9b"} & set(shown)
+
+
+@needs_terminal
+def test_an_editor_that_fails_changes_nothing(tmp_path: Path) -> None:
+    """Also if it writes what is not text; the question is asked again."""
+    editor = tmp_path / "editor.py"
+    editor.write_text("import sys; open(sys.argv[1], 'wb').write(b'\\xff')")
+    variables = {"EDITOR": f"{sys.executable} {editor}", "VISUAL": ""}
+    terminal = Terminal(f"{AGENTS}:burner", "x", **variables)
+    terminal.until("[e]dit, [a]lways in this run: ")
+    terminal.type("e")
+    terminal.until("The arguments have not changed: ", "[e]dit, [a]lways in this run: ")
+    terminal.type("y")
+    assert terminal.end() == 0
+
+
 def test_the_whole_terminal_requires_a_terminal(run: Run) -> None:
     result = run("run", f"{AGENTS}:plain", "x", "--events", "screen")
     assert result.code == 2

@@ -54,6 +54,7 @@ __all__ = [
     "arguments_shown",
     "costs",
     "ended_in_words",
+    "indented_json",
     "is_retry",
     "retried",
 ]
@@ -418,6 +419,14 @@ def arguments_shown(text: str, limit: int = 120) -> str:
     named = cast("dict[str, Any]", values)
     shown = " ".join(f"{release_text(key)}={describe_value(value)}" for key, value in named.items())
     return shorten(shown, limit) if shown else "no arguments"
+
+
+def indented_json(text: str) -> str:
+    """Return JSON text with indentation, and other text as it is. It still has to be released."""
+    try:
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except ValueError:
+        return text
 
 
 def costs(usage: Usage, *, requests: bool) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
@@ -14,7 +13,7 @@ from agents_tools.content.items import ToolCallOutputItem
 from agents_tools.content.outputs import output_text
 from agents_tools.events.kinds import NotifyStreamEvent, RunItemStreamEvent
 from agents_tools.text.output import release_text
-from agents_tools.ui.console.run_tree import Node, item_of
+from agents_tools.ui.console.run_tree import Node, indented_json, item_of
 
 try:
     from rich.console import Group
@@ -166,7 +165,7 @@ class ScreenRun(RichRun):
                 return Text("no longer kept", "dim")
             parts: list[RenderableType] = [Text(" → ".join(self._tree.names(node)), "bold")]
             if node.arguments.strip(" {}"):
-                parts += [_heading("Arguments"), Text(_indented(node.arguments))]
+                parts += [_heading("Arguments"), _json(node.arguments)]
             parts += [
                 Text(f"! {line}" if level != "success" else line, "yellow")
                 for level, line in node.notices
@@ -178,7 +177,7 @@ class ScreenRun(RichRun):
             if text := release_text(node.text or node.held):
                 parts += [_heading("Answer"), Markdown(text, hyperlinks=False)]
             if result := self._results.get(path):
-                parts += [_heading("Result"), Text(_indented(result))]
+                parts += [_heading("Result"), _json(result)]
         return Group(*parts)
 
 
@@ -186,11 +185,9 @@ def _heading(text: str) -> Text:
     return Text(f"\n{text}", "cyan")
 
 
-def _indented(text: str) -> str:
-    try:
-        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-    except ValueError:
-        return release_text(text)
+def _json(text: str) -> Text:
+    """Return JSON with indentation. Its escapes can stand for characters that a terminal obeys."""
+    return Text(release_text(indented_json(text), to="model"))
 
 
 class _RunApp(App[None]):
