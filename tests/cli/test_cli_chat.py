@@ -130,7 +130,7 @@ def test_a_person_talks_to_an_agent(friend: str, tmp_path: Path) -> None:
     terminal = ChatTerminal(friend, "--store", place, "--session", "ada")
     terminal.until("Ctrl-D ends the chat.")
     terminal.type("hello")
-    terminal.until("\x1b[0m hello")  # the number is bold
+    terminal.until("\x1b[0m hello", "> ")  # the number is bold
     terminal.type("/help")
     terminal.until("begin a new conversation")
     terminal.type("/nonsense")
@@ -138,7 +138,7 @@ def test_a_person_talks_to_an_agent(friend: str, tmp_path: Path) -> None:
     terminal.type("burn")
     terminal.until("[a]lways in this run: ")
     terminal.type("y")
-    terminal.until("\x1b[0m burn")
+    terminal.until("\x1b[0m burn", "> ")
     terminal.type("hang")
     terminal.until("it hangs")
     terminal.process.send_signal(signal.SIGINT)
