@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 from agents_tools.agents.agent import Agent
 from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.server.application import Application, JsonResponse, empty_response
-from agents_tools.server.approvals import CallReference
 from agents_tools.server.http_errors import HttpError, shown
 from agents_tools.server.http_security import inner_path
 from agents_tools.server.response_stream import FrameResponse
 from agents_tools.server.run_manager import ActiveRun, OnDisconnect, RunManager, runs_for
 from agents_tools.text.output import release_json
-from agents_tools.tool.records import Decision
 from agents_tools.ui._app_limits import AppLimits, split_limits
 from agents_tools.ui.vercel.encoder import VERSIONS, VercelEncoder
 from agents_tools.ui.vercel.messages import items_of, parse_request
@@ -259,12 +257,9 @@ class _Chats:
         await self._runs.lend_context(live, request)
         open_calls = {(*item.path, item.call_id) for item in live.interruptions}
         decisions = [
-            (
-                CallReference(decision.path[-1], decision.path),
-                Decision(approved=decision.approved, message=decision.reason),
-            )
-            for decision in chat_request.decisions
-            if decision.run_id == live.id and decision.path in open_calls
+            (one.call, one.decision)
+            for one in chat_request.decisions
+            if one.run_id == live.id and one.call.path in open_calls
         ]
         if decisions:
             after = live.last_id
