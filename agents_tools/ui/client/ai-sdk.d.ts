@@ -31,8 +31,8 @@ export interface CallPartProps {
 /** A call of the agent with what happens within it, at its first part. Shows nothing for other parts. */
 export declare function CallPart({ chat, message, part }: CallPartProps): ReactNode;
 /**
- * Resumes the stream of a chat when its connection is lost, as soon as the server can be reached. Returns whether the
- * connection is lost. The run must survive the disconnect: serve it with a store or `on_disconnect="detach"`.
+ * Continues a chat when its connection is lost, as soon as the server can be reached. Returns whether the connection is
+ * lost. The run must survive the disconnect: serve it with a store or `on_disconnect="detach"`.
  */
 export declare function useReconnect(chat: Chat): boolean;
 /** A `fetch` for the transport: after 45 seconds without data, not even a heartbeat, the connection counts as lost. */

@@ -8,8 +8,10 @@ export interface LiveRunOptions extends api.Endpoint {
      */
     param?: string;
 }
-/** A decision about a call: whether it can run, a reason for the model, other arguments. */
-export type Answer = Omit<Decision, "call_id" | "path">;
+/** A decision about a call: whether it can run, a reason for the model, other arguments as JSON text. */
+export type Answer = Omit<Decision, "call_id" | "path" | "arguments"> & {
+    arguments?: string | null;
+};
 /** A run that a page starts or opens, its tree, and what the user can do with it. */
 export declare class LiveRun {
     #private;
@@ -41,7 +43,7 @@ export declare class LiveRun {
     /** Cancels one call; the run continues. */
     cancelCall(call: CallNode): Promise<void>;
     /** Decides about a call that waits. Returns why the server has refused the decision, else `null`. */
-    decide(call: CallNode, decision: boolean | Answer): Promise<string | null>;
+    decide(call: CallNode, decision: boolean | Omit<Decision, "call_id" | "path">): Promise<string | null>;
     /** Continues a run whose server has ended. */
     resume(): Promise<void>;
 }

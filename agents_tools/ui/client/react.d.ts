@@ -23,8 +23,6 @@ export interface CallActions {
     cancelCall?(call: CallNode): Promise<void>;
     /** Decides about a call that waits. Returns why the decision was refused, else `null`. */
     decide?(call: CallNode, answer: Answer): Promise<string | null>;
-    /** Why an earlier decision was refused. */
-    refused?: string | null;
 }
 /** The question whether a call can run, while it waits for the answer. */
 export declare function Approval({ run, node }: {
@@ -38,11 +36,12 @@ export interface ApprovalFormProps {
     text: string;
     /** Sends the answer. Returns why it was refused, else `null`. */
     onDecide: (answer: Answer) => Promise<string | null>;
-    /** Why an earlier answer was refused. */
+    /** The arguments of an earlier answer, and why it was refused. */
+    edit?: string | null;
     refused?: string | null;
 }
 /** The question whether a call can run: its arguments, which can be edited, and the answers. */
-export declare function ApprovalForm({ name, text, onDecide, refused }: ApprovalFormProps): ReactNode;
+export declare function ApprovalForm({ name, text, onDecide, edit: given, refused }: ApprovalFormProps): ReactNode;
 /** A list of calls, each with what happens within it. For a run, `RunTree` shows more. */
 export declare function CallList({ calls, run }: {
     calls: CallNode[];

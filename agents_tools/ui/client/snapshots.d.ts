@@ -32,6 +32,9 @@ export interface CallSnapshot {
     }[];
     /** The text of an attempt that failed. */
     attempt?: string;
+    /** The arguments of the last answer, and why the server has refused them. */
+    edit?: string | null;
+    refused?: string | null;
 }
 /**
  * Returns the calls that are not within another one, with all others below them. Snapshots of one call are combined;

@@ -46,6 +46,9 @@ export interface CallNode {
     draft: string;
     /** The arguments as the server sent them, of a call that waits for a decision. */
     argsText?: string;
+    /** The arguments of the last answer, and why the server has refused them. */
+    edit?: string | null;
+    refused?: string | null;
     /** Times in seconds since 1970, and the duration in seconds. */
     start: number | null;
     end: number | null;

@@ -180,6 +180,8 @@ class _Chats:
         message = parse_request(await request.json_object())
         if message.decisions:
             live = await self._decide(message, request)
+        elif (known := await self._known(message)) is not None:
+            return self._respond(known, after=-1)
         else:
             live = await self._start(message, request)
         return self._respond(live, after=_message(live).sent_before)
@@ -227,6 +229,14 @@ class _Chats:
     async def _newest(self, request: HttpRequest) -> ActiveRun | None:
         live = await self._runs.find_newest(request.path_params["chat"])
         return live if live is not None and _KEY in live.meta else None
+
+    async def _known(self, chat_request: ChatRequest) -> ActiveRun | None:
+        """Return the run of a request that a page repeats because it got no answer."""
+        live = None if chat_request.is_new else await self._runs.find_newest(chat_request.chat_id)
+        if live is None or _KEY not in live.meta:
+            return None
+        details = await live.details()
+        return live if details.get("messages") == chat_request.messages else None
 
     async def _start(self, chat_request: ChatRequest, request: HttpRequest) -> ActiveRun:
         items = items_of(chat_request.messages)

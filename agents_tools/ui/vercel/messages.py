@@ -68,12 +68,14 @@ class ChatRequest:
         messages: The messages of the chat.
         decisions: The decisions in the request.
         message_id: The id of the assistant message that the response continues, if there is one.
+        is_new: Whether the page asks for another answer to the same messages.
     """
 
     chat_id: str
     messages: list[Mapping[str, Any]]
     decisions: list[ApprovalDecision]
     message_id: str | None
+    is_new: bool
 
 
 def parse_request(body: Mapping[str, Any]) -> ChatRequest:
@@ -102,6 +104,7 @@ def parse_request(body: Mapping[str, Any]) -> ChatRequest:
         messages=messages,
         decisions=decisions,
         message_id=message_id if isinstance(message_id, str) else None,
+        is_new=trigger != _TRIGGERS[0],
     )
 
 

@@ -44,7 +44,7 @@ const STATES: Record<string, string> = {
   "output-denied": "denied",
 };
 
-function readCalls({ parts }: MessageParts, isRefused: boolean): Calls {
+function readCalls({ parts }: MessageParts, refused: string | null): Calls {
   const snapshots: CallSnapshot[] = [];
   const approvals: Calls["approvals"] = new Map();
   const places: Calls["places"] = new Map();
@@ -52,26 +52,28 @@ function readCalls({ parts }: MessageParts, isRefused: boolean): Calls {
   for (const part of parts as readonly Part[]) {
     const call = part.type === DATA ? ofData(part.data) : part.type === QUESTION ? ofQuestion(part) : ofTool(part);
     if (!call) continue;
-    if (part.state === "approval-responded" && isRefused) call.status = "approval";
+    if (part.state === "approval-responded" && refused !== null) Object.assign(call, { status: "approval", refused });
     if (call.status === "approval") approvals.set(call.id, { id: part.approval?.id ?? part.id, isData: !part.approval });
     snapshots.push(call);
     if (!seen.has(call.id)) places.set(part, call.id);
     seen.add(call.id);
   }
+  // The state of a data part says less.
+  for (const id of approvals.keys()) snapshots.push({ id, status: "approval" });
   return { roots: callTree(snapshots), approvals, places };
 }
 
 const DATA = "data-agents-tool";
 const QUESTION = "data-agents-tool-approval";
 
-function ofData({ callId, parentCallId, toolName, input, attempt, artifacts, ...rest }: Part): CallSnapshot {
+function ofData({ callId, parentCallId, toolName, input, artifacts, ...data }: Part): CallSnapshot {
+  const { attempt: _, ...rest } = data; // a line says it
   return {
     ...rest,
     id: callId,
     name: toolName,
     ...(parentCallId !== undefined && { parent: parentCallId }),
     ...(input !== undefined && { args: input }),
-    ...(attempt !== undefined && { attempt: `attempt ${attempt} failed` }),
     ...(artifacts && { artifacts: artifacts.map((one: Part) => ({ name: one.name, uri: one.url, mime: one.mediaType })) }),
   };
 }
@@ -92,13 +94,12 @@ function ofTool(part: Part): CallSnapshot | null {
   return {
     id,
     name,
-    args: part.approval?.arguments === undefined ? input : read(part.approval.arguments),
+    args: input,
+    edit: part.approval?.arguments,
     ...(!isOpen && STATES[state] && { status: STATES[state] }),
     ...(output !== undefined && { output }),
   };
 }
-
-const read = (text: unknown): unknown => (typeof text === "string" ? readArguments(text) : text);
 
 export interface CallPartProps {
   /** The result of `useChat`. */
@@ -109,13 +110,11 @@ export interface CallPartProps {
 
 /** A call of the agent with what happens within it, at its first part. Shows nothing for other parts. */
 export function CallPart({ chat, message, part }: CallPartProps): ReactNode {
-  const isRefused = chat.status === "error";
-  const { roots, approvals, places } = readCalls(message, isRefused);
+  const { roots, approvals, places } = readCalls(message, chat.status === "error" ? messageOf(chat.error) : null);
   const node = roots.find((one) => one.path[0] === places.get(part));
   if (!node) return null;
   const decide = (call: CallNode, answer: Answer) => sendAnswer(chat, approvals.get(call.path.at(-1)!)!, answer);
-  const refused = isRefused ? messageOf(chat.error) : null;
-  return h(CallList, { calls: [node], run: { decide, refused } });
+  return h(CallList, { calls: [node], run: { decide } });
 }
 
 /** Answers an approval of a message, with other arguments if there are any. */
@@ -137,21 +136,23 @@ async function sendAnswer(chat: Chat, { id, isData }: Approval, answer: Answer):
 }
 
 /** Returns the message of an error of the server, which the SDK has as JSON text. */
-function messageOf(error?: Error): string | null {
-  const data = read(error?.message) as { error?: { message?: string } } | undefined;
-  return data?.error?.message ?? error?.message ?? null;
+function messageOf({ message }: Error = new Error()): string {
+  const data = readArguments(message) as { error?: { message?: string } } | string;
+  return (typeof data === "object" && data.error?.message) || message;
 }
 
 const FIRST_PAUSE = 250;
 const LAST_PAUSE = 4_000;
 
 /**
- * Resumes the stream of a chat when its connection is lost, as soon as the server can be reached. Returns whether the
- * connection is lost. The run must survive the disconnect: serve it with a store or `on_disconnect="detach"`.
+ * Continues a chat when its connection is lost, as soon as the server can be reached. Returns whether the connection is
+ * lost. The run must survive the disconnect: serve it with a store or `on_disconnect="detach"`.
  */
 export function useReconnect(chat: Chat): boolean {
   const wait = useRef(0);
-  const { status, error, resumeStream } = chat;
+  const latest = useRef(chat);
+  latest.current = chat;
+  const { status, error } = chat;
   // The SDK passes on what `fetch` throws when the network is lost; refusals are errors of other classes.
   const isLost = status === "error" && error instanceof TypeError;
   if (status === "ready" || status === "streaming") wait.current = 0;
@@ -160,12 +161,18 @@ export function useReconnect(chat: Chat): boolean {
     const stop = new AbortController();
     wait.current = Math.min(wait.current * 2 || FIRST_PAUSE, LAST_PAUSE);
     void pause(wait.current, stop.signal).then(() => {
-      if (!stop.signal.aborted) void resumeStream();
+      if (stop.signal.aborted) return;
+      const { messages, sendMessage, resumeStream } = latest.current;
+      void (isUnanswered(messages.at(-1)) ? sendMessage() : resumeStream());
     });
     return () => stop.abort();
-  }, [isLost, resumeStream]);
+  }, [isLost]);
   return isLost || wait.current > 0;
 }
+
+/** Whether the last request has no answer yet, so that it is sent again: the server runs it once. */
+const isUnanswered = (message: Part): boolean =>
+  message?.role === "user" || message?.parts.some((part: Part) => part.state === "approval-responded");
 
 /** A `fetch` for the transport: after 45 seconds without data, not even a heartbeat, the connection counts as lost. */
 export const watchedFetch: typeof fetch = watched((input, init) => fetch(input, init));

@@ -1,6 +1,6 @@
 // CopilotKit: the activities of calls as a tree, and their approvals.
 import { createElement as h, Fragment, useEffect, useReducer, type ReactElement, type ReactNode } from "react";
-import { callTree, type Answer, type CallSnapshot } from "./client.js";
+import { argumentsText, callTree, readArguments, type Answer, type CallSnapshot } from "./client.js";
 import { ApprovalForm, CallList } from "./react.js";
 
 const TOOL = "AGENTS_TOOL";
@@ -69,12 +69,12 @@ interface Interrupts {
 /** For `useInterrupt({ render: approvals })`: the calls that wait for a decision, with arguments that can be edited. */
 export function approvals({ interrupts, resolve }: Interrupts): ReactElement {
   const forms = interrupts.map(({ id, metadata }: Loose): ReactNode => {
-    const { tool, arguments: text } = metadata.agents_tools;
+    const { tool, arguments: text, error: refused } = metadata.agents_tools;
     const onDecide = async ({ approve, message, arguments: edited }: Answer) => {
       await resolve({ approved: approve, ...(message && { message }), ...(edited && { arguments: edited }) }, id);
       return null;
     };
-    return h(ApprovalForm, { key: id, name: tool, text, onDecide });
+    return h(ApprovalForm, { key: id, name: tool, text: argumentsText(readArguments(text), text), onDecide, refused });
   });
   return h(Fragment, null, h("div", { className: "agents-run" }, forms));
 }

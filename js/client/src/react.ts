@@ -112,8 +112,6 @@ export interface CallActions {
   cancelCall?(call: CallNode): Promise<void>;
   /** Decides about a call that waits. Returns why the decision was refused, else `null`. */
   decide?(call: CallNode, answer: Answer): Promise<string | null>;
-  /** Why an earlier decision was refused. */
-  refused?: string | null;
 }
 
 /** The question whether a call can run, while it waits for the answer. */
@@ -121,7 +119,7 @@ export function Approval({ run, node }: { run: CallActions; node: CallNode }): R
   if (node.status !== "approval" || !run.decide) return null;
   const onDecide = (answer: Answer) => run.decide!(node, answer);
   const text = argumentsText(node.args, node.argsText);
-  return h(ApprovalForm, { name: node.name, text, onDecide, refused: run.refused });
+  return h(ApprovalForm, { name: node.name, text, onDecide, edit: node.edit, refused: node.refused });
 }
 
 export interface ApprovalFormProps {
@@ -131,15 +129,16 @@ export interface ApprovalFormProps {
   text: string;
   /** Sends the answer. Returns why it was refused, else `null`. */
   onDecide: (answer: Answer) => Promise<string | null>;
-  /** Why an earlier answer was refused. */
+  /** The arguments of an earlier answer, and why it was refused. */
+  edit?: string | null;
   refused?: string | null;
 }
 
 /** The question whether a call can run: its arguments, which can be edited, and the answers. */
-export function ApprovalForm({ name, text, onDecide, refused = null }: ApprovalFormProps): ReactNode {
+export function ApprovalForm({ name, text, onDecide, edit: given, refused = null }: ApprovalFormProps): ReactNode {
   const [reason, setReason] = useState("");
   const [isSent, setSent] = useState(false);
-  const [draft, setDraft] = useState<string | null>(null);
+  const [draft, setDraft] = useState<string | null>((refused !== null && given) || null);
   const [problem, setProblem] = useState(refused);
   const editor = useRef<HTMLTextAreaElement>(null);
   const problemId = useId();

@@ -21,6 +21,9 @@ export interface CallSnapshot {
   artifacts?: { name: string; uri?: string; mime?: string; data?: unknown }[];
   /** The text of an attempt that failed. */
   attempt?: string;
+  /** The arguments of the last answer, and why the server has refused them. */
+  edit?: string | null;
+  refused?: string | null;
 }
 
 /**
@@ -52,6 +55,8 @@ function fill(node: CallNode, { progress, ...call }: CallSnapshot): void {
   node.args = call.args;
   node.output = call.output;
   node.duration = call.duration ?? null;
+  node.edit = call.edit;
+  node.refused = call.refused;
   if (progress) node.progress = { total: null, message: null, ...progress };
   if (call.attempt !== undefined && !isOver(node))
     add(node, { type: "line", level: "warning", text: call.attempt, tag: null });

@@ -57,6 +57,9 @@ export interface CallNode {
   draft: string;
   /** The arguments as the server sent them, of a call that waits for a decision. */
   argsText?: string;
+  /** The arguments of the last answer, and why the server has refused them. */
+  edit?: string | null;
+  refused?: string | null;
   /** Times in seconds since 1970, and the duration in seconds. */
   start: number | null;
   end: number | null;
@@ -320,6 +323,7 @@ const ITEMS: Record<string, (tree: EventTree, node: CallNode, item: Loose, at: n
     const call = tree.child(node, item.call_id, item.name);
     call.args ??= readArguments(item.arguments);
     call.argsText = item.arguments;
+    call.refused = item.error ?? null;
     call.status = "approval";
   },
   output_refused: (tree, node, item) =>
