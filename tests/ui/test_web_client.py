@@ -435,6 +435,7 @@ def test_the_functions_yield_each_event_once(context: BrowserContext, site: Site
 # --- in the front ends of others
 
 
+@needs_vite
 def test_the_page_of_the_ai_sdk_guide(context: BrowserContext, tmp_path: Path) -> None:
     """A reload, a second tab and a lost network lose nothing and repeat nothing."""
     with open_site({}, protocol="vercel") as site:
@@ -480,6 +481,52 @@ def test_the_page_of_the_ai_sdk_guide(context: BrowserContext, tmp_path: Path) -
             for tab in (page, second):
                 names = tab.locator(".agents-call > header b").all_text_contents()
                 assert [name for name in names if name != "scan"] == ["research", "order"]
+            assert site.scans == 1
+
+
+@needs_copilotkit
+@pytest.mark.timeout(300)
+def test_the_page_of_the_copilotkit_guide(context: BrowserContext, tmp_path: Path) -> None:
+    """A reload, a second tab and a lost network lose nothing and repeat nothing."""
+    with open_site({}, protocol="ag_ui") as site:
+        program = snippet("main.jsx", "ag-ui").replace("http://localhost:8000", site.url(""))
+        with vite(tmp_path, site, program, COPILOTKIT) as url:
+            page = context.new_page()
+            page.goto(url, timeout=4 * PATIENCE)  # Vite bundles 350 packages
+            box = page.get_by_role("textbox", name="Type a message")
+            expect(box).to_be_visible()
+            site.cut()
+            box.fill("Read 3 pages.")
+            box.press("Enter")
+            expect(page.get_by_text("Read 3 pages.")).to_be_visible()
+            site.restore()
+            expect(page.locator(".agents-progress")).to_contain_text(f"1 of {PAGES} pages")
+            expect(page.locator("ul ul .agents-call > header b")).to_have_text("scan")
+            site.cut()
+            site.release(2)
+            site.restore()
+            expect(page.locator(".agents-progress")).to_contain_text(f"3 of {PAGES} pages")
+            page.reload()
+            second = context.new_page()
+            second.goto(url)
+            for tab in (page, second):
+                expect(tab.locator(".agents-progress")).to_contain_text(f"3 of {PAGES} pages")
+            site.release(PAGES)
+            for tab in (page, second):
+                expect(tab.locator(".agents-approval")).to_contain_text('"count": 3')
+            edit(page, '{"count": "many"}')
+            expect(page.locator(".agents-approval [role=alert]")).to_contain_text("count")
+            expect(page.locator(".agents-approval")).to_contain_text('"count": 3')
+            site.cut()
+            edit(page, '{"count": 5}')
+            site.restore()  # the answer is sent again
+            answer = page.get_by_text("The flour comes tomorrow.")
+            expect(answer).to_have_count(1)
+            names = page.locator(".agents-call > header b").all_text_contents()
+            assert names == ["research", "scan"]
+            page.reload()
+            expect(answer).to_have_count(1)
+            expect(page.get_by_text("Read 3 pages.")).to_have_count(1)
             assert site.scans == 1
 
 

@@ -7,7 +7,10 @@ type RunInput = Parameters<HttpAgent["run"]>[0];
  * client sees one stream. The run must survive the disconnect: serve it with a store or `on_disconnect="detach"`.
  */
 export declare class ConnectedAgent extends HttpAgent {
+    private ask;
     constructor(config: HttpAgentConfig);
+    clone(): ConnectedAgent;
+    private join;
     /** Follows the newest run of the thread. */
     protected connect(input: RunInput): Run;
 }

@@ -2,11 +2,6 @@ import { type ReactElement } from "react";
 /** What the components need of an agent of AG-UI. */
 interface Agent {
     messages: readonly object[];
-    subscribe(subscriber: {
-        onMessagesChanged: () => void;
-    }): {
-        unsubscribe(): void;
-    };
 }
 /** An activity, and its content. Their fields are documented with the events of AG-UI. */
 type Loose = any;

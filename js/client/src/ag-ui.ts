@@ -5,6 +5,7 @@ import { checked, frames, isTransient, pause, Watchdog } from "./stream.js";
 type Frame = { type: string; [key: string]: any };
 type Run = ReturnType<HttpAgent["run"]>;
 type RunInput = Parameters<HttpAgent["run"]>[0];
+type Message = { id: string; role: string };
 type Ask = (url: string, init: RequestInit) => Promise<Response>;
 
 const FIRST_PAUSE = 250;
@@ -16,10 +17,22 @@ const LAST_PAUSE = 4_000;
  * client sees one stream. The run must survive the disconnect: serve it with a store or `on_disconnect="detach"`.
  */
 export class ConnectedAgent extends HttpAgent {
+  private ask!: Ask;
+
   constructor(config: HttpAgentConfig) {
     super(config);
-    const ask = this.fetch;
-    this.fetch = (url, init) => connect(ask, url, init);
+    this.join(this.fetch);
+  }
+
+  clone(): ConnectedAgent {
+    const other = super.clone() as ConnectedAgent;
+    other.join(this.ask);
+    return other;
+  }
+
+  private join(ask: Ask): void {
+    this.ask = ask;
+    this.fetch = (url, init) => connect(ask, url, init, () => this.messages);
   }
 
   /** Follows the newest run of the thread. */
@@ -34,8 +47,8 @@ export class ConnectedAgent extends HttpAgent {
 const connectUrl = (url: string) => url.replace(/\/?(connect)?$/, "/connect");
 
 /** Returns a response whose body continues through lost connections. */
-async function connect(ask: Ask, url: string, init: RequestInit): Promise<Response> {
-  const joined = new Joined(ask, url, init);
+async function connect(ask: Ask, url: string, init: RequestInit, known: () => Message[]): Promise<Response> {
+  const joined = new Joined(ask, url, init, known);
   const response = await joined.first();
   if (response.status === 404 && url === connectUrl(url)) return joined.empty(); // the thread has no run yet
   if (!response.ok || !response.body) return response;
@@ -59,6 +72,7 @@ class Joined {
   #ask: Ask;
   #url: string;
   #init: RequestInit;
+  #known: () => Message[];
   #signal: AbortSignal | undefined;
   #wait = 0;
   #isStarted = false;
@@ -67,10 +81,11 @@ class Joined {
   #open = new Map<string, Frame>();
   #subagents = new Set<string>();
 
-  constructor(ask: Ask, url: string, init: RequestInit) {
+  constructor(ask: Ask, url: string, init: RequestInit, known: () => Message[]) {
     this.#ask = ask;
     this.#url = url;
     this.#init = init;
+    this.#known = known;
     this.#signal = init.signal ?? undefined;
   }
 
@@ -135,8 +150,21 @@ class Joined {
     this.#open.clear();
   }
 
+  /** Adds the activities of earlier runs, which clients do not send and servers do not keep. */
+  #withActivities(messages: Message[]): Message[] {
+    const ids = new Set(messages.map(({ id }) => id));
+    const merged = [...messages];
+    let place = 0;
+    for (const message of this.#known()) {
+      if (ids.has(message.id)) place = merged.findIndex(({ id }) => id === message.id) + 1;
+      else if (message.role === "activity") merged.splice(place++, 0, message);
+    }
+    return merged;
+  }
+
   *#join(event: Frame, isLater: boolean): Generator<Frame> {
     const { type, subagentRunId } = event;
+    if (type === "MESSAGES_SNAPSHOT" && isLater) event = { ...event, messages: this.#withActivities(event.messages) };
     const [, subject, action] = /^(.+)_(START|END|STARTED|FINISHED|ERROR)$/.exec(type) ?? [];
     if (type === "RUN_STARTED") {
       if (this.#isStarted) return;

@@ -9,7 +9,6 @@ const ARTIFACT = "AGENTS_ARTIFACT";
 /** What the components need of an agent of AG-UI. */
 interface Agent {
   messages: readonly object[];
-  subscribe(subscriber: { onMessagesChanged: () => void }): { unsubscribe(): void };
 }
 
 /** An activity, and its content. Their fields are documented with the events of AG-UI. */
@@ -20,18 +19,28 @@ const content = {
   "~standard": { version: 1 as const, vendor: "agents-tools", validate: (value: unknown) => ({ value: value as Loose }) },
 };
 
+/** What draws the trees of an agent again. An agent calls only those who subscribed before its run. */
+const trees = new WeakMap<object, Set<() => void>>();
+
 /** Shows the tree of a call at the activity of the outermost call. */
 function Activity({ message, agent }: { message: Loose; agent: Agent | undefined }): ReactElement | null {
   const [, redraw] = useReducer((count: number) => count + 1, 0);
+  const { content, activityType } = message;
+  const isRoot = activityType === TOOL && content.parent === undefined;
   useEffect(() => {
-    const subscription = agent?.subscribe({ onMessagesChanged: redraw });
-    return () => subscription?.unsubscribe();
-  }, [agent]);
-  const activities = (agent?.messages ?? [message]).filter(({ activityType }: Loose) => activityType === TOOL || activityType === ARTIFACT);
-  const artifacts = new Map(activities.map(({ id, content }: Loose) => [id, content]));
-  const node = callTree(activities.filter((one: Loose) => one.activityType === TOOL).map((one: Loose) => ofActivity(one, artifacts))).find(
-    (one) => one.path[0] === message.content.call,
-  );
+    if (!agent || !isRoot) return undefined;
+    const drawn = trees.get(agent) ?? new Set();
+    trees.set(agent, drawn.add(redraw));
+    return () => void drawn.delete(redraw);
+  }, [agent, isRoot]);
+  useEffect(() => {
+    if (agent) trees.get(agent)?.forEach((draw) => draw());
+  }, [agent, content]);
+  if (!isRoot) return null; // the tree of the outermost call has it
+  const all: Loose[] = [...(agent?.messages ?? []), message];
+  const contents = new Map(all.map((one) => [one.id, one.content]));
+  const calls = all.filter((one) => one.activityType === TOOL).map((one) => ofActivity(one, contents));
+  const node = callTree(calls).find((one) => one.path[0] === content.call);
   return node ? h(CallList, { calls: [node] }) : null;
 }
 
@@ -56,10 +65,7 @@ const ofArtifact = ({ name, uri, mimeType: mime }: Loose, content: Loose) => ({
 });
 
 /** For `<CopilotKitProvider renderActivityMessages={activities}>`: calls with their progress, artifacts and inner calls. */
-export const activities = [
-  { activityType: TOOL, content, render: Activity },
-  { activityType: ARTIFACT, content, render: (): ReactElement | null => null }, // its call shows it
-];
+export const activities = [TOOL, ARTIFACT].map((activityType) => ({ activityType, content, render: Activity }));
 
 interface Interrupts {
   interrupts: readonly object[];
