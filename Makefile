@@ -110,7 +110,7 @@ mcp-peers: $(DEV) $(PEERS)
 
 # Real clients of AG-UI and of the Vercel AI SDK, against our endpoints.
 ui-conformance: $(DEV) $(UI_PEERS)
-	@$(BIN)/python -m tests.conformance.ui.run $(ARGS)
+	@$(BIN)/python -W error -m tests.conformance.ui.run $(ARGS)
 
 # Our tools and those of the frameworks themselves, in agents of twelve frameworks.
 frameworks: $(DEV) $(FRAMEWORKS)
