@@ -335,6 +335,20 @@ def answer(wire: str, payload: Any = None, status: str = "resolved") -> Json:
     }
 
 
+async def test_edited_arguments_that_are_invalid_ask_again_with_the_reason() -> None:
+    agent, _ = asking()
+    async with serving(agent) as app:
+        await post(app, body())
+        resume = [
+            answer("c1", {"approved": True, "arguments": {"tables": "z"}}),
+            answer("c2", {"approved": True}),
+        ]
+        frames = frames_in(await post(app, body(runId="r2", resume=resume)), earlier=["c1", "c2"])
+    (interrupt,) = frames[-1]["outcome"]["interrupts"]
+    assert interrupt["id"] == "c1"
+    assert "tables" in interrupt["metadata"]["agents_tools"]["error"]
+
+
 async def test_approval_decisions_resume_the_run() -> None:
     """The next request approves one call with other arguments and rejects another."""
     agent, model = asking()
