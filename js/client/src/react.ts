@@ -139,10 +139,11 @@ export function ApprovalForm({ name, text, onDecide, edit: given, refused = null
   const [reason, setReason] = useState("");
   const [isSent, setSent] = useState(false);
   const [draft, setDraft] = useState<string | null>((refused !== null && given) || null);
-  const [problem, setProblem] = useState(refused);
+  const [own, setProblem] = useState<string | null>(null); // empty if the user has discarded the changes
   const editor = useRef<HTMLTextAreaElement>(null);
   const problemId = useId();
   const isEdited = draft !== null;
+  const problem = own ?? refused;
   useEffect(() => editor.current?.focus(), [isEdited]);
 
   const decide = async (approve: boolean) => {
@@ -158,7 +159,7 @@ export function ApprovalForm({ name, text, onDecide, edit: given, refused = null
   };
   const edit = () => {
     setDraft(isEdited ? null : text);
-    setProblem(null);
+    setProblem("");
   };
   const button = (label: string, onClick: () => void) =>
     h("button", { type: "button", disabled: isSent, onClick }, label);
@@ -172,12 +173,12 @@ export function ApprovalForm({ name, text, onDecide, edit: given, refused = null
           rows: Math.min(draft.split("\n").length + 1, 16),
           spellCheck: false,
           "aria-label": `${words.arguments}: ${name}`,
-          "aria-invalid": problem !== null,
-          "aria-describedby": problem === null ? undefined : problemId,
+          "aria-invalid": !!problem,
+          "aria-describedby": problem ? problemId : undefined,
           onInput: (event: FormEvent<HTMLTextAreaElement>) => setDraft(event.currentTarget.value),
         })
       : h("pre", null, text),
-    problem !== null && h("p", { id: problemId, role: "alert" }, problem),
+    problem && h("p", { id: problemId, role: "alert" }, problem),
     h("input", {
       value: reason,
       placeholder: words.reason,
