@@ -198,9 +198,9 @@ class _ServerToolSource(DescribedSource):
         Raises:
             MCPToolError: The server reported a failure.
         """
-        raw = await self._perform(call.context, cast("Arguments", call.parsed).values())
-        reader = None if self._reader_name is None else self._reader_name()
-        result = result_of(raw, validate=self._validate_output, reader=reader)
+        arguments: Any = call.parsed
+        raw = await self._perform(call.context, arguments.values())
+        result = result_of(raw, validate=self._validate_output, reader_name=self._reader_name)
         if result.is_error:
             raise MCPToolError(_text_of(result), result=result)
         return result
@@ -236,7 +236,7 @@ def result_of(
     raw: Mapping[str, Any],
     *,
     validate: Callable[[Any], Sequence[str]] | None = None,
-    reader: str | None = None,
+    reader_name: Callable[[], str | None] | None = None,
 ) -> ToolResult:
     """Convert the result of a call.
 
@@ -247,21 +247,15 @@ def result_of(
     Args:
         raw: The result as the server sent it.
         validate: Returns the errors of a structured result against the output schema.
-        reader: The name of the tool with which the model reads linked resources.
+        reader_name: Returns the name of the tool with which the model reads linked resources.
     """
     metadata: dict[str, Any] = {}
-    blocks: list[ContentBlock] = []
     content: Any = raw.get("content")
     if not isinstance(content, list):
         content = [] if content is None else [content]
-    for item in cast("list[Any]", content):
-        block, details = _block(item)
-        uri = an_object(details.get("resource_link")).get("uri")
-        if reader is not None and isinstance(block, ToolOutputText) and _is_readable(uri):
-            block = ToolOutputText(f"{block.text} [read it with {reader}]")
-        blocks.append(block)
-        if details:
-            metadata.setdefault("blocks", {})[len(blocks) - 1] = details
+    converted: str | list[ContentBlock] | None = _plain_text(content)
+    if converted is None:
+        converted = _convert_blocks(content, metadata, reader_name)
     structured: Any = raw.get("structuredContent")
     is_error = raw.get("isError") is True
     if structured is not None and not is_error and validate is not None:
@@ -280,17 +274,41 @@ def result_of(
         and (rest := {k: v for k, v in raw.items() if k not in known})
     ):
         structured = rest  # unknown fields become the result if there is no other
-    text_or_blocks: Any = _join(blocks)
     return ToolResult(
-        content=None if not blocks and structured is not None else text_or_blocks,
+        content=None if not content and structured is not None else converted,
         structured=structured,
         metadata=metadata or None,
         is_error=is_error,
     )
 
 
-def _join(blocks: list[ContentBlock]) -> str | list[ContentBlock]:
-    """Return one text if all blocks are text; otherwise the blocks."""
+def _plain_text(content: list[Any]) -> str | None:
+    """Return the text of content that is only text, as most is; `None` for any other content."""
+    texts: list[str] = []
+    for item in content:
+        if item.__class__ is not dict or len(item) != 2 or item.get("type") != "text":  # noqa: PLR2004
+            return None
+        text = item.get("text")
+        if text.__class__ is not str:
+            return None
+        texts.append(text)
+    return "\n".join(texts)
+
+
+def _convert_blocks(
+    content: list[Any], metadata: dict[str, Any], reader_name: Callable[[], str | None] | None
+) -> str | list[ContentBlock]:
+    """Return the blocks of content, or one text if all of them are text; add their metadata."""
+    blocks: list[ContentBlock] = []
+    reader = None if reader_name is None else reader_name()
+    for item in content:
+        block, details = _block(item)
+        uri = an_object(details.get("resource_link")).get("uri")
+        if reader is not None and isinstance(block, ToolOutputText) and _is_readable(uri):
+            block = ToolOutputText(f"{block.text} [read it with {reader}]")
+        blocks.append(block)
+        if details:
+            metadata.setdefault("blocks", {})[len(blocks) - 1] = details
     texts = [block.text for block in blocks if isinstance(block, ToolOutputText)]
     return "\n".join(texts) if len(texts) == len(blocks) else blocks
 

@@ -369,8 +369,13 @@ class _BaseClientSession:
         facts: dict[str, Any],
         direct: PendingRequests | None = None,
     ) -> None:
+        import anyio
+        from pydantic import ValidationError
+
         self._session = session
         self._error_type = error_type
+        self._invalid = ValidationError
+        self._closed = (anyio.ClosedResourceError, anyio.BrokenResourceError, RuntimeError)
         self._direct = direct
         self.version: str = facts.get("protocolVersion") or MODERN
         self.server_info: dict[str, Any] = facts.get("serverInfo") or {}
@@ -378,9 +383,6 @@ class _BaseClientSession:
         self.instructions: str | None = facts.get("instructions")
 
     async def send(self, request: PendingRequest, params: dict[str, Any]) -> dict[str, Any]:
-        import anyio
-        from pydantic import ValidationError
-
         # The streams, and a server in this process, read the request from this context variable.
         token = current_request.set(request)
         on_progress: Any = _ignore_progress
@@ -397,9 +399,9 @@ class _BaseClientSession:
         except self._error_type as error:
             details: Any = getattr(error, "error", error)
             raise ServerRefusal(details.code, str(details.message)) from None
-        except ValidationError as error:
+        except self._invalid as error:
             raise ServerRefusal(_CLOSED, f"its answer is not valid: {error}") from None
-        except (anyio.ClosedResourceError, anyio.BrokenResourceError, RuntimeError) as error:
+        except self._closed as error:
             raise ConnectionError(str(error)) from error
         finally:
             current_request.reset(token)
