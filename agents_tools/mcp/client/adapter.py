@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import binascii
+import functools
+import importlib
 import json
 import logging
 from collections.abc import Mapping
@@ -101,7 +103,7 @@ def create_source(
         UserError: The input schema is not valid.
     """
     hints: Any = wire.get("annotations")
-    title = wire.get("title") or an_object(hints).get("title")
+    title = wire.get("title") or (None if hints is None else an_object(hints).get("title"))
     # These fields are stored as options of the MCP export, so that the tool can be served again.
     extra = {key: wire[key] for key in ("title", "icons", "_meta", "execution") if key in wire}
     source = _ServerToolSource(
@@ -121,9 +123,9 @@ def create_source(
 
 
 def _annotations(hints: Any, title: Any) -> ToolAnnotations | None:
-    if not isinstance(hints, Mapping):
-        return ToolAnnotations(title=title) if isinstance(title, str) else None
-    fields = cast("Mapping[str, Any]", hints)
+    if hints is None and title is None:
+        return None
+    fields = an_object(hints)
     flags: dict[str, bool] = {
         key: fields[key]
         for key in ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
@@ -222,11 +224,15 @@ class _ServerToolSource(DescribedSource):
 def _is_schema(schema: dict[str, Any]) -> bool:
     """Return whether a JSON Schema is valid, without compiling it: tool lists can be long."""
     try:
-        from jsonschema_rs import meta
-
-        return meta.is_valid(schema)
+        return _meta_schemas().is_valid(schema)
     except (ImportError, ValueError):
         return False
+
+
+@functools.cache
+def _meta_schemas() -> Any:
+    """Return the module that validates schemas, which is not loaded before the first tool."""
+    return importlib.import_module("jsonschema_rs").meta
 
 
 # --- results

@@ -85,7 +85,7 @@ def http_client(
                     await _add_headers(request, config, open_request)
                 if pending.header_mirror is not None and message.get("method") == "tools/call":
                     request.headers.update(pending.header_mirror(an_object(message.get("params"))))
-                if number is not None:
+                if number is not None and self.auth is not None:
                     request.extensions[LOGIN_KEY] = partial(pending.waiting_for_user, open_request)
                 if open_request is not None:
                     open_request.sent = True
@@ -93,7 +93,8 @@ def http_client(
                     async with asyncio.timeout(_DELETE_TIMEOUT):
                         return await self.deliver(request, **options)
                 response: Any = await self.deliver(request, **options)
-                pending.http_status = response.status_code if response.status_code >= 400 else None  # noqa: PLR2004
+                status: int = response.status_code
+                pending.http_status = status if status >= 400 else None  # noqa: PLR2004
                 if message:
                     return await _check_response(
                         httpx, config, request, number, open_request, response

@@ -857,10 +857,10 @@ class MCPToolManager:
 
     def _create_tool(self, server: ServerTools, name: str, wire: dict[str, Any]) -> AnyTool:
         connection, config = server.connection, server.config
-        hints = an_object(wire.get("annotations"))
-        repeatable = config.trusted and (
-            hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True
-        )
+        repeatable = False
+        if config.trusted:
+            hints = an_object(wire.get("annotations"))
+            repeatable = hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True
 
         async def read(context: ToolContext[Any], arguments: dict[str, Any]) -> dict[str, Any]:
             return await self._read_for_model(server, arguments.get("uri"), context)
