@@ -12,8 +12,7 @@ def an_object(value: object) -> dict[str, Any]:
     """Return a value as a JSON object; an empty one if it is not an object."""
     # Parsed JSON has no other mappings, and the check for those costs as much as the rest.
     if isinstance(value, (dict, Mapping)):
-        mapping: Any = value
-        return dict(mapping)
+        return dict(cast("Mapping[str, Any]", value))
     return {}
 
 

@@ -377,7 +377,7 @@ class JsonSchemaValidator:
             reason = shorten(str(error).strip().partition("\n")[0].removesuffix("."), 300)
             raise UserError(f"The JSON Schema of tool {tool!r} is not valid: {reason}.") from None
         self._lookup = SchemaLookup(lambda: json_schema)
-        self._parse: Callable[[str], Any] = from_json
+        self._from_json = from_json
 
     def validate_json(self, text: str) -> Any:
         """Return the parsed text.
@@ -385,7 +385,7 @@ class JsonSchemaValidator:
         Raises:
             ValueError: The text is not JSON.
         """
-        data = self._parse(text)
+        data: Any = self._from_json(text)
         if _can_overflow(text) and (paths := list(_non_finite(data, ()))):
             raise _Violations([Fault(path, "value", message="a finite number") for path in paths])
         if not self._validator.is_valid(data):

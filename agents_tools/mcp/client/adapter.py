@@ -259,6 +259,7 @@ def result_of(
     content: Any = raw.get("content")
     if not isinstance(content, list):
         content = [] if content is None else [content]
+    content = cast("list[Any]", content)
     converted: str | list[ContentBlock] | None = _plain_text(content)
     if converted is None:
         converted = _convert_blocks(content, metadata, reader_name)

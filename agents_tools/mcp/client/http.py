@@ -9,7 +9,7 @@ import json
 import logging
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import from_json, to_json
 
@@ -163,7 +163,8 @@ async def _check_response(
         open_request.sent = True
         open_request.status = response.status_code
     status: int = response.status_code
-    if status >= _REDIRECT and response.is_redirect and not _is_same_origin_redirect(request, response):
+    is_redirect = status >= _REDIRECT and response.is_redirect
+    if is_redirect and not _is_same_origin_redirect(request, response):
         await response.aclose()
         location = release_text(response.headers.get("location", ""), limit=200)
         _set_fault(
@@ -222,7 +223,7 @@ def _parsed(body: bytes) -> dict[str, Any] | None:
         message: Any = from_json(body)
     except ValueError:
         return None
-    return message if isinstance(message, dict) else None
+    return cast("dict[str, Any]", message) if isinstance(message, dict) else None
 
 
 _DELIVERY_TIMEOUT = 0.5

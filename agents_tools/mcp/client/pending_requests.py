@@ -392,7 +392,8 @@ def _declare(message: Any, request: PendingRequest) -> None:
     calls can become tasks.
     """
     # The params belong to this message alone, but the capabilities to the session.
-    meta: Any = (message.params or {}).get("_meta")
+    params: Any = message.params or {}
+    meta: Any = params.get("_meta")
     if not meta or _CAPABILITIES not in meta:
         return
     capabilities: dict[str, Any] = an_object(meta[_CAPABILITIES])

@@ -71,8 +71,9 @@ class RequestTimeout:
         # The task is cancelled in this context, by which `drive` knows that it is a timeout of
         # the call itself.
         self._context = copy_context()
-        self._task: Any = asyncio.current_task()
-        self._before: int = self._task.cancelling()
+        task: Any = asyncio.current_task()
+        self._task = task
+        self._before: int = task.cancelling()
 
     def reschedule(self, when: float) -> None:
         """Change the time, unless it has come."""
@@ -88,7 +89,9 @@ class RequestTimeout:
     def __enter__(self) -> None:
         self._owner.add(self)
 
-    def __exit__(self, kind: type[BaseException] | None, error: Any, traceback: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: object
+    ) -> None:
         self._owner.remove(self)
         task, self._task = self._task, None  # an error must not keep the task
         if self.expired and task.uncancel() <= self._before and kind is asyncio.CancelledError:
