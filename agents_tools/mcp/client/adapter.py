@@ -154,14 +154,18 @@ class _ServerToolSource(DescribedSource):
         validate: bool,
         reader_name: Callable[[], str | None] | None,
     ) -> None:
-        schema = modern(wire["inputSchema"])
+        schema: dict[str, Any] = wire["inputSchema"]
+        # What is valid without a dialect has no keywords of draft 4, which `modern` rewrites.
+        is_valid = validate and "$schema" not in schema and _is_schema(schema)
+        if not is_valid:
+            schema = modern(schema)
         description = ToolDescription(wire.get("description") or "", schema)
         super().__init__(name, description, wire.get("outputSchema"), origin)
         self._perform = perform
         self._reader_name = reader_name
         self._validated_schema = schema if validate else {"type": "object"}
         self._reader: ArgumentReader | None = None
-        if validate and not _is_schema(schema):
+        if validate and not is_valid and not _is_schema(schema):
             # Raises an error with the invalid part.
             self._reader = ArgumentReader.of_schema(name, schema)
 
