@@ -72,7 +72,7 @@ class RequestTimeout:
         # the call itself.
         self._context = copy_context()
         task: Any = asyncio.current_task()
-        self._task = task
+        self._task: Any = task
         self._before: int = task.cancelling()
 
     def reschedule(self, when: float) -> None:
