@@ -14,8 +14,8 @@ _CLIENT = Path(__file__).parents[1] / "agents_tools" / "ui" / "client"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add `client/standalone.js` and its styles."""
-    for name in ("standalone.js", "style.css"):
+    """Add the client, its components and their styles."""
+    for name in ("client.js", "standalone.js", "style.css"):
         content = (_CLIENT / name).read_text(encoding="utf-8")
         files.append(File.generated(config, f"client/{name}", content=content))
     return files

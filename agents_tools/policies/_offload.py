@@ -270,7 +270,9 @@ def _create_reader(name: str, max_chars: int, store: _ResultStore) -> FunctionTo
 def _part_of(text: str, path: str) -> str:
     value = _as_json(text)
     if value is None:
-        raise ToolError("This result is no JSON. Read it with offset= and limit=, or search it.")
+        raise ToolError(
+            "This result is not JSON: path= needs JSON. Use offset= and limit=, or search=."
+        )
     try:
         part = json_part(value, path)
     except UserValueError as error:

@@ -136,7 +136,7 @@ async def test_a_text_has_no_paths() -> None:
     outcome = await aside(fetch).call(None, "{}")
     given = {"handle": handle_in(outcome.output), "path": "a"}
     answer = await aside.reader.call(None, json.dumps(given))
-    assert "This result is no JSON. Read it with offset= and limit=, or search it." in str(
+    assert "This result is not JSON: path= needs JSON. Use offset= and limit=, or search=." in str(
         answer.output
     )
 
