@@ -149,6 +149,8 @@ the table.
 - **artifacts**: a file that a running tool publishes, and a file next to text in a result.
 - **errors**: errors of tools, errors that explain invalid arguments, unknown tools; no secrets.
 - **elicitation**: a question of a tool (`ctx.ask`) is answered by the client's handler.
+- **sampling**: the client's handler for requests for a model calls a tool (`sample(tools=...)`), which the
+  server runs, and receives its result.
 - **tasks**: a tool that can be called only as a task returns its result.
 
 {clients}
