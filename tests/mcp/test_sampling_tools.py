@@ -73,7 +73,19 @@ async def converse(messages: list[dict[str, Any]], system: str | None = None) ->
     return (await sample(messages, system=system, temperature=0.5, stop=["."])).text
 
 
-TOOLS: list[Tool] = [consult, converse, delegate]
+@function_tool
+def weigh(größe: int) -> str:
+    """Return a weight."""
+    return f"{größe} g"
+
+
+@function_tool
+async def measure() -> str:
+    """Ask the model of the client, which can weigh."""
+    return (await sample("How heavy?", tools=[weigh])).text
+
+
+TOOLS: list[Tool] = [consult, converse, delegate, measure]
 
 
 @contextlib.asynccontextmanager
@@ -298,6 +310,18 @@ async def test_invalid_messages_are_refused(message: dict[str, Any], reason: str
     async with joined("modern", sample=ScriptedModel()) as tools:
         outcome = (await call_tool(tools["converse"], {"messages": [message]})).outcome
     assert reason in str(outcome.output)
+
+
+class RenamingModel(ScriptedModel):
+    """A model whose provider allows only ASCII letters in the names of parameters."""
+
+    provider = "anthropic"
+
+
+async def test_arguments_are_converted_back_from_the_schema_of_the_provider() -> None:
+    model = RenamingModel([tool_call("weigh", groe=5, call_id="c"), last])
+    async with joined("modern", sample=model) as tools:
+        assert (await call_tool(tools["measure"])).output == "5 g"
 
 
 def agent_with(manager: MCPToolManager) -> Agent[Any, Any]:
