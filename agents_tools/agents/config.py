@@ -107,10 +107,10 @@ class RunConfig(ForeignOptions):
             list of items and an `InputContext`, and returns items; sync or async. It changes only
             the requests to the model: the log, the session and the result keep every item.
             `agents_tools.agents.compaction` has ready-made ones.
-        sample: A function for requests of MCP servers to sample a model
-            (`sampling/createMessage`). It takes the params and the context of the call and returns
-            text, a complete result, or `None` to decline; sync or async. Servers send such requests
-            only if `MCPToolManager(sample=...)` offers the capability.
+        sample: Answers requests of MCP servers for a model (`sampling/createMessage`): a model or
+            its name, or a function. The function takes the params and the context of the call and
+            returns text, a complete result, or `None` to decline; sync or async. Servers send such
+            requests only if `MCPToolManager(sample=...)` offers the capability.
         event_stream: An object that also receives all events of the run.
         tool_state: The state that tools hold between calls, such as the shell of the terminal, if
             several runs share it. By default each run has its own. Agents that run as tools do not
@@ -141,7 +141,7 @@ class RunConfig(ForeignOptions):
     approve: Callable[[ToolApprovalItem], Any] | None = None
     ask: Callable[[Question], Any] | None = None
     prepare_input: PrepareInput | None = None
-    sample: Callable[[Mapping[str, Any], ToolContext[Any] | None], Any] | None = None
+    sample: Callable[[Mapping[str, Any], ToolContext[Any] | None], Any] | Model | str | None = None
     event_stream: PublishesEvents | None = None
     tool_state: ToolState | None = None
     store: RunStore | None = None
@@ -165,16 +165,18 @@ class RunConfig(ForeignOptions):
                 "RunConfig(unknown_tool=...) is not valid: expected 'tell_model' or 'raise', "
                 f"got {self.unknown_tool!r:.60}."
             )
+        from agents_tools.agents.budgets import check_prices
+        from agents_tools.agents.model import Model, ModelSettings
+
         for name in ("approve", "ask", "prepare_input", "sample"):
             value = getattr(self, name)
+            if name == "sample" and isinstance(value, (str, Model)):
+                continue
             if value is not None and not callable(value):
                 raise UserTypeError(
                     f"RunConfig({name}=...) is not callable: expected a function, got "
                     f"{type_with_article(value)}."
                 )
-        from agents_tools.agents.budgets import check_prices
-        from agents_tools.agents.model import ModelSettings
-
         check_prices(self.prices)
         if not isinstance(self.model_settings, (ModelSettings, type(None))):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UserTypeError(

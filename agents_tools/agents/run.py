@@ -273,10 +273,17 @@ class Run:
             deadline=None if config.timeout is None else time.monotonic() + config.timeout,
             asker=config.ask or (None if outer is None else outer.asker),
             approver=None if config.approve is None else self._decide_inside,
-            sampler=config.sample or (None if outer is None else outer.sampler),
+            sampler=self._load_sampler() or (None if outer is None else outer.sampler),
             tool_state=None if self.outer and config is self.outer.config else config.tool_state,
             run=self,
         )
+
+    def _load_sampler(self) -> object:
+        """Return what answers sampling requests of MCP servers: a function or a model."""
+        sample = self.config.sample
+        if isinstance(sample, str):
+            return choose_model(self.agent, self.config, sample)
+        return sample
 
     async def _decide_inside(self, call: Call) -> Decision:
         """Return the decision of a person about a call inside a call of this run."""

@@ -147,7 +147,7 @@ def _answer(tools: MCPTools, name: str, how: ServerConnection) -> dict[str, Any]
     return {"ok": True, "seconds": round(seconds, 6)}
 
 
-def _call(*, target: str | None, words: tuple[str, ...], **values: Any) -> None:
+def _call(*, target: str | None, words: tuple[str, ...], model: str | None, **values: Any) -> None:
     how = take_options(values)
     tools: MCPTools | None = None
     if target is not None:
@@ -156,7 +156,7 @@ def _call(*, target: str | None, words: tuple[str, ...], **values: Any) -> None:
             middle = words.index("--")
             server, words = (target, *words[:middle]), words[middle + 1 :]
             target = shlex.join(server)
-        tools = connect_words(server, how)
+        tools = connect_words(server, how, model=model)
     ctx = click.get_current_context()
     calling.call(ctx, target=target, words=words, tools=tools, **values)
 
@@ -168,11 +168,21 @@ command.add_command(install_command)
 command.add_command(uninstall_command)
 command.add_command(login_command)
 command.add_command(logout_command)
+_model_option = click.Option(
+    ["--model"],
+    metavar="NAME",
+    help="The model that answers when the server asks for one (sampling). Without it, such "
+    "requests are refused.",
+)
 command.add_command(
     click.Command(
         "call",
         callback=_call,
-        params=[*calling.command.params, *connection_options("--connect-timeout")],
+        params=[
+            *calling.command.params,
+            *connection_options("--connect-timeout"),
+            _model_option,
+        ],
         help="Call a tool of SERVER, as `agents-tools call` does.",
         context_settings=calling.command.context_settings,
         add_help_option=False,

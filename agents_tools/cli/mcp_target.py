@@ -19,7 +19,7 @@ import click
 from agents_tools.cli.approvals import can_ask
 from agents_tools.cli.errors import CommandError
 from agents_tools.cli.options import SecondsParam
-from agents_tools.cli.output import console_errors
+from agents_tools.cli.output import console_errors, prints_on_stderr
 from agents_tools.errors import MCPError
 
 if TYPE_CHECKING:
@@ -126,16 +126,20 @@ def is_there(target: str) -> bool:
     return found is not None and found[0].is_file()
 
 
-def connect(target: str | Sequence[str], how: ServerConnection | None = None) -> MCPTools:
+def connect(
+    target: str | Sequence[str], how: ServerConnection | None = None, *, model: str | None = None
+) -> MCPTools:
     """Connect servers and return their tools; the end of the command closes the connections.
 
     Args:
         target: A URL, a file (`file.json:name` for one of its servers), or the words of a command
             that starts a server.
         how: The options for the connection.
+        model: The name of the model that answers the requests of the servers for one.
 
     Raises:
         CommandError: None of the servers can be connected.
+        UserError: The model cannot be loaded.
     """
     require_mcp()
     from agents_tools.concurrency.bridge import call_async_from_sync
@@ -143,7 +147,7 @@ def connect(target: str | Sequence[str], how: ServerConnection | None = None) ->
 
     configs = _configs(target, how or ServerConnection())
     with suppress_mcp_logs():
-        tools = MCPTools(call_async_from_sync(_connected, configs))
+        tools = MCPTools(call_async_from_sync(_connected, configs, model))
     if (ctx := click.get_current_context(silent=True)) is not None:
         ctx.call_on_close(tools.close)
     failures = list(tools.failures.values())
@@ -155,18 +159,22 @@ def connect(target: str | Sequence[str], how: ServerConnection | None = None) ->
     return tools
 
 
-def connect_words(words: Sequence[str], how: ServerConnection) -> MCPTools:
+def connect_words(
+    words: Sequence[str], how: ServerConnection, *, model: str | None = None
+) -> MCPTools:
     """Connect servers that are typed as one word, or as the words of a command.
 
     Args:
         words: A URL, a file, or a command in one word; or the words of a command.
         how: The options for the connection.
+        model: As for `connect`.
 
     Raises:
         CommandError: None of the servers can be connected.
+        UserError: The model cannot be loaded.
     """
     if len(words) > 1:
-        return connect(words, how)
+        return connect(words, how, model=model)
     typed = words[0]
     try:
         parts = shlex.split(typed)
@@ -176,7 +184,7 @@ def connect_words(words: Sequence[str], how: ServerConnection) -> MCPTools:
         raise click.UsageError("the command is empty.")
     # The last word of a command can look like a configuration file.
     is_target = is_mcp(typed) and (len(parts) == 1 or is_there(typed))
-    return connect(typed if is_target else parts, how)
+    return connect(typed if is_target else parts, how, model=model)
 
 
 def require_mcp() -> None:
@@ -191,11 +199,12 @@ def require_mcp() -> None:
         )
 
 
-async def _connected(configs: Sequence[MCPServerConfig]) -> MCPToolManager:
+async def _connected(configs: Sequence[MCPServerConfig], model: str | None) -> MCPToolManager:
     from agents_tools.mcp import MCPToolManager
 
     # `call` and `run` pass the questions of servers to the person.
-    manager = MCPToolManager(ask=True if can_ask() else None)
+    with prints_on_stderr():
+        manager = MCPToolManager(ask=True if can_ask() else None, sample=model)
     room = asyncio.Semaphore(_AT_ONCE)
 
     async def one(config: MCPServerConfig) -> None:

@@ -14,6 +14,7 @@ from agents_tools.concurrency.supervisor import finish
 from agents_tools.errors import MCPError, ToolDeniedError, UserValueError
 from agents_tools.mcp.client.manager import MCPToolManager
 from agents_tools.mcp.gateway_features import RemoteFeatures
+from agents_tools.mcp.server.sampling import capabilities_for
 from agents_tools.mcp.server.served_client import ServedClient, current_client
 from agents_tools.policies import needs_approval
 from agents_tools.text.output import release_text
@@ -104,7 +105,9 @@ class MCPGateway:
             raise UserValueError(
                 f"MCPGateway(max_tokens=...) expects a positive integer, got {max_tokens!r:.60}."
             )
-        options = {"ask": True, "sample": _sample, "start_timeout": _START_TIMEOUT, **options}
+        if "sample" not in options:
+            options |= {"sample": _sample, "sample_tools": True}
+        options = {"ask": True, "start_timeout": _START_TIMEOUT, **options}
         self.manager = (
             MCPToolManager.from_servers(cast("Sequence[MCPServerConfig]", servers), **options)
             if isinstance(servers, (list, tuple))
@@ -304,7 +307,9 @@ async def _sample(params: Mapping[str, Any], context: ToolContext[Any] | None) -
     if client is None:
         return {"error": "it is not certain which call the request belongs to"}
     try:
-        return await client.request("sampling/createMessage", dict(params), needs={"sampling": {}})
+        return await client.request(
+            "sampling/createMessage", dict(params), needs=capabilities_for(params)
+        )
     except UnansweredError as error:
         return {"error": f"the client did not ask its model, because {error}"}
 

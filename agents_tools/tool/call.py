@@ -702,7 +702,7 @@ class RunScope(Call):
             `time.monotonic()`.
         asker: Handles the questions of tools.
         approver: Decides about calls that need approval inside the calls of the run.
-        sampler: Handles the sampling requests of MCP servers.
+        sampler: Answers the sampling requests of MCP servers: a function or a model.
         tool_state: The state of the tools of the run; by default its own, which `release` closes.
         run: The run, for runs that are started inside it.
     """
@@ -720,7 +720,7 @@ class RunScope(Call):
         deadline: float | None,
         asker: Callable[[Question], Any] | None,
         approver: Callable[[Call], Any] | None = None,
-        sampler: Callable[[Mapping[str, Any], Any], Any] | None = None,
+        sampler: Any = None,
         tool_state: ToolState | None = None,
         run: Any,
     ) -> None:

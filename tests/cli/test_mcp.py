@@ -287,6 +287,42 @@ def test_mcp_call_accepts_a_command_in_two_spellings(run: Run, tmp_path: Path) -
     assert run("mcp", "call").code == 2
 
 
+ASKING = """
+from agents_tools import function_tool
+from agents_tools.mcp import sample
+
+
+@function_tool
+def weigh(thing: str) -> str:
+    \"\"\"Return the weight of a thing.\"\"\"
+    return f"5 g of {thing}"
+
+
+@function_tool
+async def consult(request: str) -> str:
+    \"\"\"Ask the model of the client, which can weigh things.\"\"\"
+    return (await sample(request, tools=[weigh])).text
+"""
+
+
+def test_mcp_call_answers_requests_for_a_model(run: Run, tmp_path: Path) -> None:
+    """The model can call the tools that the server offers; without a model it gets an error."""
+    path = tmp_path / "asking.py"
+    path.write_text(ASKING)
+    server = shlex.join([sys.executable, "-m", "agents_tools", "serve", str(path)])
+    words = ("mcp", "call", server, "consult", "request=weigh 'tea'")
+    answered = run(*words, "--model", "local/rules")
+    assert (answered.code, answered.err) == (0, "")
+    assert "5 g of tea" in answered.out
+    refused = run(*words)
+    assert refused.code == 1
+    assert "does not support sampling" in refused.err
+    wrong = run(*words, "--model", "nowhere/1")
+    assert wrong.code == 2
+    assert "The model 'nowhere/1' has no known provider" in wrong.err
+    assert "--model NAME" in run("mcp", "call", "--help").out
+
+
 def test_mcp_ping_reports_the_response_time_of_each_server(run: Run, config: Path) -> None:
     """The exit code reports whether all of them answer."""
     well = run("mcp", "ping", f"{config}:good", "--json")

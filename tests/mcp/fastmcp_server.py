@@ -1,5 +1,6 @@
-"""A FastMCP server, in the environment of FastMCP: `fastmcp_server.py`.
+"""A FastMCP server, in the environment of FastMCP: `fastmcp_server.py [PORT]`.
 
+It is served on stdin and stdout, or over HTTP with sessions.
 With `fastmcp_tasks` it has a tool that is called only as a task.
 """
 
@@ -8,7 +9,13 @@ from __future__ import annotations
 import asyncio
 import importlib
 import importlib.util
+import sys
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+warnings.filterwarnings("ignore", "The sampling capability is deprecated")
 
 fastmcp: Any = importlib.import_module("fastmcp")
 apps: Any = importlib.import_module("fastmcp.apps")
@@ -17,6 +24,15 @@ images: Any = importlib.import_module("fastmcp.utilities.types")
 
 PNG = b"\x89PNG\r\n\x1a\n"
 FORM = {"type": "object", "properties": {"size": {"type": "integer"}}, "required": ["size"]}
+
+
+@dataclass
+class Size:
+    """What a person answers."""
+
+    size: int
+
+
 server = fastmcp.FastMCP("tea", instructions="Ask for tea.")
 
 
@@ -51,29 +67,89 @@ def fail() -> str:
     raise importlib.import_module("fastmcp.exceptions").ToolError("The kettle is empty.")
 
 
-async def wait(ctx: Any) -> str:
+async def wait(folder: str) -> str:
     """Wait without an end."""
-    await ctx.report_progress(1, 2, "began")
-    await asyncio.Event().wait()
+    (Path(folder) / "began").touch()
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        (Path(folder) / "cancelled").touch()
+        raise
     return "never"
 
 
-def measure(ctx: Any) -> Any:
+async def measure(ctx: Any) -> Any:
     """Ask a person for a size."""
+    if not is_modern(ctx):
+        return f"{(await ctx.elicit('How big?', Size)).data.size} cm"
     if not ctx.input_responses:
         question = types.ElicitRequestFormParams(message="How big?", requested_schema=FORM)
         return asks("size", types.ElicitRequest(params=question))
     return f"{ctx.input_responses['size'].content['size']} cm"
 
 
-def infer(ctx: Any) -> Any:
+async def infer(ctx: Any) -> Any:
     """Ask a model for a line."""
+    messages = [message("user", {"type": "text", "text": "a line, please"})]
+    if not is_modern(ctx):
+        return (await ctx.session.create_message(messages, max_tokens=9)).content.text
     if not ctx.input_responses:
-        text = types.TextContent(type="text", text="a line, please")
-        messages = [types.SamplingMessage(role="user", content=text)]
-        params = types.CreateMessageRequestParams(messages=messages, max_tokens=9)
-        return asks("line", types.CreateMessageRequest(params=params))
+        return asks_model(messages)
     return ctx.input_responses["line"].content.text
+
+
+async def consult(ctx: Any) -> Any:
+    """Ask a model that can add."""
+    messages = [message("user", {"type": "text", "text": "Add, please."})]
+    offered: dict[str, Any] = {
+        "tools": [types.Tool(name="add", input_schema={"type": "object"})],
+        "tool_choice": types.ToolChoice(mode="auto"),
+    }
+    if not is_modern(ctx):
+        answer = await ctx.session.create_message(messages, max_tokens=9, **offered)
+        while calls := calls_of(answer):
+            messages += calls
+            answer = await ctx.session.create_message(messages, max_tokens=9, **offered)
+        return answer.content_as_list[0].text
+    if not ctx.input_responses:
+        return asks_model(messages, **offered)
+    answer = types.CreateMessageResultWithTools.model_validate(
+        ctx.input_responses["line"].model_dump(by_alias=True)
+    )
+    if calls := calls_of(answer):
+        return asks_model([*messages, *calls], **offered)
+    return answer.content_as_list[0].text
+
+
+def calls_of(answer: Any) -> list[Any]:
+    """Return the message with the calls of a model and the message with their results, if any."""
+    blocks = answer.content_as_list
+    results = [
+        {
+            "type": "tool_result",
+            "toolUseId": block.id,
+            "content": [{"type": "text", "text": str(sum(block.input.values()))}],
+        }
+        for block in blocks
+        if block.type == "tool_use"
+    ]
+    return [message("assistant", blocks), message("user", results)] if results else []
+
+
+def is_modern(ctx: Any) -> bool:
+    """Return whether the client speaks a protocol version without sessions."""
+    return ctx.request_context.protocol_version >= "2026"
+
+
+def message(role: str, content: Any) -> Any:
+    """Return a message to a model."""
+    return types.SamplingMessage.model_validate({"role": role, "content": content})
+
+
+def asks_model(messages: list[Any], **options: Any) -> Any:
+    """Return a result that asks the model of the client."""
+    params = types.CreateMessageRequestParams(messages=messages, max_tokens=9, **options)
+    return asks("line", types.CreateMessageRequest(params=params))
 
 
 def asks(key: str, request: Any) -> Any:
@@ -81,7 +157,8 @@ def asks(key: str, request: Any) -> Any:
     return types.InputRequiredResult(input_requests={key: request}, request_state="asked")
 
 
-for function in (steps, wait, measure, infer):
+server.tool(wait)
+for function in (steps, measure, infer, consult):
     function.__annotations__["ctx"] = fastmcp.Context
     server.tool(function)
 
@@ -134,4 +211,7 @@ if importlib.util.find_spec("fastmcp_tasks"):
 
 
 if __name__ == "__main__":
-    server.run(show_banner=False)
+    if sys.argv[1:]:
+        server.run("http", show_banner=False, port=int(sys.argv[1]))
+    else:
+        server.run(show_banner=False)

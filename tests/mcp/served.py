@@ -30,7 +30,7 @@ from agents_tools import (
     function_tool,
     streaming_tool,
 )
-from agents_tools.mcp import prompt, resource, serve_async
+from agents_tools.mcp import prompt, resource, sample, serve_async
 
 PNG = b"\x89PNG\r\n\x1a\n"
 PATIENCE = 3_000
@@ -145,6 +145,12 @@ async def measure(ctx: ToolContext[Any]) -> str:
     return f"{await ctx.ask('How big?', answer=int)} cm"
 
 
+@function_tool
+async def consult() -> str:
+    """Ask the model of the client, which can add."""
+    return (await sample("What is 2 + 3?", tools=[add], tool_choice="auto")).text
+
+
 @function_tool(metadata={"mcp": {"execution": {"taskSupport": "required"}}})
 async def grow(ctx: ToolContext[Any], leaves: int) -> str:
     """Grow leaves, only as a task."""
@@ -184,7 +190,7 @@ async def wait(folder: str) -> str:
 
 
 TOOLS = [
-    add, burst, shelf, order, recite, fail, picture, mixed, publish, measure, grow, wait,
+    add, burst, consult, shelf, order, recite, fail, picture, mixed, publish, measure, grow, wait,
 ]  # fmt: skip
 
 

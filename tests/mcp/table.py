@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tests.benchmarks.tables import markdown
 from tests.mcp import cells, test_catalogue, test_real_clients, test_real_servers
-from tests.mcp.peers import FASTMCP, FASTMCP_TASKS, INSPECTOR, PLAYWRIGHT, ROOT, SERVERS
+from tests.mcp.peers import INSPECTOR, PLAYWRIGHT, ROOT, SERVERS
 
 PAGE = ROOT / "docs" / "reference" / "mcp-peers-table.md"
 TRANSPORTS = {"stdio": "stdio", "http": "HTTP", "sessions": "sessions"}
@@ -80,7 +80,7 @@ def client_table(results: Results) -> tuple[str, list[str]]:
 
 def server_table(results: Results) -> tuple[str, list[str]]:
     """Return the table of servers, and the cells without a passed test."""
-    peers = (*SERVERS, PLAYWRIGHT, FASTMCP, FASTMCP_TASKS)
+    peers = (*SERVERS, PLAYWRIGHT, *test_real_servers.FASTMCP_SERVERS)
     rows: list[list[str]] = []
     faults: list[str] = []
     for peer in peers:
@@ -149,6 +149,8 @@ the table.
 - **artifacts**: a file that a running tool publishes, and a file next to text in a result.
 - **errors**: errors of tools, errors that explain invalid arguments, unknown tools; no secrets.
 - **elicitation**: a question of a tool (`ctx.ask`) is answered by the client's handler.
+- **sampling**: the client's handler for requests for a model calls a tool (`sample(tools=...)`), which the
+  server runs, and receives its result.
 - **tasks**: a tool that can be called only as a task returns its result.
 
 {clients}
@@ -159,11 +161,12 @@ the table.
 server has no such feature.
 
 - **everything**: over stdio, HTTP and SSE. The servers `fetch`, `git`, `time` and FastMCP use protocol
-  version 2026-07-28, the others 2025-11-25.
+  version 2026-07-28, the others 2025-11-25, as does FastMCP over HTTP with sessions (`sessions`).
 - **progress**: all reports arrive before the result; 25 reports without a pause in six of six calls
   (FastMCP).
 - **cancellation**: a cancelled call is cancelled on the server, which stays connected.
-- **elicitation**, **sampling**: a handler of the manager or of the run answers.
+- **elicitation**, **sampling**: a handler of the manager or of the run answers. The model of the client
+  calls tools of the server that asks (FastMCP).
 - **tasks**: a tool that can be called only as a task is polled until it has a result.
 - **apps**: tools that are only for a page are hidden from the model; the page is a resource.
 

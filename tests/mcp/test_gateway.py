@@ -21,7 +21,7 @@ from agents_tools.mcp import (
     resource,
 )
 from agents_tools.policies import needs_approval
-from agents_tools.testing import call_tool
+from agents_tools.testing import ScriptedModel, call_tool, tool_call
 from tests.mcp.small import LINE, Small, listening, over_http
 from tests.mcp.test_client_features import Logging, notes_of
 from tests.waiting import comes
@@ -65,6 +65,18 @@ async def slogan(thing: str) -> str:
 
 
 @function_tool
+def praise(thing: str) -> str:
+    """Praise a thing."""
+    return f"{thing} is good"
+
+
+@function_tool
+async def advertise(thing: str) -> str:
+    """Write an advertisement with a model that can call a tool."""
+    return (await sample(f"Advertise {thing}.", tools=[praise])).text
+
+
+@function_tool
 async def order(thing: str, ctx: ToolContext) -> str:
     """Order something."""
     count = await ctx.ask(f"How many {thing}?", answer=int)
@@ -86,7 +98,7 @@ def price(thing: str) -> dict[str, int]:
 
 
 serve(
-    [order, work, price, slogan],
+    [order, work, price, slogan, advertise],
     resources=[price_of, logo],
     prompts=[sell],
     instructions="Ask for prices first.\\u202e",
@@ -197,6 +209,24 @@ async def test_requests_for_a_model_go_to_the_client(config: dict[str, Any]) -> 
         await connected(gateway, without)
         refused = await call(without, "shop_slogan", thing="tea")
         assert (refused.status, "sampling" in str(refused.output)) == ("tool_error", True)
+
+
+async def test_the_model_of_the_client_can_call_tools_of_a_server(config: dict[str, Any]) -> None:
+    """The gateway passes the tools on; a client that cannot use them is an error of the call."""
+    model = ScriptedModel(
+        [tool_call("praise", thing="tea"), lambda request: f"{request.input[-1].output}!"]
+    )
+    async with (
+        asyncio.timeout(60),
+        MCPGateway(config, start_timeout=30) as gateway,
+        MCPToolManager(sample=model) as client,
+        MCPToolManager(sample=lambda *_: "text") as without,
+    ):
+        await connected(gateway, client)
+        assert (await call(client, "shop_advertise", thing="tea")).output == "tea is good!"
+        await connected(gateway, without)
+        refused = await call(without, "shop_advertise", thing="tea")
+        assert (refused.status, "sampling.tools" in str(refused.output)) == ("tool_error", True)
 
 
 async def test_resources_and_prompts_of_all_servers_are_offered(

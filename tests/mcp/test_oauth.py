@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import json
 import logging
 import os
@@ -32,6 +33,7 @@ from agents_tools.mcp.client.login_store import LoginStore
 from agents_tools.mcp.logins import log_in, log_out
 from agents_tools.server.listener import bound_socket, serve_app, url_of
 from tests.mcp.authorization_server import AuthorizationServer, authorization_server
+from tests.mcp.small import LINE
 from tests.waiting import comes
 
 BOUND = 60.0
@@ -724,6 +726,112 @@ def test_wrong_options_are_refused(fields: dict[str, Any], problem: str) -> None
         load_config({"mcpServers": {"shop": fields}})
     assert problem in str(caught.value)
     assert "a-token" not in str(caught.value)
+
+
+# --- the older HTTP transport
+
+
+@pytest.fixture
+async def sse_site(home: Path) -> AsyncGenerator[Site]:
+    """A protected server of the SDK, which is served over SSE."""
+    async with authorization_server() as issuer, protected_sse(issuer) as url:
+        yield Site(url, issuer, home)
+
+
+@contextlib.asynccontextmanager
+async def protected_sse(issuer: AuthorizationServer) -> AsyncGenerator[str]:
+    """Serve a tool over SSE, for callers with a token of the authorization server."""
+    import mcp.server.auth.settings as auth_settings
+    from mcp.server.auth.middleware.auth_context import get_access_token
+    from mcp.server.auth.provider import AccessToken
+
+    sock = bound_socket("127.0.0.1", 0)
+    url = f"{url_of('127.0.0.1', sock)}/sse"
+    verifier = Verifier(issuer, url)
+
+    class Tokens:
+        async def verify_token(self, token: str) -> AccessToken | None:
+            verified = await verifier.verify_token(token)
+            if verified is None:
+                return None
+            return AccessToken(token=token, client_id=verified.client_id, scopes=verified.scopes)
+
+    module, name = ("mcpserver", "MCPServer") if LINE > 1 else ("fastmcp", "FastMCP")
+    create: Any = getattr(importlib.import_module(f"mcp.server.{module}"), name)
+    settings: Any = auth_settings.AuthSettings
+    server = create(
+        "shop",
+        token_verifier=Tokens(),
+        auth=settings(
+            issuer_url=issuer.url,
+            resource_server_url=url,
+            required_scopes=["read"],
+            validate_token_resource=False,  # the verifier does it
+        ),
+    )
+
+    @server.tool()
+    def permissions() -> str:
+        """Return what the caller can do."""
+        token = get_access_token()
+        return "nothing" if token is None else " ".join(token.scopes)
+
+    ready = asyncio.Event()
+    serving = asyncio.create_task(
+        serve_app(server.sse_app(), sock, shutdown_timeout=1, on_ready=ready.set)
+    )
+    try:
+        async with asyncio.timeout(BOUND):
+            await ready.wait()
+        yield url
+    finally:
+        serving.cancel()
+        await asyncio.wait({serving})
+
+
+async def test_a_login_over_sse(sse_site: Site) -> None:
+    """The client logs in before it opens the stream, and other connections use the same login."""
+    for _ in range(2):
+        async with asyncio.timeout(BOUND), MCPToolManager() as manager:
+            await manager.add_server("shop", url=sse_site.url, auth="oauth")
+            assert manager.get_connection("shop").config.transport == "sse"
+            assert await call(manager, "shop_permissions") == "read"
+    assert len(sse_site.opened) == 1
+    assert sse_site.issuer.counts["refresh"] == 0
+
+
+async def test_a_token_that_expires_during_a_session_over_sse_is_refreshed(sse_site: Site) -> None:
+    """The messages of the session are sent with the new token; its stream stays open."""
+    issuer = sse_site.issuer
+    async with asyncio.timeout(BOUND), MCPToolManager() as manager:
+        await manager.add_server("shop", url=sse_site.url, auth="oauth")
+        issuer.withdrawn.update(issuer.issued)
+        answers = [call(manager, "shop_permissions") for _ in range(3)]
+        assert await asyncio.gather(*answers) == ["read"] * 3
+        assert (issuer.counts["refresh"], len(sse_site.opened)) == (1, 1)
+        assert manager.get_stats()["by_server"]["shop"]["connects"] == 1
+
+
+async def test_a_stored_token_that_sse_refuses_is_replaced(sse_site: Site) -> None:
+    """With a refresh token, and by asking the user if that is refused, too."""
+    for refused, expected in ((False, (1, 1)), (True, (2, 2))):
+        async with asyncio.timeout(BOUND), MCPToolManager() as manager:
+            await manager.add_server("shop", url=sse_site.url, auth="oauth")
+        if refused:
+            sse_site.issuer.revoke_all()
+        else:
+            sse_site.issuer.withdrawn.update(sse_site.issuer.issued)
+        async with asyncio.timeout(BOUND), MCPToolManager() as manager:
+            await manager.add_server("shop", url=sse_site.url, auth="oauth")
+            assert await call(manager, "shop_permissions") == "read"
+        assert (sse_site.issuer.counts["refresh"], len(sse_site.opened)) == expected
+
+
+async def test_a_denied_login_over_sse_is_reported(sse_site: Site) -> None:
+    sse_site.issuer.mode = "deny"
+    async with asyncio.timeout(BOUND), MCPToolManager() as manager:
+        with pytest.raises(MCPConnectionError, match="refused the login"):
+            await manager.add_server("shop", url=sse_site.url, auth="oauth")
 
 
 # --- the command line

@@ -53,7 +53,7 @@ pytestmark = [pytest.mark.external, pytest.mark.timeout(180)]
 Answer = dict[str, Any]
 CLIENTS = Path(__file__).with_name("clients")
 TOOLS = [
-    "add", "burst", "fail", "grow", "measure", "mixed",
+    "add", "burst", "consult", "fail", "grow", "measure", "mixed",
     "order", "picture", "publish", "recite", "shelf", "wait",
 ]  # fmt: skip
 
@@ -67,6 +67,7 @@ FEATURES = (
     "artifacts",
     "errors",
     "elicitation",
+    "sampling",
     "resources",
     "prompts",
     "tasks",
@@ -164,6 +165,7 @@ BY_NAME = {
         {
             "progress": "its `call_tool` has no parameter for progress",
             "elicitation": "it has no handler for questions",
+            "sampling": "it has no handler for requests for a model",
             "tasks": NO_TASKS,
         },
     ),
@@ -172,7 +174,10 @@ BY_NAME = {
         PYDANTIC_AI,
         _program(PYDANTIC_AI, "pydantic_ai_client"),
         "modern",
-        {"content next to text": "it returns the text of a file as the text of the result"},
+        {
+            "content next to text": "it returns the text of a file as the text of the result",
+            "sampling": "its models get no tools (it does not declare `sampling.tools`)",
+        },
     ),
     "langchain": Client(
         "langchain-mcp-adapters",
@@ -183,6 +188,7 @@ BY_NAME = {
             "cancellation": "it sends no cancellation for a cancelled task (Python SDK 1)",
             "output schemas": "its tools have none",
             "unknown tools": "it has an object for each tool, so no other one can be called",
+            "sampling": "it has no handler for requests for a model",
             "tasks": NO_TASKS,
         },
     ),
@@ -192,6 +198,7 @@ INSPECTOR_LACKS = {
     "progress": "the command line does not print it",
     "cancellation": "a call can only be interrupted together with the program",
     "elicitation": "the command line cannot answer a question",
+    "sampling": "the command line has no model",
 }
 
 
@@ -309,6 +316,7 @@ def the_steps(folder: Path) -> dict[str, dict[str, Any]]:
         "text of a resource": {"do": "read", "uri": "guide://tea"},
         "bytes of a resource": {"do": "read", "uri": "picture://logo"},
         "question": {"name": "measure"},
+        "model": {"name": "consult"},
         "task": {"do": "task", "name": "grow", "arguments": {"leaves": 3}},
         "prompt": {
             "do": "prompt",
@@ -542,6 +550,12 @@ def test_each_client_gets_a_prompt(report: Report) -> None:
 def test_each_client_answers_a_question(report: Report) -> None:
     """In the first era, a question over HTTP needs a session."""
     assert report.text("question") == "7 cm"
+
+
+@reports("sampling", ("stdio", "sessions"))
+def test_the_model_of_each_client_calls_a_tool_of_the_running_tool(report: Report) -> None:
+    """The call runs on the server, and the model answers with its result."""
+    assert report.text("model") == "It is 5."
 
 
 @reports("tasks")

@@ -21,7 +21,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -902,26 +902,68 @@ async def test_playwright_opens_a_page_and_shows_it(site: str, tmp_path: Path) -
 
 # --- FastMCP: a server with questions, requests for a model, tasks and apps
 
-BOTH = (FASTMCP, FASTMCP_TASKS)
+
+@dataclass(frozen=True, slots=True)
+class FastMCPServer:
+    """The server `fastmcp_server.py` in a version of FastMCP, and a protocol era.
+
+    Attributes:
+        peer: The version of FastMCP.
+        era: `modern` over stdio, or `legacy` over HTTP with sessions.
+    """
+
+    peer: Peer
+    era: Literal["modern", "legacy"]
+
+    @property
+    def title(self) -> str:
+        """The row of the table in the documentation."""
+        return self.peer.title + (", sessions" if self.era == "legacy" else "")
+
+    @contextlib.asynccontextmanager
+    async def connected(
+        self, options: Mapping[str, Any] | None = None
+    ) -> AsyncGenerator[tuple[MCPToolManager, Tools]]:
+        """Yield a manager that is connected to it, and its tools."""
+        with contextlib.ExitStack() as stack:
+            connection: dict[str, Any] = self.peer.server(FASTMCP_SERVER)
+            if self.era == "legacy":
+                port = free_port()
+                command = [*self.peer.command, FASTMCP_SERVER, str(port)]
+                program = stack.enter_context(listening(command))
+                await asyncio.to_thread(program.wait_for, "Uvicorn running")
+                connection = {"url": f"http://127.0.0.1:{port}/mcp", "protocol": "legacy"}
+            async with connected(connection, options) as opened:
+                yield opened
 
 
-def with_fastmcp(*features: str, peers: tuple[Peer, ...] = BOTH) -> pytest.MarkDecorator:
-    """Run a test with the server in FastMCP, and in FastMCP with its extension for tasks."""
+FASTMCP_SERVERS = (
+    FastMCPServer(FASTMCP, "modern"),
+    FastMCPServer(FASTMCP, "legacy"),
+    FastMCPServer(FASTMCP_TASKS, "modern"),
+)
+
+
+def with_fastmcp(
+    *features: str, servers: tuple[FastMCPServer, ...] = FASTMCP_SERVERS
+) -> pytest.MarkDecorator:
+    """Run a test with the server in each version of FastMCP and each era."""
     params = [
         pytest.param(
-            peer,
-            marks=[peer.needed, *(pytest.mark.cell(peer.title, one) for one in features)],
-            id=peer.version or None,
+            server,
+            marks=[server.peer.needed, *(pytest.mark.cell(server.title, one) for one in features)],
+            id=f"{server.peer.version}-{server.era}",
         )
-        for peer in peers
+        for server in servers
     ]
-    return pytest.mark.parametrize("peer", params)
+    return pytest.mark.parametrize("server", params)
 
 
 @with_fastmcp("tools", "structured content", "images", "errors")
-async def test_a_fastmcp_server_returns_results_of_each_kind(peer: Peer) -> None:
-    async with connected(peer.server(FASTMCP_SERVER)) as (manager, tools):
-        assert manager.get_server_info("peer")["protocol_version"] == "2026-07-28"
+async def test_a_fastmcp_server_returns_results_of_each_kind(server: FastMCPServer) -> None:
+    version = "2026-07-28" if server.era == "modern" else "2025-11-25"
+    async with server.connected() as (manager, tools):
+        assert manager.get_server_info("peer")["protocol_version"] == version
         assert (await ok(tools["add"], a=2, b=3)).structured == {"result": 5}
         assert (await ok(tools["shelf"], name="tea")).structured == {"name": "tea", "boxes": 3}
         picture = await ok(tools["picture"])
@@ -931,8 +973,8 @@ async def test_a_fastmcp_server_returns_results_of_each_kind(peer: Peer) -> None
 
 
 @with_fastmcp("progress")
-async def test_fast_progress_of_a_fastmcp_server_is_complete(peer: Peer) -> None:
-    async with connected(peer.server(FASTMCP_SERVER)) as (_, tools):
+async def test_fast_progress_of_a_fastmcp_server_is_complete(server: FastMCPServer) -> None:
+    async with server.connected() as (_, tools):
         for _ in range(6):
             called = await call(tools["steps"], lines=25)
             seen = [one.message for one in called.events if isinstance(one, ToolProgressEvent)]
@@ -940,33 +982,47 @@ async def test_fast_progress_of_a_fastmcp_server_is_complete(peer: Peer) -> None
 
 
 @with_fastmcp("cancellation")
-@posix_only
 async def test_a_cancelled_call_is_cancelled_on_a_fastmcp_server(
-    peer: Peer, tmp_path: Path
+    server: FastMCPServer, tmp_path: Path
 ) -> None:
-    server = recorded_server(peer, tmp_path, FASTMCP_SERVER)
-    async with connected(server.connection) as (_, tools):
-        task = asyncio.create_task(call(tools["wait"]))
-        await comes(lambda: server.server_messages("notifications/progress"))
+    async with server.connected() as (_, tools):
+        task = asyncio.create_task(call(tools["wait"], folder=str(tmp_path)))
+        await comes((tmp_path / "began").exists)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await comes(lambda: server.client_messages("notifications/cancelled"))
+        await comes((tmp_path / "cancelled").exists)
         await ok(tools["add"], a=1)
 
 
 @with_fastmcp("elicitation", "sampling")
-async def test_a_fastmcp_server_asks_a_person_and_a_model(peer: Peer) -> None:
+async def test_a_fastmcp_server_asks_a_person_and_a_model(server: FastMCPServer) -> None:
     options: dict[str, Any] = {"ask": lambda _: {"size": 7}, "sample": lambda *_: "a line"}
-    async with connected(peer.server(FASTMCP_SERVER), options) as (_, tools):
+    async with server.connected(options) as (_, tools):
         assert (await ok(tools["measure"])).content == "7 cm"
         assert (await ok(tools["infer"])).content == "a line"
 
 
+@with_fastmcp("sampling")
+async def test_a_model_calls_tools_of_a_fastmcp_server(server: FastMCPServer) -> None:
+    """The server offers a tool with its request, and runs the call of the model."""
+    script = [
+        tool_call("add", a=2, b=3, call_id="c1"),
+        lambda request: f"{request.input[-1].output}!",
+    ]
+    model = ScriptedModel(script)
+    async with server.connected({"sample": model}) as (_, tools):
+        assert (await ok(tools["consult"])).content == "5!"
+    assert [tool.name for tool in model.requests[0].tools] == ["add"]
+
+
 @with_fastmcp("elicitation")
-async def test_the_questions_of_a_fastmcp_server_go_to_the_run_that_calls_it(peer: Peer) -> None:
-    """The call declares that it can be asked, because the session cannot know it."""
-    async with connected(peer.server(FASTMCP_SERVER)) as (manager, _):
+async def test_the_questions_of_a_fastmcp_server_go_to_the_run_that_calls_it(
+    server: FastMCPServer,
+) -> None:
+    """Without sessions, the call declares that it can be asked."""
+    options = {} if server.era == "modern" else {"ask": True}
+    async with server.connected(options) as (manager, _):
         model = ScriptedModel([tool_call("peer_measure"), "Done."])
         agent = Agent("asker", mcp_servers=[manager], model=model)
         config = RunConfig(ask=lambda _: {"size": 9})
@@ -976,8 +1032,8 @@ async def test_the_questions_of_a_fastmcp_server_go_to_the_run_that_calls_it(pee
 
 
 @with_fastmcp("resources", "prompts")
-async def test_resources_and_prompts_of_a_fastmcp_server(peer: Peer) -> None:
-    async with connected(peer.server(FASTMCP_SERVER)) as (manager, _):
+async def test_resources_and_prompts_of_a_fastmcp_server(server: FastMCPServer) -> None:
+    async with server.connected() as (manager, _):
         (text,) = await manager.read_resource("peer", "guide://tea")
         assert text["text"] == "# tea"
         (picture,) = await manager.read_resource("peer", "logo://tea")
@@ -986,16 +1042,18 @@ async def test_resources_and_prompts_of_a_fastmcp_server(peer: Peer) -> None:
         assert prompt["messages"][0]["content"]["text"] == "Review this code: x"
 
 
-@with_fastmcp("tasks", peers=(FASTMCP_TASKS,))
-async def test_a_tool_of_a_fastmcp_server_is_called_as_a_task(peer: Peer) -> None:
+@with_fastmcp("tasks", servers=(FastMCPServer(FASTMCP_TASKS, "modern"),))
+async def test_a_tool_of_a_fastmcp_server_is_called_as_a_task(server: FastMCPServer) -> None:
     """The server refuses the call of a client that has not declared the extension."""
-    async with connected(peer.server(FASTMCP_SERVER)) as (_, tools):
+    async with server.connected() as (_, tools):
         assert (await ok(tools["grow"], leaves=3)).content == "3 leaves"
 
 
 @with_fastmcp("apps")
-async def test_tools_for_an_app_are_hidden_and_its_page_is_not_for_the_model(peer: Peer) -> None:
-    async with connected(peer.server(FASTMCP_SERVER)) as (manager, tools):
+async def test_tools_for_an_app_are_hidden_and_its_page_is_not_for_the_model(
+    server: FastMCPServer,
+) -> None:
+    async with server.connected() as (manager, tools):
         assert "tick" not in tools
         assert "user interface" in manager.skipped["peer"]["tick"]
         assert (await ok(tools["now"])).content == "It is noon."

@@ -7,11 +7,14 @@ import inspect
 import logging
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from agents_tools.errors import ToolDeniedError
+from agents_tools.agents.model import Model, load_model
+from agents_tools.errors import ToolDeniedError, UserTypeError
 from agents_tools.mcp._coerce import an_object
+from agents_tools.mcp.client.model_sampling import sample_model
 from agents_tools.mcp.client.pending_requests import request_of_run
 from agents_tools.text.output import release_text
 from agents_tools.tool.context import call_of
@@ -26,51 +29,93 @@ if TYPE_CHECKING:
     from agents_tools.tool.context import ToolContext
 
     Ask = Callable[[Question], Any] | Literal[True]
-    Sample = Callable[[Mapping[str, Any], ToolContext[Any] | None], Any] | Literal[True]
+    Sample = Callable[[Mapping[str, Any], ToolContext[Any] | None], Any] | Model | Literal[True]
 
-__all__ = ["answer_request", "elicit_live", "roots_result", "sample_live"]
+__all__ = [
+    "RequestHandlers",
+    "answer_request",
+    "elicit_live",
+    "load_sampler",
+    "roots_result",
+    "sample_live",
+]
 
 logger = logging.getLogger("agents_tools.mcp")
 
 _DECLINED: dict[str, Any] = {"action": "decline"}
 _CANCELLED: dict[str, Any] = {"action": "cancel"}
+_TOOL_PARAMS = frozenset({"tools", "toolChoice"})
+"""The params of a sampling request that need the capability `sampling.tools`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestHandlers:
+    """What answers the requests of servers; a run can have handlers of its own.
+
+    Attributes:
+        ask: Answers questions outside of runs with `RunConfig.ask`.
+        sample: Answers sampling requests outside of runs with `RunConfig.sample`.
+        sample_tools: Whether servers can send tools with sampling requests.
+        roots: The folders that servers can work in.
+    """
+
+    ask: Ask | None = None
+    sample: Sample | None = None
+    sample_tools: bool = False
+    roots: Sequence[str | os.PathLike[str]] = ()
+
+
+def load_sampler(sample: Sample | str | None) -> Sample | None:
+    """Return what answers sampling requests; a name is the name of a model.
+
+    Raises:
+        UserError: The model cannot be loaded, or the value is not valid.
+    """
+    if isinstance(sample, str):
+        return load_model(sample)
+    if sample is None or sample is True or callable(sample):
+        return sample
+    if isinstance(sample, Model):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return sample
+    raise UserTypeError(
+        "MCPToolManager(sample=...) expects a model, its name, a function or True, got "
+        f"{sample!r:.60}."
+    )
 
 
 async def answer_request(
     connection: Connection,
     request: Mapping[str, Any],
     context: ToolContext[Any] | None,
-    ask: Ask | None,
-    sample: Sample | None,
-    roots: Sequence[Any],
+    handlers: RequestHandlers,
 ) -> dict[str, Any]:
     """Return the answer to one request of the server in a result (`input_required`)."""
     method, params = request.get("method"), an_object(request.get("params"))
     if method == "elicitation/create":
-        return await _elicit(connection.name, params, context, ask)
+        return await _elicit(connection.name, params, context, handlers.ask)
     if method == "sampling/createMessage":
-        return await _sample(params, context, sample)
-    if method == "roots/list" and roots:
-        return roots_result(roots)
+        return await _sample(params, context, handlers)
+    if method == "roots/list" and handlers.roots:
+        return roots_result(handlers.roots)
     return {"error": f"{method!r:.80} is not supported"}
 
 
 async def elicit_live(
-    connection: Connection, params: Mapping[str, Any], ask: Ask | None
+    connection: Connection, params: Mapping[str, Any], handlers: RequestHandlers
 ) -> dict[str, Any]:
     """Return the answer to a question that the server sent during a call."""
     request = request_of_run(connection.requests)
     context = None if request is None else request.context
-    return await _run_for(request, lambda: _elicit(connection.name, params, context, ask))
+    return await _run_for(request, lambda: _elicit(connection.name, params, context, handlers.ask))
 
 
 async def sample_live(
-    connection: Connection, params: Mapping[str, Any], sample: Sample | None
+    connection: Connection, params: Mapping[str, Any], handlers: RequestHandlers
 ) -> dict[str, Any]:
     """Return the answer of a model to a request that the server sent during a call."""
     request = request_of_run(connection.requests)
     context = None if request is None else request.context
-    return await _run_for(request, lambda: _sample(params, context, sample))
+    return await _run_for(request, lambda: _sample(params, context, handlers))
 
 
 def roots_result(folders: Sequence[str | os.PathLike[str]]) -> dict[str, Any]:
@@ -185,12 +230,16 @@ def _is_safe_url(url: str) -> bool:
 
 
 async def _sample(
-    params: Mapping[str, Any], context: ToolContext[Any] | None, sample: Sample | None
+    params: Mapping[str, Any], context: ToolContext[Any] | None, handlers: RequestHandlers
 ) -> dict[str, Any]:
     scope = None if context is None else call_of(context).scope
-    sampler = (None if scope is None else scope.sampler) or sample
+    sampler = (None if scope is None else scope.sampler) or handlers.sample
     if sampler is None or sampler is True:
         return {"error": "servers have no access to a model (set RunConfig.sample, or sample=)"}
+    if not (handlers.sample_tools or _TOOL_PARAMS.isdisjoint(params)):
+        return {"error": "the client has not declared sampling.tools (set sample_tools=True)"}
+    if isinstance(sampler, Model):
+        return await sample_model(sampler, params, context)
     answer = sampler(params, context)
     if inspect.isawaitable(answer):
         answer = await answer

@@ -85,7 +85,8 @@ def http_client(
                     await _add_headers(request, config, open_request)
                 if pending.header_mirror is not None and message.get("method") == "tools/call":
                     request.headers.update(pending.header_mirror(an_object(message.get("params"))))
-                if number is not None and self.auth is not None:
+                opens_session = config.transport == "sse" and request.method == "GET"
+                if self.auth is not None and (number is not None or opens_session):
                     request.extensions[LOGIN_KEY] = partial(pending.waiting_for_user, open_request)
                 if open_request is not None:
                     open_request.sent = True

@@ -18,9 +18,9 @@ from agents_tools.mcp.config import check_meta
 from agents_tools.tool.context import call_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping
 
-    from agents_tools.mcp.client.callbacks import Ask, Sample
+    from agents_tools.mcp.client.callbacks import RequestHandlers
     from agents_tools.mcp.client.connection import Connection
     from agents_tools.tool.context import ToolContext
 
@@ -40,9 +40,7 @@ async def perform_call(
     *,
     repeatable: bool,
     as_task: bool = False,
-    ask: Ask | None,
-    sample: Sample | None,
-    roots: Sequence[Any],
+    handlers: RequestHandlers,
 ) -> dict[str, Any]:
     """Call a tool and return its result as the server sent it.
 
@@ -58,9 +56,7 @@ async def perform_call(
         context: The context of the call, which receives the progress of the server.
         repeatable: Whether the call can be sent again although its outcome is unknown.
         as_task: Whether the tool can be called as a task only, up to protocol version 2025-11-25.
-        ask: Answers questions outside of runs with `RunConfig.ask`.
-        sample: Answers sampling requests outside of runs with `RunConfig.sample`.
-        roots: The folders that the server can work in.
+        handlers: Answer the requests of the server.
 
     Raises:
         MCPProtocolError: The server requests input that is not supported, or too often.
@@ -78,12 +74,10 @@ async def perform_call(
         context=context,
         on_progress=partial(forward_progress, context),
         repeatable=repeatable,
-        ask=ask,
-        sample=sample,
-        roots=roots,
+        handlers=handlers,
     )
     try:
-        if not _can_answer(context, ask, sample, roots):
+        if not _can_answer(context, handlers):
             result = await send()
         else:
             result = await _with_earlier_protocol(connection, send)
@@ -94,13 +88,11 @@ async def perform_call(
     return result
 
 
-def _can_answer(
-    context: ToolContext[Any], ask: Ask | None, sample: Sample | None, roots: Sequence[Any]
-) -> bool:
+def _can_answer(context: ToolContext[Any], handlers: RequestHandlers) -> bool:
     """Return whether the client has a handler for requests of servers."""
     call = call_of(context)
     in_run = call.find_asker() is not None or getattr(call.scope, "sampler", None) is not None
-    return in_run or callable(ask) or callable(sample) or bool(roots)
+    return in_run or callable(handlers.ask) or callable(handlers.sample) or bool(handlers.roots)
 
 
 async def _with_earlier_protocol(
@@ -133,9 +125,7 @@ async def request_with_answers(
     context: ToolContext[Any] | None = None,
     on_progress: Callable[[Mapping[str, Any]], None] | None = None,
     repeatable: bool,
-    ask: Ask | None,
-    sample: Sample | None,
-    roots: Sequence[Any],
+    handlers: RequestHandlers,
 ) -> dict[str, Any]:
     """Send a request, answer the requests of the server that its result contains, and repeat.
 
@@ -146,9 +136,7 @@ async def request_with_answers(
         context: The context of the call that the request is part of.
         on_progress: Called with the params of each progress notification.
         repeatable: Whether the request can be sent again although its outcome is unknown.
-        ask: As for `perform_call`.
-        sample: As for `perform_call`.
-        roots: As for `perform_call`.
+        handlers: As for `perform_call`.
 
     Raises:
         MCPProtocolError: The server requests input that is not supported, or too often.
@@ -156,7 +144,7 @@ async def request_with_answers(
 
     async def answer(requests: Mapping[str, Any]) -> dict[str, Any]:
         answers = {
-            key: await answer_request(connection, an_object(request), context, ask, sample, roots)
+            key: await answer_request(connection, an_object(request), context, handlers)
             for key, request in requests.items()
         }
         _check_supported(connection, method, params, answers)

@@ -9,8 +9,9 @@ import logging
 import os
 import threading
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
+from agents_tools.agents.model import Model
 from agents_tools.errors import (
     MCPError,
     MCPProtocolError,
@@ -23,9 +24,16 @@ from agents_tools.mcp._coerce import an_object, objects
 from agents_tools.mcp._executables import check_program
 from agents_tools.mcp._task_names import requires_task
 from agents_tools.mcp.client.adapter import AnyTool, function_tool_of
-from agents_tools.mcp.client.callbacks import elicit_live, roots_result, sample_live
+from agents_tools.mcp.client.callbacks import (
+    RequestHandlers,
+    elicit_live,
+    load_sampler,
+    roots_result,
+    sample_live,
+)
 from agents_tools.mcp.client.change_notifier import ChangeNotifier, ToolListChange
 from agents_tools.mcp.client.connection import Connection
+from agents_tools.mcp.client.features import ServerFeatures
 from agents_tools.mcp.client.input_required import perform_call, request_with_answers
 from agents_tools.mcp.client.instructions import labelled_instructions
 from agents_tools.mcp.client.resource_tool import resource_list
@@ -44,7 +52,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
     from typing import Self
 
-    from agents_tools.mcp.client.callbacks import Ask, Sample
     from agents_tools.mcp.client.server_lists import ListKind
     from agents_tools.mcp.config import LogLevel
     from agents_tools.tool.context import ToolContext
@@ -55,7 +62,7 @@ __all__ = ["MCPToolManager", "ToolListChange"]
 logger = logging.getLogger("agents_tools.mcp")
 
 
-class MCPToolManager:
+class MCPToolManager(ServerFeatures):
     """Connects MCP servers and provides their tools as function tools.
 
     ```python
@@ -84,9 +91,12 @@ class MCPToolManager:
             decline; sync or async. `True` leaves the questions to the runs. By default, servers up
             to protocol version 2025-11-25 cannot ask; later ones can in runs with `RunConfig.ask`.
         sample: Answers `sampling/createMessage` requests of servers outside of runs with
-            `RunConfig.sample`. It is called with the params and the context of the call (`None` if
-            unknown), and returns text or a complete result; sync or async. `True` leaves the
-            requests to the runs. By default, servers cannot use a model.
+            `RunConfig.sample`: a model or its name, or a function. The function is called with the
+            params and the context of the call (`None` if unknown), and returns text or a complete
+            result; sync or async. `True` leaves the requests to the runs. By default, servers
+            cannot use a model.
+        sample_tools: Whether servers can send tools with these requests (`sampling.tools`), so that
+            the model returns calls that the server runs; by default only if `sample` is a model.
         roots: The folders that servers can work in.
         allow_commands: The programs that can be started as stdio servers; any by default.
         max_connecting: The maximum number of servers that connect at the same time.
@@ -110,8 +120,11 @@ class MCPToolManager:
         on_change: Callable[[ToolListChange], Any] | None = None,
         ask: Callable[[Question], Any] | Literal[True] | None = None,
         sample: Callable[[Mapping[str, Any], ToolContext[Any] | None], Any]
+        | Model
+        | str
         | Literal[True]
         | None = None,
+        sample_tools: bool | None = None,
         roots: Sequence[str | os.PathLike[str]] = (),
         allow_commands: Iterable[str] | None = None,
         max_connecting: int = 8,
@@ -130,9 +143,13 @@ class MCPToolManager:
         self._pins = ToolPins(pins) if isinstance(pins, (str, os.PathLike)) else pins
         self._first_lists: dict[str, list[dict[str, Any]]] = {}
         self._notifier = ChangeNotifier(on_change)
-        self._ask: Ask | None = ask
-        self._sample: Sample | None = sample
-        self._roots = tuple(roots)
+        sampler = load_sampler(sample)
+        self._handlers = RequestHandlers(
+            ask=ask,
+            sample=sampler,
+            sample_tools=isinstance(sampler, Model) if sample_tools is None else sample_tools,
+            roots=tuple(roots),
+        )
         self._allowed_commands = None if allow_commands is None else tuple(allow_commands)
         self._max_connecting = max_connecting
         if start_timeout is not None:
@@ -381,9 +398,7 @@ class MCPToolManager:
             context,
             repeatable=repeatable,
             as_task=as_task,
-            ask=self._ask,
-            sample=self._sample,
-            roots=self._roots,
+            handlers=self._handlers,
         )
 
     def _server(self, name: str) -> ServerTools:
@@ -501,8 +516,6 @@ class MCPToolManager:
             "instructions": session.instructions,
         }
 
-    # --- other features of servers
-
     async def ping(self, name: str) -> float:
         """Ping a server; return the seconds until its response.
 
@@ -518,164 +531,29 @@ class MCPToolManager:
         await connection.request("server/discover" if is_modern else "ping", {}, repeatable=True)
         return loop.time() - started
 
-    async def list_resources(self, name: str) -> list[dict[str, Any]]:
-        """Return the resources of a server, as it lists them.
-
-        Raises:
-            MCPError: The request fails.
-        """
-        return await self._pages(name, "resources/list", "resources")
-
-    async def list_resource_templates(self, name: str) -> list[dict[str, Any]]:
-        """Return the resource templates of a server, as it lists them.
-
-        Raises:
-            MCPError: The request fails.
-        """
-        return await self._pages(name, "resources/templates/list", "resourceTemplates")
-
-    async def read_resource(self, name: str, uri: str) -> list[dict[str, Any]]:
-        """Read a resource of a server; return its contents, with `text`, or `blob` in base64.
-
-        Raises:
-            MCPError: The resource cannot be read.
-        """
-        result = await self._request(name, "resources/read", {"uri": uri})
-        return cast("list[dict[str, Any]]", result.get("contents") or [])
-
-    async def subscribe_resource(self, name: str, uri: str, callback: Callable[[str], Any]) -> None:
-        """Call a function whenever a server reports that a resource has changed.
-
-        The subscription survives a reconnection. The resource then counts as changed, because
-        changes in between are not reported. Several changes in a row can be one call.
-
-        Args:
-            name: The name of the server.
-            uri: The URI of the resource.
-            callback: Called with the URI, sync or async, on the loop of the connection.
-
-        Raises:
-            MCPError: The server cannot be reached, or does not accept the subscription.
-        """
-        await self._server(name).connection.subscribe(uri, callback)
-
-    async def unsubscribe_resource(self, name: str, uri: str) -> None:
-        """Stop calling the functions for a resource.
-
-        Raises:
-            MCPError: The server does not accept it. The functions are not called any more.
-        """
-        await self._server(name).connection.unsubscribe(uri)
-
-    async def complete(
-        self,
-        name: str,
-        argument: str,
-        value: str,
-        *,
-        prompt: str | None = None,
-        template: str | None = None,
-        arguments: Mapping[str, str] | None = None,
-    ) -> list[str]:
-        """Return the values with which a server completes an argument.
-
-        Args:
-            name: The name of the server.
-            argument: The name of the argument of a prompt, or of a part of a URI template.
-            value: The beginning of the value.
-            prompt: The name of the prompt.
-            template: The URI template of the resource; if not `prompt`.
-            arguments: The values of the other arguments.
-
-        Raises:
-            UserError: Neither a prompt nor a template is given, or both are.
-            MCPError: The request fails.
-        """
-        if (prompt is None) == (template is None):
-            raise UserValueError(
-                "MCPToolManager.complete(...) expects either prompt= or template=, got "
-                f"{'neither' if prompt is None else 'both'}."
-            )
-        ref = (
-            {"type": "ref/resource", "uri": template}
-            if prompt is None
-            else {"type": "ref/prompt", "name": prompt}
-        )
-        params = {
-            "ref": ref,
-            "argument": {"name": argument, "value": value},
-            "context": {"arguments": dict(arguments or {})},
-        }
-        result = await self._request(name, "completion/complete", params)
-        values: object = an_object(result.get("completion")).get("values")
-        found = cast("list[object]", values) if isinstance(values, list) else []
-        return [str(one) for one in found]
-
-    async def list_prompts(self, name: str) -> list[dict[str, Any]]:
-        """Return the prompts of a server, as it lists them.
-
-        Raises:
-            MCPError: The request fails.
-        """
-        return await self._pages(name, "prompts/list", "prompts")
-
-    async def get_prompt(
-        self, name: str, prompt: str, arguments: Mapping[str, str] | None = None
-    ) -> dict[str, Any]:
-        """Return a prompt of a server, with its `description` and `messages`.
-
-        Raises:
-            MCPError: The prompt cannot be fetched.
-        """
-        params = {"name": prompt, "arguments": dict(arguments or {})}
-        return await self._request(name, "prompts/get", params)
-
-    async def _request(self, name: str, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        return await request_with_answers(
-            self._server(name).connection,
-            method,
-            params,
-            repeatable=True,
-            ask=self._ask,
-            sample=self._sample,
-            roots=self._roots,
-        )
-
-    async def _pages(self, name: str, method: str, key: str) -> list[dict[str, Any]]:
-        items: list[dict[str, Any]] = []
-        params: dict[str, Any] = {}
-        seen: set[str] = set()
-        while True:
-            page = await self._request(name, method, params)
-            items += page.get(key) or []
-            cursor = page.get("nextCursor")
-            if not isinstance(cursor, str) or cursor in seen or len(seen) == _MAX_PAGES:
-                return items
-            seen.add(cursor)
-            params = {"cursor": cursor}
-
     # --- called by connections
 
     def hooks(self, connection: Connection) -> ClientHooks:
         """Return the callbacks for requests of a server."""
         # The callbacks must not refer to `self`: a connection must not keep its manager alive.
-        ask, sampler, folders = self._ask, self._sample, self._roots
+        handlers = self._handlers
 
         async def elicit(params: Mapping[str, Any]) -> dict[str, Any]:
-            return await elicit_live(connection, params, ask)
+            return await elicit_live(connection, params, handlers)
 
         async def sample(params: Mapping[str, Any]) -> dict[str, Any]:
-            return await sample_live(connection, params, sampler)
+            return await sample_live(connection, params, handlers)
 
         async def roots() -> dict[str, Any]:
-            return roots_result(folders)
+            return roots_result(handlers.roots)
 
         # A server that was changed to these versions asks: a run can have a handler.
         asks = connection.protocol == "legacy" != connection.config.protocol
         return ClientHooks(
-            elicit=None if ask is None and not asks else elicit,
-            sample=None if sampler is None and not asks else sample,
-            roots=roots if folders else None,
+            elicit=None if handlers.ask is None and not asks else elicit,
+            sample=None if handlers.sample is None and not asks else sample,
+            sample_tools=handlers.sample_tools,
+            roots=roots if handlers.roots else None,
             client_name=self._client[0],
             client_version=self._client[1],
         )
@@ -786,11 +664,11 @@ class MCPToolManager:
             return True
         if (
             self._pins.on_change == "ask"
-            and callable(self._ask)
+            and callable(self._handlers.ask)
             and change not in server.asked_changes
         ):
             server.asked_changes.add(change)
-            self._notifier.run_in_background(self._ask_about(server, change, self._ask))
+            self._notifier.run_in_background(self._ask_about(server, change, self._handlers.ask))
         return False
 
     async def _ask_about(
@@ -906,15 +784,10 @@ class MCPToolManager:
             {"uri": uri},
             context=context,
             repeatable=True,
-            ask=self._ask,
-            sample=self._sample,
-            roots=self._roots,
+            handlers=self._handlers,
         )
         contents = objects(result.get("contents"))
         return {"content": [{"type": "resource", "resource": one} for one in contents]}
-
-
-_MAX_PAGES = 100
 
 
 def _describe(change: PinChange) -> str:

@@ -20,6 +20,7 @@ from agents_tools.errors import (
 from agents_tools.mcp._coerce import text_or_none
 from agents_tools.mcp._sanitize import UnusableTool, clean_text, clean_tool, public_names
 from agents_tools.mcp.client.adapter import create_source
+from agents_tools.mcp.client.callbacks import RequestHandlers
 from agents_tools.mcp.client.connection import Connection
 from agents_tools.mcp.client.cross_loop import run_on_loop
 from agents_tools.mcp.client.input_required import forward_progress, perform_call
@@ -162,9 +163,7 @@ class _ConnectionRemote:
             arguments,
             context,
             repeatable=False,
-            ask=None,
-            sample=None,
-            roots=(),
+            handlers=RequestHandlers(),
         )
 
 

@@ -73,6 +73,7 @@ class ClientHooks:
     Attributes:
         elicit: Returns the result of a question; `None` if it is not supported. So do the others.
         sample: Returns the result of a request for a model.
+        sample_tools: Whether the request can have tools.
         roots: Returns the folders that the server can work in.
         client_name: The name of the program for servers.
         client_version: Its version; that of this library by default.
@@ -80,6 +81,7 @@ class ClientHooks:
 
     elicit: Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]] | None = None
     sample: Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]] | None = None
+    sample_tools: bool = False
     roots: Callable[[], Awaitable[dict[str, Any]]] | None = None
     client_name: str = "agents-tools"
     client_version: str | None = None
@@ -322,11 +324,19 @@ def _callback(hook: Any, types: Any, result: str) -> Any:
         if "error" in fields:
             return types.ErrorData(code=-1, message=fields["error"])
         kind = result
-        if result == "CreateMessageResult" and isinstance(fields.get("content"), list):
+        content = fields.get("content")
+        if result == "CreateMessageResult" and (
+            isinstance(content, list) or an_object(content).get("type") == "tool_use"
+        ):
             kind = "CreateMessageResultWithTools"
         return getattr(types, kind).model_validate(fields)
 
     return answer
+
+
+def _sampling_capabilities(hooks: ClientHooks, types: Any) -> Any:
+    tools = types.SamplingToolsCapability() if hooks.sample_tools else None
+    return types.SamplingCapability(tools=tools)
 
 
 class _Sdk(Protocol):
@@ -473,6 +483,7 @@ class _SdkV2:
             "client_info": _client_info(self.types, hooks),
             "elicitation_callback": _callback(hooks.elicit, self.types, "ElicitResult"),
             "sampling_callback": _callback(hooks.sample, self.types, "CreateMessageResult"),
+            "sampling_capabilities": _sampling_capabilities(hooks, self.types),
             "list_roots_callback": _callback(hooks.roots, self.types, "ListRootsResult"),
         }
 
@@ -650,6 +661,7 @@ class _SdkV1:
                 client_info=_client_info(self.types, hooks),
                 elicitation_callback=_callback(hooks.elicit, self.types, "ElicitResult"),
                 sampling_callback=_callback(hooks.sample, self.types, "CreateMessageResult"),
+                sampling_capabilities=_sampling_capabilities(hooks, self.types),
                 list_roots_callback=_callback(hooks.roots, self.types, "ListRootsResult"),
             ) as session,
         ):

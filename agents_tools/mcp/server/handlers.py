@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from agents_tools.tool.question import Question
     from agents_tools.tool.records import CallOutcome
 
-__all__ = ["AnyTool", "ToolHandlers", "Tools"]
+__all__ = ["AnyTool", "ToolHandlers", "Tools", "as_tools"]
 
 logger = logging.getLogger("agents_tools.mcp")
 
@@ -56,7 +56,7 @@ class ToolHandlers:
         self._pages: dict[tuple[str, str | None], dict[str, Any]] = {}
         self.is_dynamic = hasattr(tools, "get_tools")
         if not self.is_dynamic:
-            self._set_tools(_as_tools(tools))
+            self._set_tools(as_tools(tools))
 
     async def tools(self) -> dict[str, AnyTool]:
         """Return the current tools by name."""
@@ -65,7 +65,7 @@ class ToolHandlers:
             tools: Any = source.get_tools()
             if inspect.isawaitable(tools):
                 tools = await tools
-            self._set_tools(_as_tools(tools))
+            self._set_tools(as_tools(tools))
         return self._by_name
 
     def find(self, name: str) -> AnyTool | None:
@@ -190,7 +190,7 @@ def _error_result(text: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "isError": True}
 
 
-def _as_tools(tools: Any) -> list[AnyTool]:
+def as_tools(tools: Any) -> list[AnyTool]:
     """Return the built function tools from one tool or a collection."""
     is_single = isinstance(tools, FunctionTool) or any(
         hasattr(cast("object", tools), name) for name in ("as_function_tool", "as_tool")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     AnyTool = FunctionTool[..., Any]
 
-__all__ = ["ServedCalls", "failure_text"]
+__all__ = ["ServedCalls", "current_calls", "failure_text"]
 
 logger = logging.getLogger("agents_tools.mcp")
 
@@ -77,6 +78,7 @@ class ServedCalls:
         call = Call.fresh(await self._context_of(request))
         call.asker = ask
         token = enter_scope(None)  # the caller can be a client inside another call of this process
+        calls_token = current_calls.set(self)
         try:
             async with self.states.of(request.principal) as call.tool_state:
                 if report is None:
@@ -84,6 +86,7 @@ class ServedCalls:
                 else:
                     outcome = await call_with_progress(tool, call, arguments, report, request)
         finally:
+            current_calls.reset(calls_token)
             leave_scope(token)
         if outcome.error is not None:
             check_capability(outcome.error, request.protocol_version)
@@ -104,6 +107,10 @@ class ServedCalls:
         if isinstance(outcome.output, str) and outcome.output:
             return outcome.output
         return failure_text(tool.name, error)
+
+
+current_calls: ContextVar[ServedCalls | None] = ContextVar("mcp_served_calls", default=None)
+"""What performs the running call of a client; `None` outside of such a call."""
 
 
 def failure_text(name: str, error: Exception) -> str:

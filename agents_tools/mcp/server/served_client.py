@@ -98,7 +98,7 @@ class ServedClient(ABC):
             declared = self.capabilities.get(name)
             missing = [part for part in parts if part not in an_object(declared)]
             if declared is None or missing:
-                feature = " ".join([name, *missing])
+                feature = ".".join([name, *missing])
                 raise MissingCapabilityError(f"it does not support {feature}", needs)
         return await self._send(method, params, key)
 

@@ -7,7 +7,9 @@ import contextlib
 import importlib
 from typing import Any
 
-from tests.mcp.clients.steps import Progress, answer_to, report, target
+from tests.mcp.clients.steps import Progress, answer_to, report, sampled, target
+
+types: Any = importlib.import_module("mcp_types")
 
 
 class FastMCPClient:
@@ -49,6 +51,11 @@ async def elicit(_message: str, _kind: Any, params: Any, _context: Any) -> Any:
     return answer_to(params)
 
 
+async def answer(_messages: Any, params: Any, _context: Any) -> Any:
+    """Answer as a model."""
+    return types.CreateMessageResultWithTools.model_validate(sampled(params))
+
+
 def transport(where: str | list[str]) -> Any:
     """Return the transport to a server."""
     transports: Any = importlib.import_module("fastmcp.client.transports")
@@ -62,7 +69,13 @@ async def main(mode: str = "auto") -> None:
     fastmcp: Any = importlib.import_module("fastmcp")
     with contextlib.suppress(ImportError):
         importlib.import_module("fastmcp_tasks")  # clients created after it declare tasks
-    connected = fastmcp.Client(transport(target()), mode=mode, elicitation_handler=elicit)
+    connected = fastmcp.Client(
+        transport(target()),
+        mode=mode,
+        elicitation_handler=elicit,
+        sampling_handler=answer,
+        sampling_capabilities=types.SamplingCapability(tools=types.SamplingToolsCapability()),
+    )
     async with connected as client:
         await report(client.protocol_version or "", FastMCPClient(client))
 

@@ -7,9 +7,14 @@ from typing import Any
 
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from mcp.types import ElicitResult
+from mcp.types import (
+    CreateMessageResultWithTools,
+    ElicitResult,
+    SamplingCapability,
+    SamplingToolsCapability,
+)
 
-from tests.mcp.clients.steps import Progress, answer_to, report, target
+from tests.mcp.clients.steps import Progress, answer_to, report, sampled, target
 
 
 class Modern:
@@ -45,6 +50,12 @@ async def elicit(context: Any, params: Any) -> ElicitResult:
     return ElicitResult(action="accept", content=answer_to(params))
 
 
+async def answer(context: Any, params: Any) -> CreateMessageResultWithTools:
+    """Answer as a model."""
+    del context
+    return CreateMessageResultWithTools.model_validate(sampled(params))
+
+
 async def main() -> None:
     """Connect and run the steps."""
     where = target()
@@ -52,7 +63,13 @@ async def main() -> None:
         server: Any = stdio_client(StdioServerParameters(command=where[0], args=where[1:]))
     else:
         server = where
-    async with Client(server, elicitation_callback=elicit) as client:
+    connected = Client(
+        server,
+        elicitation_callback=elicit,
+        sampling_callback=answer,
+        sampling_capabilities=SamplingCapability(tools=SamplingToolsCapability()),
+    )
+    async with connected as client:
         await report(client.protocol_version, Modern(client))
 
 

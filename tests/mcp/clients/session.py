@@ -6,7 +6,7 @@ import asyncio
 import importlib
 from typing import Any
 
-from tests.mcp.clients.steps import Progress, answer_to, report, target
+from tests.mcp.clients.steps import Progress, answer_to, report, sampled, target
 
 
 class Session:
@@ -53,9 +53,17 @@ async def main() -> None:
     async def elicit(_context: Any, params: Any) -> Any:
         return types.ElicitResult(action="accept", content=answer_to(params))
 
+    async def answer(_context: Any, params: Any) -> Any:
+        return types.CreateMessageResultWithTools.model_validate(sampled(params))
+
+    handlers = {
+        "elicitation_callback": elicit,
+        "sampling_callback": answer,
+        "sampling_capabilities": types.SamplingCapability(tools=types.SamplingToolsCapability()),
+    }
     async with (
         opened(mcp, target()) as streams,
-        mcp.ClientSession(*streams[:2], elicitation_callback=elicit) as session,
+        mcp.ClientSession(*streams[:2], **handlers) as session,
     ):
         begun = await session.initialize()
         version = getattr(begun, "protocolVersion", None) or begun.protocol_version

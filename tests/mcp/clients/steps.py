@@ -65,6 +65,20 @@ def answer_to(question: Any) -> dict[str, Any]:
     return {name: 7}
 
 
+def sampled(params: Any) -> dict[str, Any]:
+    """Return the answer of a model: first a call of the tool `add`, then the result of the call."""
+    request = wire(params)
+    answer = {"role": "assistant", "model": "small"}
+    content: Any = request["messages"][-1]["content"]
+    if isinstance(content, list):
+        (result,) = content
+        text = f"It is {result['content'][0]['text']}."
+        return {**answer, "content": {"type": "text", "text": text}, "stopReason": "endTurn"}
+    (tool,) = request["tools"]
+    call = {"type": "tool_use", "id": "c1", "name": tool["name"], "input": {"a": 2, "b": 3}}
+    return {**answer, "content": [call], "stopReason": "toolUse"}
+
+
 async def _answer(client: Any, step: dict[str, Any]) -> dict[str, Any]:
     seen: list[Any] = []
 

@@ -65,12 +65,22 @@ async function answer(client, step) {
 
 const client = new Client(
   { name: "typescript", version: "1.0.0" },
-  { capabilities: { elicitation: {} }, ...(second ? { versionNegotiation: { mode: "auto" } } : {}) },
+  { capabilities: { elicitation: {}, sampling: { tools: {} } }, ...(second ? { versionNegotiation: { mode: "auto" } } : {}) },
 );
-const { ElicitRequestSchema } = second ? {} : await load("../types.js");
+const { CreateMessageRequestSchema, ElicitRequestSchema } = second ? {} : await load("../types.js");
 client.setRequestHandler(second ? "elicitation/create" : ElicitRequestSchema, ({ params }) => {
   const [name] = Object.keys(params.requestedSchema.properties);
   return { action: "accept", content: { [name]: 7 } };
+});
+client.setRequestHandler(second ? "sampling/createMessage" : CreateMessageRequestSchema, ({ params }) => {
+  const answer = { role: "assistant", model: "small" };
+  const { content } = params.messages.at(-1);
+  if (Array.isArray(content)) {
+    const text = `It is ${content[0].content[0].text}.`;
+    return { ...answer, content: { type: "text", text }, stopReason: "endTurn" };
+  }
+  const call = { type: "tool_use", id: "c1", name: params.tools[0].name, input: { a: 2, b: 3 } };
+  return { ...answer, content: [call], stopReason: "toolUse" };
 });
 if (target.startsWith("http")) {
   await client.connect(new StreamableHTTPClientTransport(new URL(target)));
