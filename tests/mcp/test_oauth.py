@@ -740,7 +740,8 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     async def run(*words: str) -> tuple[int, str, str]:
         async with asyncio.timeout(BOUND):
             code = await asyncio.to_thread(main, ["mcp", *words])
-        return code, *capsys.readouterr()
+        said = capsys.readouterr()
+        return code, said.out, said.err
 
     return run
 
