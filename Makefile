@@ -81,7 +81,8 @@ test-long: $(TEST)
 test-mcp1: $(MCP1)
 	@$(call pytest,.venv-mcp1/bin/python,tests/mcp tests/cli/test_serve.py tests/cli/test_mcp.py $(ARGS))
 
-# The suite on every other Python from 3.11 on that is found on PATH or under pyenv.
+# The suite on every other Python from 3.11 on that is found on PATH or under pyenv. Where
+# `make setup` has installed uv, it makes their environments, in a tenth of the time.
 test-pythons: $(BIN)/python
 	@seen=$$($(BIN)/python -c '$(VERSION)'); \
 	for python in $(PYTHONS) "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/*/bin/python; do \
@@ -89,7 +90,9 @@ test-pythons: $(BIN)/python
 	  version=$$("$$python" -c '$(VERSION)'); \
 	  case " $$seen " in *" $$version "*) continue;; esac; seen="$$seen $$version"; \
 	  echo "== Python $$version"; \
-	  $(MAKE) test PYTHON="$$python" VENV=".venv-$$version" || exit 1; \
+	  uv="PIP=env VIRTUAL_ENV=.venv-$$version UV_COMPILE_BYTECODE=1 $(BIN)/uv pip --quiet"; \
+	  test -x $(BIN)/uv || uv=; \
+	  $(MAKE) test PYTHON="$$python" VENV=".venv-$$version" $${uv:+"$$uv"} || exit 1; \
 	done
 
 # Some of the suite in an empty environment, with SIGINT ignored, on a busy machine.

@@ -64,6 +64,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let HTTP clients trust no authority where none is met: reading the list takes each 30 ms."""
+    if "not external" in config.option.markexpr:
+        os.environ.pop("SSL_CERT_FILE", None)
+        os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test whose programs are not installed."""
     for mark in item.iter_markers("external"):

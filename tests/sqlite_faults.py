@@ -1,7 +1,8 @@
 """A disk for SQLite that fails when it is told to, and that notes what reaches it, in order.
 
 It stands between SQLite and the disk: the default VFS of SQLite, whose writes, syncs and cuts go
-through functions of ours. Every connection of the process that is opened meanwhile uses it.
+through functions of ours. Every connection of the process that is opened meanwhile uses it. A sync
+is noted and goes no further: this machine keeps its power, and a real sync can take a second.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ class _Tables:
             return disk.step(step, lambda: real.truncate(file, length))
 
         def sync(file: int, flags: int) -> int:
-            return disk.step(Step("sync", names[file]), lambda: real.sync(file, flags))
+            return disk.step(Step("sync", names[file]), lambda: sqlite3.SQLITE_OK)
 
         kept = [kinds["write"](write), kinds["truncate"](truncate), kinds["sync"](sync)]
         table.write, table.truncate, table.sync = kept

@@ -19,14 +19,14 @@ from agents_tools import function_tool
 from agents_tools.testing import call_tool_sync
 from tests.docs_runner import ROOT, PageRun, snippets_of
 
-FIRST_PAGES = {"README.md", "docs/index.md", "docs/tutorial.md"}
+FIRST_PAGE = "README.md"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def _parameter(page: Path) -> Any:
-    """Always run the first pages of a reader, and the others in `make test-all`."""
+    """Always run the first page of a reader, and the others in `make test-all`."""
     name = str(page.relative_to(ROOT))
-    return pytest.param(page, id=name, marks=() if name in FIRST_PAGES else pytest.mark.slow)
+    return pytest.param(page, id=name, marks=() if name == FIRST_PAGE else pytest.mark.slow)
 
 
 @pytest.mark.timeout(150)  # a page is many programs, one after the other

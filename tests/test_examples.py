@@ -179,6 +179,7 @@ def test_fastapi_serves_an_agent_to_ag_ui(tmp_path: Path) -> None:
     assert {"current": 2, "total": 3, "message": "rolls"} in [each["progress"] for each in shown]
 
 
+@pytest.mark.slow
 @needs_fastapi
 def test_fastapi_serves_an_agent_to_the_ai_sdk(tmp_path: Path) -> None:
     """The chunks follow the protocol, and the events of the tool arrive while it runs."""

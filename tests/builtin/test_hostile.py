@@ -387,6 +387,7 @@ assert GrepExecutor(sys.argv[1], engine="python")(GrepAction(pattern="needle")).
     assert peak_megabytes(code, str(work)) < 150
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("S28")
 @linux_only
 def test_many_patterns_do_not_stay_in_memory(work: Path) -> None:

@@ -331,7 +331,7 @@ def counts() -> tuple[int, int, int]:
     return len(list(Path("/proc/self/fd").iterdir())), threading.active_count(), len(children)
 
 
-SESSIONS = 100 if IS_FULL else 30
+SESSIONS = 100 if IS_FULL else 10
 
 
 @pytest.mark.scaled

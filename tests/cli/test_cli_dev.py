@@ -167,7 +167,9 @@ def test_the_page_is_at_the_printed_address_and_ctrl_c_ends_it(folder: Path) -> 
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_shutdown_cancels_running_tools(folder: Path, number: int) -> None:
     """Tools can release their resources; open streams do not block the shutdown."""
     marker = folder / "marker"
@@ -198,6 +200,7 @@ def test_a_tool_that_cannot_be_stopped_does_not_block_the_shutdown(folder: Path)
     assert code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_tools_that_ignore_cancellation_are_orphaned_without_output(folder: Path) -> None:
     """The next server reports that nothing runs them."""
@@ -228,6 +231,7 @@ def test_a_second_ctrl_c_ends_it_at_once(folder: Path) -> None:
     assert code in {0, 130}
 
 
+@pytest.mark.slow
 def test_the_history_is_kept_for_each_target(folder: Path) -> None:
     """It is in the state folder, at the path of an option, or disabled."""
     with dev("sample.py", folder=folder) as server:
@@ -252,6 +256,7 @@ def test_the_history_is_kept_for_each_target(folder: Path) -> None:
     assert own.exists()
 
 
+@pytest.mark.slow
 def test_two_servers_share_a_history(folder: Path) -> None:
     """Neither has to stop."""
     with dev("sample.py", folder=folder) as one, dev("sample.py", folder=folder) as other:
@@ -264,6 +269,7 @@ def test_two_servers_share_a_history(folder: Path) -> None:
         server.end()
 
 
+@pytest.mark.slow
 def test_an_unreadable_history_does_not_stop_the_server(folder: Path, run: Run) -> None:
     """The page is served; with an explicit path the command fails at once."""
     with dev("sample.py", folder=folder) as server:
@@ -281,6 +287,7 @@ def test_an_unreadable_history_does_not_stop_the_server(folder: Path, run: Run) 
     assert "cannot be opened" in result.err
 
 
+@pytest.mark.slow
 def test_mcp_servers_are_a_target(folder: Path) -> None:
     """They are closed at the end, reconnected when their file changes, and exported."""
     path = folder / "mcp.json"

@@ -194,6 +194,7 @@ def test_call_asks_the_person_at_the_terminal(tools: str, *, remote: bool) -> No
     assert "ordered 4 cups" in final_screen(terminal.shown)
 
 
+@pytest.mark.slow
 @needs_terminal
 def test_call_asks_the_person_for_the_approval_of_a_server_s_tool(tools: str) -> None:
     """The configuration of the server requires it; the whole call is shown."""

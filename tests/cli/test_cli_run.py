@@ -545,6 +545,7 @@ def test_the_whole_terminal_shows_a_run() -> None:
     assert terminal.shown.rstrip().endswith("Done as told.")
 
 
+@pytest.mark.slow
 @needs_terminal
 def test_a_call_is_cancelled_on_the_whole_terminal(tmp_path: Path) -> None:
     """The run continues after it; Ctrl-C ends the run."""

@@ -213,7 +213,7 @@ def test_a_server_without_tools_is_reported_with_a_hint(run: Run, tmp_path: Path
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-@pytest.mark.parametrize("mode", ["good", "deaf"])
+@pytest.mark.parametrize("mode", ["good", pytest.param("deaf", marks=pytest.mark.slow)])
 def test_ctrl_c_ends_the_call_and_the_server(mode: str, tmp_path: Path) -> None:
     """This holds while connecting and during a call, which is cancelled at the server."""
     words = ["mcp", "call", shlex.join(command_words(mode, tmp_path)), "hang", "--json"]
@@ -377,7 +377,9 @@ def test_a_variable_is_passed_on_only_when_it_is_named(
     assert "CELLAR_DOOR is not set" in missing.err
 
 
-@pytest.mark.parametrize("spelling", [f"Bearer {TOKEN}", "Bearer ${MY_TOKEN}"])
+@pytest.mark.parametrize(
+    "spelling", [pytest.param(f"Bearer {TOKEN}", marks=pytest.mark.slow), "Bearer ${MY_TOKEN}"]
+)
 def test_headers_reach_the_address_and_are_never_shown(
     spelling: str, run: Run, guarded: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,7 +29,10 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("client", PLACES)
+@pytest.mark.parametrize(
+    "client",
+    [pytest.param(one, marks=() if one == "claude-code" else pytest.mark.slow) for one in PLACES],
+)
 def test_the_entry_starts_the_server(run: Run, home: Path, client: str) -> None:
     """The command of the entry serves the tools, from every folder."""
     place, section = PLACES[client]
@@ -125,6 +128,7 @@ def test_the_file_of_a_project_is_used_on_request(run: Run, home: Path) -> None:
     assert (refused.code, "Leave out --project" in refused.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_module_and_a_configuration_can_be_installed(run: Run, home: Path) -> None:
     """A module is found from every folder; a configuration is a gateway."""
     Path("sample_desk.py").write_text(

@@ -151,6 +151,7 @@ def test_tools_and_agents_are_served(noisy: str, run: Run) -> None:
     assert [tool["name"] for tool in one.json[0]["tools"]] == ["helper"]
 
 
+@pytest.mark.slow
 def test_internal_errors_are_shown_only_on_request(noisy: str, run: Run) -> None:
     """The text of an exception can contain secrets."""
     server = [*COMMAND, "serve", noisy]
@@ -161,6 +162,7 @@ def test_internal_errors_are_shown_only_on_request(noisy: str, run: Run) -> None
     assert "hunter2" in shown.out
 
 
+@pytest.mark.slow
 def test_only_some_tools_are_served(run: Run) -> None:
     """The option is a pattern of names; a pattern without a match is an error."""
     server = shlex.join([*COMMAND, "serve", FIXTURE, "--only", "ad*", "--only", "echo"])
@@ -173,6 +175,7 @@ def test_only_some_tools_are_served(run: Run) -> None:
     assert "add" in err
 
 
+@pytest.mark.slow
 def test_several_targets_are_served_as_one(run: Run, tmp_path: Path) -> None:
     """Tools of a file and of servers, with other names, without some, and behind a search."""
     path = tmp_path / "mcp.json"
@@ -196,6 +199,7 @@ def test_several_targets_are_served_as_one(run: Run, tmp_path: Path) -> None:
     assert (wrong.code, "expected NAME=NEW" in wrong.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_mcp_servers_are_served_as_a_proxy(run: Run, tmp_path: Path) -> None:
     """Many servers are served as one, which closes them when it ends."""
     path = tmp_path / "mcp.json"
@@ -246,7 +250,7 @@ def test_a_signal_ends_the_server_even_during_a_call(
 @pytest.mark.parametrize(
     "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
 )
-@pytest.mark.parametrize("stateful", [False, True])
+@pytest.mark.parametrize("stateful", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_over_http_it_prints_its_address_and_ends_at_a_signal(
     stateful: bool, number: signal.Signals, run: Run
 ) -> None:
@@ -268,6 +272,7 @@ def test_over_http_it_prints_its_address_and_ends_at_a_signal(
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_output_of_tools_is_not_on_standard_output(noisy: str, run: Run) -> None:
     """It has only the address for programs."""
     with serving(noisy, *HTTP, "--json", "--no-auth") as process:
@@ -283,6 +288,7 @@ def test_output_of_tools_is_not_on_standard_output(noisy: str, run: Run) -> None
     assert "print of the tool" in err
 
 
+@pytest.mark.slow
 def test_other_host_names_must_be_allowed() -> None:
     """A web page can make a browser send requests under its own host name (DNS rebinding)."""
     import httpx

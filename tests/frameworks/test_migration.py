@@ -12,6 +12,7 @@ MOST = {"openai_agents": 5}
 """The largest number of lines besides the imports that a migration changes."""
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)  # starts two programs that import a framework
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda one: one.name)
 def test_a_page_shows_the_differences_of_two_programs_that_work(

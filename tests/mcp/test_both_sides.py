@@ -150,7 +150,10 @@ async def joined(how: str, tools: Any = None, **options: Any) -> AsyncGenerator[
         yield {str(tool.origin.wire_name): tool for tool in manager.get_tools()}
 
 
-HOWS = pytest.mark.parametrize("how", ["memory", "http", "sessions", "stdio"])
+# Each test over stdio starts a process, which takes two seconds: two of them show the wire in
+# `make test`, one in each direction.
+STDIO = pytest.param("stdio", marks=pytest.mark.slow)
+HOWS = pytest.mark.parametrize("how", ["memory", "http", "sessions", STDIO])
 
 
 def comparable_events(events: tuple[Event, ...]) -> list[Any]:
@@ -177,7 +180,7 @@ def merged(parts: list[Any]) -> list[Any]:
     return whole
 
 
-@HOWS
+@pytest.mark.parametrize("how", ["memory", "http", "sessions", "stdio"])
 async def test_events_of_a_tool_arrive_unchanged(how: str) -> None:
     """Notifications, progress, deltas and artifacts arrive in order, as the same events."""
     here = await call_tool(perform, {"lines": 3})
@@ -232,6 +235,9 @@ async def test_a_tool_asks_the_person_behind_the_client(how: str) -> None:
         assert (await call_tool(tools["ask"])).output == "7"
 
 
+HOWS_THAT_ASK = pytest.mark.parametrize("how", ["memory", "sessions", STDIO])
+
+
 def close_question(question: Question) -> Any:
     raise UnansweredError(f"closed: {question.message}", reason="cancelled")
 
@@ -240,7 +246,7 @@ def refuse(question: Question) -> Any:
     raise ToolDeniedError(f"not now: {question.message}")
 
 
-@pytest.mark.parametrize("how", ["memory", "sessions", "stdio"])
+@HOWS_THAT_ASK
 @pytest.mark.parametrize(
     ("handler", "text"),
     [
@@ -259,9 +265,6 @@ async def test_an_unanswered_question_has_a_reason(how: str, handler: Any, text:
     assert outcome.status == "tool_error"
     assert text in str(outcome.output)
     assert ("declined" in str(outcome.output)) == ("declined" in text)
-
-
-HOWS_THAT_ASK = pytest.mark.parametrize("how", ["memory", "sessions", "stdio"])
 
 
 @HOWS_THAT_ASK
@@ -385,7 +388,7 @@ JSON = st.recursive(
 
 @settings(max_examples=5 if IS_FULL else 2)
 @given(values=st.lists(JSON, min_size=1, max_size=25))
-@pytest.mark.parametrize("how", ["memory", "http", pytest.param("stdio", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("how", ["memory", "http", STDIO])
 def test_any_value_is_preserved(how: str, values: list[Any]) -> None:
     """This covers arguments, results and the model's text for them."""
 
@@ -429,19 +432,19 @@ def test_any_text_arrives_or_is_rejected(texts: list[str]) -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
-@pytest.mark.parametrize("how", ["memory", "http", "stdio"])
-async def test_numbers_outside_json_fail_only_their_own_call(how: str, value: float) -> None:
+@pytest.mark.parametrize("how", ["memory", "http", STDIO])
+async def test_numbers_outside_json_fail_only_their_own_call(how: str) -> None:
     async with asyncio.timeout(BOUND), joined(how) as tools:
-        outcome = (await call_tool(tools["give"], {"value": value})).outcome
-        assert outcome.status in {"ok", "tool_error", "invalid_args"}
-        assert (await call_tool(tools["give"], {"value": 1})).output == "1"
+        for value in (math.inf, -math.inf, math.nan):
+            outcome = (await call_tool(tools["give"], {"value": value})).outcome
+            assert outcome.status in {"ok", "tool_error", "invalid_args"}
+            assert (await call_tool(tools["give"], {"value": 1})).output == "1"
 
 
 @pytest.mark.requirement("F44")
 async def test_a_sync_call_on_the_loop_of_the_connection_raises_instead_of_blocking() -> None:
     """The loop would wait for a call that needs the loop; in a thread the same call works."""
-    async with asyncio.timeout(BOUND), joined("stdio") as tools:
+    async with asyncio.timeout(BOUND), joined("http") as tools:
         arguments = {"lines": 1}
         with pytest.raises(UserError, match="belongs to the event loop that waits"):
             tools["perform"].invoke_sync(arguments)

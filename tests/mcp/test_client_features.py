@@ -480,6 +480,7 @@ server.run("stdio")
 """
 
 
+@pytest.mark.slow
 @NEEDS_TWO
 async def test_the_protocol_falls_back_over_stdio(tmp_path: Path) -> None:
     """A program is started again for the earlier versions; the first one ends."""

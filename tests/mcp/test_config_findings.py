@@ -225,7 +225,7 @@ def test_unparsable_commands_have_no_findings(words: list[str]) -> None:
 @pytest.mark.requirement("S34")
 def test_a_long_chain_of_wrappers_is_read() -> None:
     """The file can come from a stranger."""
-    assert [one.code for one in findings(*["env"] * 20_000, "npx", "pkg")] == ["unpinned"]
+    assert [one.code for one in findings(*["env"] * 5_000, "npx", "pkg")] == ["unpinned"]
 
 
 @pytest.mark.requirement("S34")

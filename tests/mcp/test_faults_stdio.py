@@ -43,7 +43,7 @@ BOUND = 45.0
 """Seconds after which a wait counts as endless."""
 AT_ONCE = 5.0
 """Seconds for what has nothing to wait for, on a machine that may be slow."""
-KILLS = 100 if IS_FULL else 20
+KILLS = 100 if IS_FULL else 10
 TASK_ENDS = 2.0
 
 NEEDS_TWO = pytest.mark.skipif(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import runpy
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +29,7 @@ from tests.mcp.test_client_features import Logging, notes_of
 from tests.waiting import comes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
     from agents_tools.tool.question import Question
 
@@ -97,27 +99,32 @@ def price(thing: str) -> dict[str, int]:
     return {thing: 3}
 
 
-serve(
-    [order, work, price, slogan, advertise],
-    resources=[price_of, logo],
-    prompts=[sell],
-    instructions="Ask for prices first.\\u202e",
-)
+TOOLS = [order, work, price, slogan, advertise]
+MORE = {
+    "resources": [price_of, logo],
+    "prompts": [sell],
+    "instructions": "Ask for prices first.\\u202e",
+}
+if __name__ == "__main__":
+    serve(TOOLS, **MORE)
 '''
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> dict[str, Any]:
-    """Return the configuration of a current server, an older one, and one that cannot start."""
-    shop = tmp_path / "shop.py"
-    shop.write_text(SHOP)
-    return {
-        "mcpServers": {
-            "shop": {"command": sys.executable, "args": [str(shop)], "connect_timeout": 30},
-            "echo": {"command": sys.executable, "args": [ECHO, "good", str(tmp_path)]},
-            "dead": {"command": sys.executable, "args": [ECHO, "dead"]},
+async def config(tmp_path: Path) -> AsyncGenerator[dict[str, Any]]:
+    """Yield the configuration of a current server, an older one, and one that cannot start."""
+    path = tmp_path / "shop.py"
+    path.write_text(SHOP)
+    shop = runpy.run_path(str(path))
+    app = mcp_server(shop["TOOLS"], **shop["MORE"], stateless=False)
+    async with contextlib.aclosing(app), listening(app) as address:
+        yield {
+            "mcpServers": {
+                "shop": {"url": f"{address}/mcp"},
+                "echo": {"command": sys.executable, "args": [ECHO, "good", str(tmp_path)]},
+                "dead": {"command": sys.executable, "args": [ECHO, "dead"]},
+            }
         }
-    }
 
 
 async def call(manager: MCPToolManager, name: str, /, **arguments: Any) -> Any:
@@ -190,6 +197,7 @@ async def test_progress_and_questions_are_passed_on(config: dict[str, Any]) -> N
         assert [step for step in steps if step] == [1, 2, 3]
 
 
+@pytest.mark.leaves_behind("the shop waits for its question to be answered until it ends")
 async def test_requests_for_a_model_go_to_the_client(config: dict[str, Any]) -> None:
     """The model of the client answers; a client without one is an error of the call."""
 

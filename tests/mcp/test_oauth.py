@@ -11,7 +11,7 @@ import os
 import socket
 import stat
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from agents_tools import ToolContext, function_tool
+from agents_tools.cli import main
 from agents_tools.errors import MCPConnectionError, UserError
 from agents_tools.mcp import (
     JWTVerifier,
@@ -837,20 +838,23 @@ async def test_a_denied_login_over_sse_is_reported(sse_site: Site) -> None:
 # --- the command line
 
 
-async def run(*words: str) -> tuple[int | None, str, str]:
-    """Run a command, and return its exit code and what it wrote."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "agents_tools", "mcp", *words),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    async with asyncio.timeout(BOUND):
-        out, err = await process.communicate()
-    return process.returncode, out.decode(), err.decode()
+Run = Callable[..., Awaitable[tuple[int, str, str]]]
 
 
-async def test_the_command_line_logs_in(site: Site) -> None:
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in a thread beside the servers; return its exit code and what it wrote."""
+
+    async def run(*words: str) -> tuple[int, str, str]:
+        async with asyncio.timeout(BOUND):
+            code = await asyncio.to_thread(main, ["mcp", *words])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+async def test_the_command_line_logs_in(site: Site, run: Run) -> None:
     code, _, err = await run("login", site.url)
     assert code == 0, err
     assert "Logged in to 127.0.0.1:" in err
@@ -867,7 +871,7 @@ async def test_the_command_line_logs_in(site: Site) -> None:
     assert (code, "There is no stored login" in err) == (0, True)
 
 
-async def test_the_command_line_logs_in_to_the_servers_of_a_file(site: Site) -> None:
+async def test_the_command_line_logs_in_to_the_servers_of_a_file(site: Site, run: Run) -> None:
     path = site.folder / "mcp.json"
     servers: dict[str, Any] = {
         "shop": {"url": site.url, "auth": "oauth"},
@@ -883,7 +887,7 @@ async def test_the_command_line_logs_in_to_the_servers_of_a_file(site: Site) -> 
     assert (code, json.loads(out)) == (0, {"shop": {"deleted": True}})
 
 
-async def test_the_command_line_reports_what_went_wrong(site: Site, home: Path) -> None:
+async def test_the_command_line_reports_what_went_wrong(site: Site, home: Path, run: Run) -> None:
     code, _, err = await run("list", site.url)
     assert code == 2
     assert "--auth oauth" in err

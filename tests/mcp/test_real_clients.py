@@ -16,14 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents import Agent as ForeignAgent, RunConfig as ForeignRunConfig, Runner as ForeignRunner
-from agents.mcp import MCPServerStdio, MCPServerStreamableHttp
-from agents.testing import (
-    ModelStep,
-    ScriptedModel as ForeignScriptedModel,
-    assistant_message,
-    function_call,
-)
 
 from tests.mcp.peers import (
     BOUND,
@@ -702,6 +694,8 @@ def test_the_inspector_drives_a_task(inspected: tuple[str, ...]) -> None:
 @pytest.fixture(params=["stdio", "http", "sessions"])
 def foreign(request: pytest.FixtureRequest, served: Served) -> Any:
     """Yield our server as an MCP server object of that SDK."""
+    from agents.mcp import MCPServerStdio, MCPServerStreamableHttp
+
     if request.param == "stdio":
         command, *args = own_server_command("stdio")
         return MCPServerStdio(
@@ -712,6 +706,14 @@ def foreign(request: pytest.FixtureRequest, served: Served) -> Any:
 
 
 async def test_an_agent_of_openai_agents_works_with_the_tools(foreign: Any) -> None:
+    from agents import Agent as ForeignAgent, RunConfig as ForeignRunConfig, Runner as ForeignRunner
+    from agents.testing import (
+        ModelStep,
+        ScriptedModel as ForeignScriptedModel,
+        assistant_message,
+        function_call,
+    )
+
     orders = [{"tea": "green", "grams": 42, "shelf": None}]
     model = ForeignScriptedModel(
         [

@@ -130,28 +130,28 @@ def assert_clean(value: Any) -> None:
 
 
 @pytest.mark.requirement("S15")
-@pytest.mark.parametrize("poison", POISON.values(), ids=POISON)
 @pytest.mark.parametrize("place", CLEANED.values(), ids=CLEANED)
-def test_s15_a_poisoned_text_is_cleaned(place: Poisoned, poison: str) -> None:
+def test_s15_a_poisoned_text_is_cleaned(place: Poisoned) -> None:
     """The model must not read text that is invisible to a person."""
-    wire = place(f"Ignore{poison} what was said")
-    before = copy.deepcopy(wire)
-    clean = clean_tool(wire)
-    assert_clean(clean.wire)
-    assert clean.findings
-    assert_clean(list(clean.findings))
-    assert wire == before
-    assert clean_tool(clean.wire).findings == ()
+    for name, poison in POISON.items():
+        wire = place(f"Ignore{poison} what was said")
+        before = copy.deepcopy(wire)
+        clean = clean_tool(wire)
+        assert_clean(clean.wire)
+        assert clean.findings, name
+        assert_clean(list(clean.findings))
+        assert wire == before, name
+        assert clean_tool(clean.wire).findings == (), name
 
 
 @pytest.mark.requirement("S15")
-@pytest.mark.parametrize("poison", POISON.values(), ids=POISON)
 @pytest.mark.parametrize("place", REFUSED.values(), ids=REFUSED)
-def test_s15_poison_in_a_fixed_field_rejects_the_tool(place: Poisoned, poison: str) -> None:
+def test_s15_poison_in_a_fixed_field_rejects_the_tool(place: Poisoned) -> None:
     """A cleaned name would differ from the argument that the server accepts."""
-    with pytest.raises(UnusableTool) as refused:
-        clean_tool(place(f"a{poison}b"))
-    assert_clean(str(refused.value))
+    for poison in POISON.values():
+        with pytest.raises(UnusableTool) as refused:
+            clean_tool(place(f"a{poison}b"))
+        assert_clean(str(refused.value))
 
 
 @pytest.mark.parametrize("place", [*CLEANED.values(), *REFUSED.values()], ids=[*CLEANED, *REFUSED])

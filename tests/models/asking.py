@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
@@ -50,12 +51,17 @@ async def ask(model: Model, *history: Item | str, **request: Any) -> RecordedAns
     return recorded
 
 
-def check(adapter: TypeAdapter[Any], value: Any) -> None:
+def check(kind: Any, value: Any) -> None:
     """Validate a value against a type of the provider's client, without extra fields.
 
     Iterables are validated as they are read, so each one is read.
     """
-    _read(adapter.validate_python(value, extra="forbid"))
+    _read(_adapter(kind).validate_python(value, extra="forbid"))
+
+
+@cache  # those of whole requests take half a second
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 def _read(value: object) -> None:

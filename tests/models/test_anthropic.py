@@ -13,7 +13,7 @@ from anthropic.types import Message, MessageParam
 from anthropic.types.message_create_params import MessageCreateParamsStreaming
 from hypothesis import given, strategies as st
 from inline_snapshot import snapshot
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import BaseModel, Field
 
 from agents_tools import function_tool
 from agents_tools.agents import (
@@ -54,8 +54,6 @@ if TYPE_CHECKING:
 
     from tests.models.http_server import Recorded, ScriptedServer
 
-BODY = TypeAdapter[Any](MessageCreateParamsStreaming)
-MESSAGE = TypeAdapter[Any](MessageParam)
 KEY = "own-key-0123456789"
 PNG = b"\x89PNG\r\n\x1a\n\0"
 PNG_TEXT = "iVBORw0KGgoA"
@@ -206,7 +204,10 @@ async def test_a_request_uses_the_field_names_of_the_api(
     )
     # Current models do not accept sampling parameters; older models and other servers still do.
     sampling = {"temperature", "top_p"}
-    check(BODY, {key: one for key, one in server.last.body.items() if key not in sampling})
+    check(
+        MessageCreateParamsStreaming,
+        {key: one for key, one in server.last.body.items() if key not in sampling},
+    )
     assert server.last.path == "/v1/messages"
     assert KEY in (server.last.headers.get("authorization") or server.last.headers["x-api-key"])
     assert server.last.headers["x-team"] == "blue"
@@ -336,7 +337,7 @@ async def _cached_body(
         model, *history, instructions="Be kind.", tools=(look, add), settings=request_settings
     )
     body = server.last.body
-    check(BODY, body)
+    check(MessageCreateParamsStreaming, body)
     return body
 
 
@@ -455,7 +456,7 @@ async def test_tool_choice_is_only_sent_together_with_tools(
     settings = ModelSettings(tool_choice=chosen, parallel_tool_calls=parallel)
     server.answer(complete_answer(), complete_answer())
     await ask(model, "hi", tools=(add,), settings=settings)
-    check(BODY, server.last.body)
+    check(MessageCreateParamsStreaming, server.last.body)
     assert server.last.body.get("tool_choice") == expected
     if chosen != "add":
         await ask(model, "hi", settings=settings)
@@ -799,7 +800,7 @@ async def test_a_paused_turn_is_continued_and_its_server_tool_results_are_sent_b
     ]
     assert kept == recorded.items
     await ask(model, "weather?", *kept, "sure?", settings=settings)
-    check(BODY, server.last.body)
+    check(MessageCreateParamsStreaming, server.last.body)
     assert server.last.body["messages"][1]["content"] == [
         use,
         {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": [FOUND]},
@@ -853,7 +854,7 @@ async def test_a_conversation_is_sent_in_the_order_of_the_api(
         ReasoningItem(text="Alone.", provider_data=signed),
     ]
     await ask(model, *history)
-    check(BODY, server.last.body)
+    check(MessageCreateParamsStreaming, server.last.body)
     assert server.last.body["messages"] == snapshot(
         [
             {"role": "user", "content": [{"type": "text", "text": "hi"}]},
@@ -973,7 +974,7 @@ async def test_thinking_and_calls_survive_serialization(
     assert items == recorded.items
     history: list[Any] = [*items, ToolCallOutputItem(call_id="t1", output="3")]
     await ask(model, "1 and 2?", *history, tools=(add,))
-    check(BODY, server.last.body)
+    check(MessageCreateParamsStreaming, server.last.body)
     assert server.last.body["messages"][1:] == snapshot(
         [
             {
@@ -1046,7 +1047,7 @@ def test_any_history_is_converted_to_a_valid_request(history: list[Item]) -> Non
     before, seen = None, set[str]()
     called_: list[str] = []
     for message in _anthropic_request._messages(history):
-        check(MESSAGE, message)
+        check(MessageParam, message)
         assert message["content"]
         assert message["role"] != before, "user and assistant take turns"
         before = message["role"]
@@ -1331,7 +1332,7 @@ async def test_a_run_with_tools_works_end_to_end(
     result = await Runner.run(agent, "1 and 2?", run_config=RunConfig(retry_backoff=0.01))
     assert result.final_output == Sum(total=3)
     assert result.usage.requests == 2
-    check(BODY, server.last.body)
+    check(MessageCreateParamsStreaming, server.last.body)
     first, second, third = server.last.body["messages"][2]["content"]
     assert first == {"type": "tool_result", "tool_use_id": "t1", "content": "3"}
     assert second["content"][1]["source"]["data"] == PNG_TEXT

@@ -22,8 +22,6 @@ from tests.models.asking import check
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pydantic import TypeAdapter
-
     from tests.models.http_server import Answer, ScriptedServer
 
 KEY = "sk-none"
@@ -55,11 +53,11 @@ def _claude_answers() -> list[Answer]:
     ]
 
 
-WIRES: dict[str, tuple[Callable[[str], Any], Callable[[], list[Answer]], TypeAdapter[Any], Any]] = {
+WIRES: dict[str, tuple[Callable[[str], Any], Callable[[], list[Answer]], Any, Any]] = {
     "openai-chat": (
         lambda url: OpenAIChatModel("gpt", base_url=f"{url}/v1", api_key=KEY),
         _chat_answers,
-        chat.BODY,
+        chat.CompletionCreateParamsStreaming,
         [
             {"role": "tool", "tool_call_id": "call_1", "content": ACKNOWLEDGED},
             {"role": "assistant", "content": "Wait."},
@@ -76,7 +74,7 @@ WIRES: dict[str, tuple[Callable[[str], Any], Callable[[], list[Answer]], TypeAda
     "openai": (
         lambda url: OpenAIResponsesModel("gpt", base_url=f"{url}/v1", api_key=KEY),
         _responses_answers,
-        responses.BODY,
+        responses.ResponseCreateParamsStreaming,
         [
             {"type": "function_call_output", "call_id": "call_1", "output": ACKNOWLEDGED},
             {
@@ -92,7 +90,7 @@ WIRES: dict[str, tuple[Callable[[str], Any], Callable[[], list[Answer]], TypeAda
     "anthropic": (
         lambda url: AnthropicModel("claude", base_url=url, api_key=KEY),
         _claude_answers,
-        claude.BODY,
+        claude.MessageCreateParamsStreaming,
         [
             {
                 "role": "user",

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from anthropic.types.message_create_params import MessageCreateParamsStreaming
 from inline_snapshot import snapshot
-from pydantic import TypeAdapter
 
 from agents_tools import Agent, Runner, ToolCallItem, function_tool
 from agents_tools.agents import (
@@ -33,7 +32,6 @@ from tests.models.test_anthropic import complete_answer, delta, start, stop, tex
 if TYPE_CHECKING:
     from tests.models.http_server import ScriptedServer
 
-BODY = TypeAdapter[Any](MessageCreateParamsStreaming)
 HOSTED = (WebSearchTool(), WebFetchTool(), CodeInterpreterTool())
 
 
@@ -120,7 +118,7 @@ async def test_a_run_sends_the_hosted_tools_of_anthropic_and_keeps_their_calls(
     first = run.new_items[0]
     assert isinstance(first, ToolCallItem)
     assert (first.kind, first.arguments) == ("hosted", '{"query": "weather"}')
-    check(BODY, server.last.body)
+    check(MessageCreateParamsStreaming, server.last.body)
     assert server.last.body["tools"][:3] == [
         {"type": "web_search_20250305", "name": "web_search"},
         {"type": "web_fetch_20250910", "name": "web_fetch"},
@@ -172,7 +170,7 @@ async def test_the_sandbox_of_anthropic_is_used_again_until_it_expires(
     assert "container" not in server.last.body
     second = await ask(claude, "2 + 2?", *first.items, "Again.", tools=HOSTED)
     assert server.last.body["container"] == {"id": "container_1"}
-    check(BODY, server.last.body)
+    check(MessageCreateParamsStreaming, server.last.body)
     await ask(claude, "2 + 2?", *second.items, "Again.", tools=HOSTED)
     assert "container" not in server.last.body
     await ask(claude, "2 + 2?", *first.items, "Again.", tools=(add,))
@@ -202,14 +200,14 @@ async def test_code_that_waits_for_a_function_call_continues_in_its_sandbox(
     agent = Agent("a", tools=[CodeInterpreterTool(), add], model=claude)
     result = await Runner.run(agent, "1 + 2?")
     body = server.last.body
-    check(BODY, body)
+    check(MessageCreateParamsStreaming, body)
     assert body["container"] == {"id": "container_1"}
     assert [block["type"] for block in body["messages"][1]["content"]] == [
         "server_tool_use",
         "tool_use",
     ]
     await Runner.run(agent, [*result.to_input_list(), {"role": "user", "content": "Sure?"}])
-    check(BODY, server.last.body)
+    check(MessageCreateParamsStreaming, server.last.body)
     blocks = [
         block["type"]
         for message in server.last.body["messages"]
@@ -271,7 +269,7 @@ async def test_a_tool_choice_names_a_hosted_tool_as_the_provider_does(
     server.answer(complete_answer(*text_block(0, "Hi.")))
     settings = ModelSettings(tool_choice="code_interpreter")
     await ask(claude, "Hi", tools=HOSTED, settings=settings)
-    check(BODY, server.last.body)
+    check(MessageCreateParamsStreaming, server.last.body)
     assert server.last.body["tool_choice"] == {"type": "tool", "name": "code_execution"}
 
 

@@ -15,7 +15,6 @@ from anthropic.types.message_create_params import MessageCreateParamsStreaming
 from inline_snapshot import snapshot
 from openai.types.chat import ChatCompletionContentPartParam
 from openai.types.responses import ResponseInputContentParam
-from pydantic import TypeAdapter
 
 from agents_tools import Agent, Runner
 from agents_tools.content import (
@@ -97,14 +96,14 @@ class Wire:
         match name:
             case "openai-chat":
                 parts = body["messages"][0]["content"]
-                check(TypeAdapter[Any](list[ChatCompletionContentPartParam]), parts)
+                check(list[ChatCompletionContentPartParam], parts)
                 return parts
             case "openai":
                 parts = body["input"][0]["content"]
-                check(TypeAdapter[Any](list[ResponseInputContentParam]), parts)
+                check(list[ResponseInputContentParam], parts)
                 return parts
             case "anthropic":
-                check(TypeAdapter[Any](MessageCreateParamsStreaming), body)
+                check(MessageCreateParamsStreaming, body)
                 return body["messages"][0]["content"]
             case _:
                 return gemini.contents(self.server)[0]["parts"]

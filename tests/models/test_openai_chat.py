@@ -13,7 +13,6 @@ from hypothesis import given, strategies as st
 from inline_snapshot import snapshot
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
-from pydantic import TypeAdapter
 
 from agents_tools import function_tool
 from agents_tools.agents import (
@@ -56,8 +55,6 @@ from tests.models.http_server import Answer, json_answer, sse_answer
 if TYPE_CHECKING:
     from tests.models.http_server import Recorded, ScriptedServer
 
-BODY = TypeAdapter[Any](CompletionCreateParamsStreaming)
-MESSAGE = TypeAdapter[Any](ChatCompletionMessageParam)
 KEY = "own-key-0123456789"
 PNG = b"\x89PNG\r\n\x1a\n\0"
 WAV = b"RIFF\0\0\0\0WAVE"
@@ -178,7 +175,7 @@ async def test_a_request_uses_the_field_names_of_the_api(
         settings=settings,
         output=form,
     )
-    check(BODY, server.last.body)
+    check(CompletionCreateParamsStreaming, server.last.body)
     assert server.last.path == "/v1/chat/completions"
     assert server.last.headers["authorization"] == f"Bearer {KEY}"
     assert server.last.headers["x-team"] == "blue"
@@ -286,7 +283,7 @@ async def test_openai_itself_gets_its_current_field_names(server: ScriptedServer
     assert body["max_completion_tokens"] == 9
     assert "max_tokens" not in body
     assert body["messages"][0]["role"] == "developer"
-    check(BODY, body)
+    check(CompletionCreateParamsStreaming, body)
 
 
 @pytest.mark.parametrize("chosen", ["auto", "required", "none"])
@@ -297,7 +294,7 @@ async def test_tool_choice_is_only_sent_together_with_tools(
     settings = ModelSettings(tool_choice=chosen, parallel_tool_calls=True)
     server.answer(complete_answer(), complete_answer())
     await ask(model, "hi", tools=(add,), settings=settings)
-    check(BODY, server.last.body)
+    check(CompletionCreateParamsStreaming, server.last.body)
     assert server.last.body["tool_choice"] == chosen
     assert server.last.body["parallel_tool_calls"] is True
     await ask(model, "hi", settings=settings)
@@ -641,7 +638,7 @@ async def test_a_conversation_is_sent_in_the_order_of_the_api(
         "and now?",
         tools=(add, look),
     )
-    check(BODY, server.last.body)
+    check(CompletionCreateParamsStreaming, server.last.body)
     assert server.last.body["messages"] == snapshot(
         [
             {"role": "user", "content": "hi"},
@@ -768,7 +765,7 @@ def test_any_history_is_converted_to_a_valid_request(history: list[Item]) -> Non
     request = ModelRequest(input=history, instructions="Be kind.")
     open_calls: list[str] = []
     for message in openai_chat._messages(request, "http://localhost"):
-        check(MESSAGE, message)
+        check(ChatCompletionMessageParam, message)
         if message["role"] == "tool":
             assert message["tool_call_id"] in open_calls
             continue

@@ -19,13 +19,21 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
-sync_api = pytest.importorskip("playwright.sync_api")
-expect = sync_api.expect
+pytest.importorskip("playwright")
 
 pytestmark = [
     pytest.mark.external("chromium"),
     pytest.mark.timeout(120),
 ]
+
+
+def expect(what: Any) -> Any:
+    """Import it at first use: the module is collected in each process of `make test` too."""
+    from playwright.sync_api import expect as wait
+
+    return wait(what)
+
+
 DESKTOP = {"width": 1280, "height": 860}
 PHONE = {"width": 390, "height": 844}
 

@@ -85,6 +85,7 @@ async def test_a_call_whose_worker_dies_before_it_begins_is_taken_by_another_wor
     assert len(lines_in(tmp_path / "effects")) == 2  # begin and end, once
 
 
+@pytest.mark.slow
 async def test_the_silence_limit_does_not_count_the_time_in_the_queue(
     workers: Workers, tmp_path: Path
 ) -> None:
@@ -151,6 +152,7 @@ async def test_an_idempotent_call_is_run_again_by_another_worker(
     assert len(set(lines_in(tmp_path / "effects"))) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("F45")
 async def test_calls_survive_two_of_four_workers(workers: Workers, tmp_path: Path) -> None:
     """200 idempotent calls, two workers killed at random points: each call has one right answer."""
@@ -265,7 +267,7 @@ async def test_a_call_that_outlasts_the_drain_is_handed_over(
 # --- a caller that is killed
 
 
-@pytest.mark.parametrize("still_runs", [False, True])
+@pytest.mark.parametrize("still_runs", [False, pytest.param(True, marks=pytest.mark.slow)])
 async def test_a_run_that_continues_gets_the_result_of_the_call_that_it_began(
     workers: Workers, tmp_path: Path, *, still_runs: bool
 ) -> None:
@@ -285,6 +287,7 @@ async def test_a_run_that_continues_gets_the_result_of_the_call_that_it_began(
     assert len(lines_in(tmp_path / "effects")) == 2  # begin and end, once
 
 
+@pytest.mark.slow
 async def test_a_server_that_stops_leaves_its_queued_calls_to_the_next_one(
     workers: Workers, tmp_path: Path
 ) -> None:
@@ -319,6 +322,7 @@ async def test_a_server_that_stops_leaves_its_queued_calls_to_the_next_one(
     assert len(lines_in(tmp_path / "effects")) == 2  # begin and end, once
 
 
+@pytest.mark.slow
 async def test_a_run_whose_lease_was_taken_does_not_cancel_its_queued_calls(
     workers: Workers, tmp_path: Path
 ) -> None:
@@ -375,6 +379,7 @@ async def test_a_call_that_its_queue_does_not_know_is_lost(
     assert [status for status, _ in json.loads(output)] == ["lost"]
 
 
+@pytest.mark.slow
 async def test_a_queue_knows_the_calls_of_other_processes(workers: Workers, tmp_path: Path) -> None:
     """The answer of a call is stored under its id, attempt, tool and arguments."""
     workers.start()

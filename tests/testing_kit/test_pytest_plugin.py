@@ -95,6 +95,7 @@ def test_calls_are_recorded_when_a_test_passes_and_replayed(folder: Path) -> Non
     assert "REALLY []" in out
 
 
+@pytest.mark.slow
 def test_findings_of_the_linter_fail_a_test(folder: Path) -> None:
     """The message names the tool and the rule."""
     (folder / "test_it.py").write_text(
