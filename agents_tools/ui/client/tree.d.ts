@@ -1,15 +1,24 @@
 import type { RunEvent } from "./protocol.js";
 /** The status of a call or a run. */
 export type NodeStatus = "waiting" | "preparing" | "approval" | "running" | "interrupted" | "ok" | "invalid_args" | "tool_error" | "timeout" | "cancelled" | "denied" | "overloaded" | "lost" | "error";
-/** A part of a run or a call, in the order in which the parts came. */
+/** A file of a message. */
+export interface MessageFile {
+    name: string;
+    mime: string | null;
+    /** The number of bytes; `null` if it is unknown. */
+    size: number | null;
+}
+/** A part of a run or a call, in the order in which the parts came, with the id of its (first) event. */
 export type Item = {
     key: number;
+    event: number;
 } & ({
     type: "call";
     node: CallNode;
 } | {
     type: "input";
     text: string;
+    files: MessageFile[];
 } | TextItem | {
     type: "line";
     level: string;
@@ -37,6 +46,8 @@ export interface CallNode {
     /** The path as text. */
     key: string;
     parent: CallNode | null;
+    /** The id of its first event. */
+    event: number;
     name: string;
     status: NodeStatus;
     /** The agent that runs in it. */
@@ -80,6 +91,8 @@ export declare class EventTree {
     get calls(): CallNode[];
     /** Adds an event. Returns whether it is the end of the run, and not a stop for a decision. */
     apply(event: RunEvent): boolean;
+    /** The call that an event is about, or the run; `undefined` for an event that has not come yet. */
+    nodeOf(id: number): CallNode | undefined;
     /** The calls that wait for a decision. */
     get approvals(): CallNode[];
     /** Sets which calls wait for a decision, as the server has it. */

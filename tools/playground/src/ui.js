@@ -10,6 +10,10 @@ const SHAPES = {
   tool: "M9.5 2.5a3.5 3.5 0 0 0-3.3 4.7L2.5 10.9v2.6h2.6l3.7-3.7a3.5 3.5 0 0 0 4.5-4.3L11 7.8 8.2 5l2.3-2.3a3.5 3.5 0 0 0-1-.2z",
   close: "M4 4l8 8M12 4l-8 8",
   plus: "M8 3v10M3 8h10",
+  clip: "M13.5 7.5 8.2 12.8a3.2 3.2 0 0 1-4.5-4.5l5.6-5.6a2.1 2.1 0 0 1 3 3L6.8 11.2a1 1 0 0 1-1.5-1.5L10 5",
+  file: "M4 1.5h5.5L12.5 4.5v10H4zM9.5 1.5v3h3",
+  save: "M8 2v8M4.5 7 8 10.5 11.5 7M3 13.5h10",
+  link: "M6.5 9.5a2.6 2.6 0 0 0 3.7 0l2.5-2.5a2.6 2.6 0 0 0-3.7-3.7l-1 1M9.5 6.5a2.6 2.6 0 0 0-3.7 0L3.300 9a2.6 2.6 0 0 0 3.7 3.7l1-1",
   up: "M8 13V3M4 7l4-4 4 4",
   down: "M8 3v10M4 9l4 4 4-4",
   dark: "M13 9.5A5.5 5.5 0 0 1 6.5 3a5.5 5.5 0 1 0 6.5 6.5z",
@@ -124,7 +128,7 @@ export const spoken = signal("");
 export const say = (text) => (spoken.value = text);
 
 /** @param {string} text @param {string} what What is copied, in words. @returns Whether it was. */
-async function copy(text, what) {
+export async function copy(text, what) {
   let done = true;
   try {
     await navigator.clipboard.writeText(text);
