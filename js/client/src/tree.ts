@@ -139,6 +139,7 @@ export class EventTree {
 
   /** Adds an event. Returns whether it is the end of the run, and not a stop for a decision. */
   apply(event: RunEvent): boolean {
+    if (this.lastId < 0) this.root.event = event.id;
     this.lastId = Math.max(this.lastId, event.id);
     applying = event.id;
     const node = this.#at(event.path ?? [], event.tool_name);

@@ -54,7 +54,7 @@ export function attach(agent, files) {
     const total = list.value.reduce((sum, one) => sum + one.size, file.size);
     if (list.value.length === MOST_FILES) fault.value = `A message can have ${MOST_FILES} files. Send the others in another message.`;
     else if (total > most)
-      fault.value = `${file.name} (${bytes(file.size)}) is too large: the files of a message can have ${bytes(most)} together. Attach a smaller file, or send it alone.`;
+      fault.value = `${file.name} (${bytes(file.size)}) is too large: the files of a message can have ${bytes(most)} together. ${file.size > most ? "Attach a smaller file." : "Send it in another message."}`;
     else list.value = [...list.value, new Attachment(file)];
   }
   say(fault.value || `${list.value.length} ${list.value.length === 1 ? "file" : "files"} attached`);

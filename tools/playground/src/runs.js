@@ -1,5 +1,5 @@
 // The run that is shown and the list of past runs: starting, following, cancelling, deciding.
-import { signal } from "./view.js";
+import { drawDue, inFrame, signal } from "./view.js";
 import * as api from "./api.js";
 import { chatOf, newSession, turnOf } from "./chats.js";
 import { confirm } from "./dialog.js";
@@ -93,7 +93,7 @@ export class RunView {
   #take(event) {
     const over = this.tree.apply(event);
     this.spans.apply(event, event.timestamp ? Date.parse(event.timestamp) / 1000 : Date.now() / 1000);
-    this.frame ??= requestAnimationFrame(() => this.#paint());
+    inFrame(this.paint);
     if (event.type === "run_finished_event" && !event.path.length && !over) this.#settle();
     if (event.name === "tool_approval_requested" && this.fresh) this.#settle(); // other calls still run
     return over;
@@ -125,15 +125,21 @@ export class RunView {
     this.requests.value = new Map(entries);
   }
 
-  /** However many events a frame brings, each node that they changed is drawn once. */
-  #paint() {
-    this.frame = null;
-    const nodes = [...this.tree.touched];
-    this.tree.touched.clear();
-    this.#followEnd(() => nodes.forEach((node) => this.changed(node).value++));
+  /** However many events a frame brings, each node that they changed is drawn once, as far as there is time. */
+  paint = (end) => {
+    const { touched } = this.tree;
+    this.#followEnd(() => {
+      for (const node of touched) {
+        touched.delete(node);
+        this.changed(node).value++;
+        drawDue();
+        if (performance.now() > end) break;
+      }
+    });
     this.reveal();
     tick();
-  }
+    if (touched.size) inFrame(this.paint);
+  };
 
   /** Keeps the end of a new run in view while it grows, if the user has not scrolled away from it. */
   #followEnd(change) {

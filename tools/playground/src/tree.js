@@ -17,7 +17,9 @@ export function Tree({ view }) {
   const alone = view.kind === "tool";
   if (alone && !calls.length)
     return html`<p class="note">${isOver(root) ? "No call was made." : "Starting…"}</p>`;
-  return html`<div role="tree" class="tree" aria-label="Calls of this run" onKeyDown=${walk}>
+  /** The icon behind an event is no element of its own, because a run can have many events. */
+  const copyOf = ({ target }) => target.matches(".event") && copyLink(view, Number(target.dataset.event), "run");
+  return html`<div role="tree" class="tree" aria-label="Calls of this run" onKeyDown=${walk} onClick=${copyOf}>
     ${
       alone
         ? calls.map(
@@ -50,7 +52,7 @@ function walk(event) {
     ArrowRight: () => (open ? from.querySelector("[role=treeitem]") : toggle()),
     ArrowLeft: () => (open ? toggle() : from.parentElement.closest("[role=treeitem]")),
     Enter: toggle,
-    c: () => from.querySelector(".anchor")?.click(),
+    c: () => (from.matches(".event") ? from : from.querySelector(".anchor")).click(),
   };
   if (!moves[event.key]) return;
   event.preventDefault();
@@ -85,7 +87,7 @@ function Call({ view, node, level, first, open: before = true }) {
   const isRoot = node === view.tree.root;
   return html`<div role="treeitem" class="call" aria-expanded=${open} aria-level=${level} aria-labelledby=${id}
         tabindex=${first ? 0 : -1}>
-    <div class="row ${isChosen(view, node.event) && !isRoot ? "chosen" : ""}" id=${id}>
+    <div class="row ${isChosen(view, node.event) ? "chosen" : ""}" id=${id}>
       <button type="button" class="toggle" tabindex="-1" aria-hidden="true" onClick=${() => (opened.value = !open)}>
           <${Icon} name="chevron" /></button>
       <span class="name">${isRoot ? view.name : node.name}</span>
@@ -98,7 +100,7 @@ function Call({ view, node, level, first, open: before = true }) {
         node.status === "running" &&
         html`<${IconButton} icon="close" label="Cancel ${node.name}" onClick=${() => cancelCall(view, node)} />`
       }
-      ${!isRoot && html`<${Anchor} view=${view} event=${node.event} />`}
+      <${Anchor} view=${view} event=${node.event} />
     </div>
     ${
       open &&
@@ -112,9 +114,8 @@ function Call({ view, node, level, first, open: before = true }) {
         html`<button type="button" class="small" onClick=${() => (most.value += MOST_CALLS)}>
           Show earlier (${hidden.toLocaleString()})</button>`
       }
-      ${grouped(node.items.filter((item, index) => index >= begin || item.type === "delta")).map(
-        (item) =>
-          html`<${Item} key=${item.key} item=${item} view=${view} level=${level} live=${!isOver(node)} />`,
+      ${grouped(node.items.filter((item, index) => index >= begin || item.type === "delta")).map((item) =>
+        describeItem(item, view, level, !isOver(node)),
       )}
       ${node.error && html`<p class="line level-error"><b>failed</b> ${node.error}</p>`}
       ${
@@ -176,16 +177,26 @@ function Anchor({ view, event }) {
     copyLink(view, event, "run");
   };
   return html`<a class="anchor" href="?run=${view.id}&event=${event}" tabindex="-1" aria-hidden="true"
-    title="Copy the link to this event" onClick=${click}><${Icon} name="link" /></a>`;
+    title="Copy the link to this event" onClick=${click} />`;
+}
+
+/** These items stay as they are, so that each is drawn once. */
+const FIXED = new Set(["line", "artifact", "input"]);
+
+function describeItem(item, view, level, live) {
+  const make = () => html`<${Item} key=${item.key} ...${{ item, view, level, live }} />`;
+  if (!FIXED.has(item.type)) return make();
+  if (!described.has(item)) described.set(item, make());
+  return described.get(item);
 }
 
 function Item(props) {
   const { item, view } = props;
-  const body = html`<${ITEMS[item.type]} ...${props} />`;
+  const body = ITEMS[item.type](props);
   if (item.type === "calls") return body;
   const here = isChosen(view, item.event);
-  return html`<div class="event ${here ? "chosen" : ""}" id=${view.idOfEvent(item.event)} tabindex="-1"
-    aria-current=${here ? "true" : undefined}>${body}<${Anchor} view=${view} event=${item.event} /></div>`;
+  return html`<div class="event of-${item.type} ${here ? "chosen" : ""}" id=${view.idOfEvent(item.event)} tabindex="-1"
+    data-event=${item.event} aria-current=${here ? "true" : undefined}>${body}</div>`;
 }
 
 const cut = (item) =>
@@ -282,12 +293,13 @@ function Traceback({ view, node }) {
 /** A frame of the user with its source and a link for the editor, or one line for another frame. */
 function Frame({ frame: { file, path, line, function: name, own, first, source } }) {
   const place = `${file}:${line}`;
+  const indent = Math.min(...source.filter((text) => text.trim()).map((text) => text.search(/\S/)));
   if (!own) return html`<p class="note">${place} in ${name}</p>`;
   return html`<figure class="frame">
     <figcaption><a href="vscode://file${encodeURI(`${path}:${line}`)}">${place}</a> in ${name}</figcaption>
-    <pre class="code" tabindex="0" role="group" aria-label="Source of ${place}">
-      ${source.map((text, index) =>
-        first + index === line ? html`<mark>${`${text}\n`}</mark>` : `${text}\n`,
-      )}</pre>
+    <pre class="code" tabindex="0" role="group" aria-label="Source of ${place}">${source.map((text, index) => {
+      const number = first + index;
+      return html`<span class="source-line ${number === line ? "here" : ""}"><span class="number">${number}</span>${`${text.slice(indent)}\n`}</span>`;
+    })}</pre>
   </figure>`;
 }

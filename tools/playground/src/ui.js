@@ -26,6 +26,12 @@ const SHAPES = {
 export const Icon = ({ name }) =>
   html`<svg class="icon" viewBox="0 0 16 16" aria-hidden="true"><path d=${SHAPES[name]} /></svg>`;
 
+/** The mark of the project, as in docs/images/logo.svg. */
+export const Mark = () =>
+  html`<svg class="mark" viewBox="0 0 32 32" aria-hidden="true"><path class="nut" d=${NUT} /><path class="spark" d=${SPARK} /></svg>`;
+const NUT = "M16 4 26.4 10v12L16 28 5.6 22V10z";
+const SPARK = "M16 7.5l2.4 6.1 6.1 2.4-6.1 2.4-2.4 6.1-2.4-6.1L7.5 16l6.1-2.4z";
+
 export const IconButton = ({ icon, label, ...rest }) =>
   html`<button type="button" class="icon-button" aria-label=${label} title=${label} ...${rest}>
         <${Icon} name=${icon} /></button>`;
