@@ -7,7 +7,7 @@ import { EventTree } from "../../../js/client/src/tree.ts";
 import { pretty, same } from "./json.js";
 import { Spans } from "./spans.js";
 import { attachAgain, attachmentsOf, detach, readAttachments } from "./attachments.js";
-import { agents, attempt, draftOf, inputOf, linkTo, middle, pane, select, setAddress, setInput, side, tools, trouble } from "./state.js";
+import { agents, attempt, draftOf, inputOf, linkTo, middle, pane, select, setAddress, setInput, side, tools } from "./state.js";
 import { focusField } from "./form.js";
 import { copy, say, statusWord } from "./ui.js";
 
@@ -160,7 +160,7 @@ export class RunView {
     if (detail.approvals?.length && this.fresh) say(`${this.name}: needs approval`);
     if (detail.status === "running" || detail.status === "orphaned") return;
     if (chosen.value?.run === this.id && chosen.value.event > this.tree.lastId)
-      trouble.value = `The run has no event ${chosen.value.event}. The link is shown without it.`;
+      this.failure.value = `This run has no event ${chosen.value.event}.`;
     if (this !== shown.value && !this.fresh) return;
     say(`${this.name}: ${statusWord(detail.status)}`);
     loadPast();

@@ -30,7 +30,7 @@ export const Icon = ({ name }) =>
 export const Mark = () =>
   html`<svg class="mark" viewBox="0 0 32 32" aria-hidden="true"><path class="nut" d=${NUT} /><path class="spark" d=${SPARK} /></svg>`;
 const NUT = "M16 4 26.4 10v12L16 28 5.6 22V10z";
-const SPARK = "M16 7.5l2.4 6.1 6.1 2.4-6.1 2.4-2.4 6.1-2.4-6.1L7.5 16l6.1-2.4z";
+const SPARK = "M16 6.5l2.9 6.6 6.6 2.9-6.6 2.9-2.9 6.6-2.9-6.6L6.5 16l6.6-2.9z";
 
 export const IconButton = ({ icon, label, ...rest }) =>
   html`<button type="button" class="icon-button" aria-label=${label} title=${label} ...${rest}>
