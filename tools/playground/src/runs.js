@@ -78,7 +78,8 @@ export class RunView {
     return `event-${this.id}-${event}`;
   }
 
-  follow() {
+  /** @param {number} again How often to look whether a run whose calls are decided has continued. */
+  follow(again = 20) {
     this.stop?.abort();
     this.stop = new AbortController();
     followed.add(this);
@@ -87,7 +88,7 @@ export class RunView {
     const watched = api.watchRun(this.id, this.tree.lastId, (event) => this.#take(event), stopped);
     return watched
       .catch((error) => (this.failure.value = error.message))
-      .finally(() => stopped.aborted || this.#settle());
+      .finally(() => stopped.aborted || this.#settle(20, again));
   }
 
   #take(event) {
@@ -150,13 +151,16 @@ export class RunView {
     queueMicrotask(() => ends.forEach((panel) => (panel.scrollTop = panel.scrollHeight)));
   }
 
-  async #settle(tries = 20) {
+  async #settle(tries = 20, again = 0) {
+    const { stop } = this;
     const detail = await attempt(() => api.run(this.id));
-    if (!detail || this.stop.signal.aborted) return;
+    if (!detail || stop.signal.aborted) return;
     this.#followEnd(() => (this.detail.value = detail));
     this.cancelling.value = false;
     if (detail.status === "running" && this.tree.root.status !== "running" && tries)
       setTimeout(() => this.#settle(tries - 1), 250); // the server is still storing the end
+    if (detail.status === "interrupted" && !detail.approvals.length && again)
+      setTimeout(() => stop.signal.aborted || this.follow(again - 1), 250); // it was decided, and is about to continue
     if (detail.approvals?.length && this.fresh) say(`${this.name}: needs approval`);
     if (detail.status === "running" || detail.status === "orphaned") return;
     if (chosen.value?.run === this.id && chosen.value.event > this.tree.lastId)
