@@ -3,7 +3,7 @@
 #   make cov | conformance | mcp-peers | ui-conformance | frameworks | corpus
 #   make test-external | test-long | test-mcp1 | test-pythons | test-hostile    the parts of test-all
 #   make docs | docs-serve | pictures | reference
-#   make bench | bench-gate | figures
+#   make bench | bench-gate | figures | compare
 #   make dist | dist-test | audit | release-check | setup | clean
 #   PYTHON=/path/to/python   the interpreter to create .venv with
 #   ARGS="-k name"           further arguments for the command that runs
@@ -46,7 +46,7 @@ pytest = $(1) $(PYTEST) $(2) $(if $(AGAIN),|| $(1) $(PYTEST) $(2) $(FAILED))
 TEST_PARTS := test-external test-long test-mcp1 test-pythons test-hostile
 .PHONY: help setup demo test test-all $(TEST_PARTS) programs conformance mcp-peers ui-conformance frameworks
 .PHONY: cov corpus check dist dist-test audit release-check
-.PHONY: format docs docs-serve pictures reference bench bench-gate figures clean
+.PHONY: format docs docs-serve pictures reference bench bench-gate figures compare clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -155,6 +155,14 @@ bench-gate: $(DEV)
 # All figures of docs/performance.md anew: three quarters of an hour, best on a quiet machine.
 figures: $(DEV) $(FRAMEWORKS)
 	@$(BIN)/python -m tests.benchmarks.page $(ARGS)
+
+# What the comparison rests on, measured again with the versions that are installed: the calls of
+# the data sets, tool search, code mode, other frameworks and the protocol's suites.
+compare: $(DEV) $(PEERS) $(FRAMEWORKS)
+	@$(BIN)/python -m tests.frameworks.run --write docs/reference/frameworks-table.md
+	@$(BIN)/python -m tests.conformance.mcp.run --peers --write
+	@$(BIN)/python -m tests.mcp.table --write
+	@$(BIN)/python -m tests.benchmarks.page --only bfcl search code-mode code-mode-bfcl mcp-stress frameworks
 
 # The pictures and the generated pages of the docs anew.
 pictures: $(DEV)

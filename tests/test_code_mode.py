@@ -845,13 +845,43 @@ def test_the_description_has_compact_signatures() -> None:
     )
 
 
+def test_sentences_that_descriptions_begin_with_stand_once() -> None:
+    """Servers often describe themselves in each of their tools."""
+    server = "This tool is part of the file system. It works in one folder."
+
+    @function_tool(description_override=f"{server} Remove a file.")
+    def remove(name: str) -> None:
+        raise NotImplementedError
+
+    @function_tool(description_override=f"{server} Rename a file. It must exist.")
+    def rename(name: str, to: str) -> None:
+        raise NotImplementedError
+
+    @function_tool(description_override="This tool is alone. It sleeps.")
+    def sleep() -> None:
+        raise NotImplementedError
+
+    description = code_mode(remove, sleep, rename).description
+    assert description.partition("Functions:\n")[2] == (
+        "sleep()\n"
+        "  This tool is alone. It sleeps.\n"
+        "\n"
+        "# This tool is part of the file system. It works in one folder.\n"
+        "remove(name: str)\n"
+        "  Remove a file.\n"
+        "rename(name: str, to: str)\n"
+        "  Rename a file. It must exist."
+    )
+
+
 async def test_many_tools_are_searched_from_the_program() -> None:
     """The description keeps to its budget: signatures, names, or only the search."""
 
     def tool_of(number: int) -> FunctionTool[..., Any]:
-        @function_tool(name_override=f"tool_{number}")
+        words = f"Do thing {number} of the many that a tool can do, in several words."
+
+        @function_tool(name_override=f"tool_{number}", description_override=words)
         def tool(first: int, second: str = "") -> str:
-            """Do one of the many things that a tool can do, in several words."""
             return f"{number} {first}"
 
         return tool
@@ -867,6 +897,8 @@ async def test_many_tools_are_searched_from_the_program() -> None:
     assert "There are 201 functions." in none.description
     found = await none.invoke(code="await search_tools('user')")
     assert found.startswith("get_user(user_id: int) -> {id: int, name: str, tags?: list[str]}")
+    found = await none.invoke(code="await search_tools('tool_8, tool_150')")
+    assert [line.partition("(")[0] for line in found.splitlines()[::2]] == ["tool_8", "tool_150"]
     assert await none.invoke(code="await tool_150(5)") == "150 5"
     assert await none.invoke(code="await search_tools('zebra')") == (
         "None of the 201 functions fits 'zebra'."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,6 +23,7 @@ from agents_tools.persistence import (
 from agents_tools.testing import RunStoreContract
 from tests.durable.postgres import postgres, why_not
 from tests.redis_server import RedisServer
+from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -129,6 +131,37 @@ class TestPostgresRunStore(RunStoreContract):
                 done.result(20)
             assert [len(log.read().result(20)) for log in logs.values()] == [1_001, 1_001]
             assert [len(log.messages().result(20)) for log in logs.values()] == [1_000, 1_000]
+
+    @pytest.mark.requirement("F42")
+    def test_a_process_suspended_while_it_sends_does_not_keep_its_locks(self) -> None:
+        """A session in the middle of a pipeline is not idle for the server: no time limit ends it."""
+        with (
+            self.make_run_store(lease_ttl=0.5) as store,
+            closing(psycopg.connect(self._url, application_name="agents-tools")) as suspended,
+        ):
+            log = store.log("run")
+            log.append([MessageEvent("first")]).result(20)
+            store.close()
+            suspended.execute("BEGIN")
+            suspended.pgconn.enter_pipeline_mode()
+            suspended.pgconn.send_query_params(
+                b"UPDATE agents_tools_runs.log SET epoch = epoch", None
+            )
+            suspended.pgconn.send_flush_request()
+            suspended.pgconn.flush()
+            with self.open_again(store, lease_ttl=0.5) as other:
+                until(lambda: self._waits_for_client(suspended.info.backend_pid))
+                other.log("run").append([MessageEvent("second")]).result(20)
+                assert len(other.log("run").read().result(20)) == 2
+
+    def _waits_for_client(self, pid: int) -> bool:
+        with psycopg.connect(self._url) as connection:
+            row = connection.execute(
+                "SELECT state = 'active' AND wait_event = 'ClientRead' FROM pg_stat_activity "
+                "WHERE pid = %s",
+                (pid,),
+            ).fetchone()
+        return row == (True,)
 
     def test_a_broken_connection_loses_and_repeats_nothing(self) -> None:
         """The store asks the server whether the transaction was committed, and tries again."""

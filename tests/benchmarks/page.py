@@ -39,6 +39,9 @@ SECTIONS: Mapping[str, str] = {
     "store": f"{_PYTHON}.events.store",
     "ui": f"{_PYTHON}.ui",
     "toolsets": f"{_PYTHON}.toolsets",
+    "search": f"{_PYTHON}.search --subjects agents-tools fastmcp pydantic-ai-slim",
+    "code-mode": f"{_PYTHON}.code_mode",
+    "code-mode-bfcl": f"{_PYTHON}.code_mode.bfcl",
     "bfcl": f"{_PYTHON}.bfcl --subjects agents-tools openai-agents pydantic-ai-slim langchain-core"
     " fastmcp",
     "frameworks": f"{_PYTHON}.frameworks",

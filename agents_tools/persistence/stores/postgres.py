@@ -27,6 +27,14 @@ _SCHEMA: Final = "agents_tools_runs"
 _CHANNEL: Final = "agents_tools_runs"
 _VERSION: Final = 1
 _SETUP_LOCK: Final = 0x6174524C
+_APPLICATION: Final = "agents-tools"
+_END_SUSPENDED: Final = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE application_name = %s AND usename = current_user AND datname = current_database()
+AND xact_start IS NOT NULL AND wait_event = 'ClientRead'
+AND query_start < clock_timestamp() - make_interval(secs => %s)
+"""
+"""Ends the sessions that have waited in a transaction for their client for longer than a lease."""
 
 
 class PostgresRunStore(RunStore):
@@ -95,19 +103,22 @@ class PostgresStorage(SQLStorage):
             self._url,
             autocommit=True,
             connect_timeout=max(1, round(self._timeout)),
-            application_name="agents-tools",
+            application_name=_APPLICATION,
         )
         connection.execute(f"SET search_path TO {_SCHEMA}")
         if use == "read":
             connection.execute("SET default_transaction_read_only = on")
         else:
-            # A process that is suspended in a transaction must not block the others.
+            # A process that is suspended in a transaction must not block the others. The server
+            # ends its session, except while a statement is only half sent: then the next one
+            # does that connects, after its own wait for the locks has ended.
             for setting, seconds in (
                 ("idle_in_transaction_session_timeout", self.lease_ttl),
-                ("lock_timeout", self._timeout),
+                ("lock_timeout", min(self.lease_ttl, self._timeout / 2)),
             ):
                 value = f"{round(1_000 * seconds)}ms"
                 connection.execute("SELECT set_config(%s, %s, false)", (setting, value))
+            connection.execute(_END_SUSPENDED, (_APPLICATION, self.lease_ttl))
         return connection
 
     def _create_tables(self, connection: Any) -> None:
@@ -200,6 +211,12 @@ class PostgresStorage(SQLStorage):
             return EventStoreFullError(
                 f"{self.place} refuses access ({reason}). Allow the user to create and use the "
                 f"schema {_SCHEMA}.",
+                store=self.place,
+            )
+        if isinstance(error, psycopg.errors.LockNotAvailable):
+            return EventStoreError(
+                f"{self.place} is locked by another session ({reason}). Nothing was stored. End "
+                "that session, or try again.",
                 store=self.place,
             )
         if isinstance(error, psycopg.OperationalError):

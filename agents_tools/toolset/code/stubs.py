@@ -6,6 +6,7 @@ import builtins
 import keyword
 import re
 from collections.abc import Mapping
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from agents_tools.errors import UserError
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from agents_tools.toolset.catalog import AnyTool
 
-__all__ = ["function_names", "parameter_names", "signature", "stub"]
+__all__ = ["function_names", "parameter_names", "signature", "stubs"]
 
 _SIMPLE: Final = {
     "string": "str",
@@ -30,6 +31,9 @@ _MAX_DEPTH: Final = 4
 _MAX_CHOICES: Final = 12
 _MAX_DOC: Final = 600
 _MAX_PARAMETER_DOC: Final = 160
+_SENTENCE: Final = re.compile(r"(?<=[.!?:])\s+")
+_MIN_SHARED: Final = 20
+"""The length of a first sentence from which on it is worth a heading."""
 _RESERVED: Final = frozenset({*dir(builtins), *keyword.kwlist, *keyword.softkwlist, "asyncio"})
 
 
@@ -99,15 +103,43 @@ def signature(name: str, tool: AnyTool) -> str:
     return f"{name}({', '.join(parameters)}){returned}"
 
 
-def stub(name: str, tool: AnyTool) -> str:
-    """Return the signature of a tool with its documentation.
+def stubs(functions: Mapping[str, AnyTool]) -> list[str]:
+    """Return the signatures of tools with their documentation.
+
+    Servers often begin each description with the same sentences. These are written once, as a
+    heading of the functions that have them in common.
 
     Args:
-        name: The name of the function.
-        tool: The tool.
+        functions: The tools by the names of their functions.
     """
+    sentences = {name: _SENTENCE.split(tool.description) for name, tool in functions.items()}
+    groups: dict[str, list[str]] = {}
+    for name, (first, *_) in sentences.items():
+        groups.setdefault(first if len(first) >= _MIN_SHARED else "", []).append(name)
+    alone = [
+        name for first, names in groups.items() if len(names) == 1 or not first for name in names
+    ]
+    lines = [
+        _stub(name, tool, tool.description) for name, tool in functions.items() if name in alone
+    ]
+    for names in groups.values():
+        if names[0] in alone:
+            continue
+        same = takewhile(
+            lambda column: len(set(column)) == 1,
+            zip(*(sentences[name] for name in names), strict=False),
+        )
+        shared = [column[0] for column in same]
+        lines.append(f"\n# {_one_line(' '.join(shared), _MAX_DOC)}")
+        lines += [
+            _stub(name, functions[name], " ".join(sentences[name][len(shared) :])) for name in names
+        ]
+    return lines
+
+
+def _stub(name: str, tool: AnyTool, description: str) -> str:
     lines = [signature(name, tool)]
-    text = _one_line(tool.description, _MAX_DOC)
+    text = _one_line(description, _MAX_DOC)
     if text:
         lines.append(f"  {text}")
     try:

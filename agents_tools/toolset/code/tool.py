@@ -20,7 +20,7 @@ from agents_tools.tool.tool import FunctionTool
 from agents_tools.toolset.catalog import ToolCatalog
 from agents_tools.toolset.code.calls import DirectCalls
 from agents_tools.toolset.code.limits import CodeLimits
-from agents_tools.toolset.code.stubs import function_names, signature, stub
+from agents_tools.toolset.code.stubs import function_names, signature, stubs
 from agents_tools.toolset.search_tools import ProxyTool
 from agents_tools.toolset.sources import MergedSource, RecentCache, parts_of
 from agents_tools.toolset.token_usage import estimated_tokens
@@ -45,12 +45,12 @@ _NOTE_ROOM: Final = 500
 """The characters of notes after an output that has been cut."""
 _GUIDE: Final = """\
 Run a Python program that calls tools as functions. You get what it prints and the value of its \
-last line, so filter, join and count in the program and return only what you need.
-Await each call: `user = await get_user(1)`; run several at once: `await asyncio.gather(f(1), \
-f(2))`. Results are JSON values. A call that fails raises an exception that the program can catch.
-Modules: asyncio, collections, csv, datetime, decimal, functools, itertools, json, math, re. Not \
-available: files, network, other modules, generators, `del`, tasks, `return_exceptions`. Each \
-program starts empty."""
+last line: filter, join and count in the program, and return only what you need.
+Await calls: `user = await get_user(1)`, `await asyncio.gather(f(1), f(2))`. Results are JSON \
+values; a failed call raises an exception.
+Modules: asyncio, collections, csv, datetime, decimal, functools, itertools, json, math, re. No \
+files, network, other modules, generators, `del`, tasks, `return_exceptions`. Each program starts \
+empty."""
 
 
 def code_mode(
@@ -245,20 +245,28 @@ class _Functions:
 
     def _levels(self) -> Iterator[list[str]]:
         """Yield the functions with less and less detail."""
-        yield [stub(name, tool) for name, tool in self._named.items()]
+        yield stubs(self._named)
         yield [signature(name, tool) for name, tool in self._named.items()]
         yield [", ".join(self._named)]
 
     async def _find(self, call: Call) -> str:
         query = str(call.parsed.data["query"])
-        found = await self._catalog.find(query, _MAX_FOUND, call) if words_of(query) else []
-        stubs: list[str] = []
+        names = query.replace(",", " ").split()
+        if len(names) > 1 and all(name in self._named for name in names):
+            found = [self._named[name] for name in names]
+        elif words_of(query):
+            found = await self._catalog.find(query, _MAX_FOUND, call)
+        else:
+            found = []
+        functions: dict[str, AnyTool] = {}
+        text = f"None of the {len(self._named)} functions fits {query!r:.80}."
         for tool in found:
-            text = stub(self._names[id(tool)], tool)
-            if stubs and sum(map(len, stubs)) + len(text) > _MAX_FOUND_TEXT:
+            functions[self._names[id(tool)]] = tool
+            longer = "\n".join(stubs(functions)).strip()
+            if len(functions) > 1 and len(longer) > _MAX_FOUND_TEXT:
                 break
-            stubs.append(text)
-        return "\n".join(stubs) or f"None of the {len(self._named)} functions fits {query!r:.80}."
+            text = longer
+        return text
 
 
 def _opened(tools: Iterable[Any]) -> Iterator[Any]:

@@ -18,7 +18,7 @@ __all__ = ["DATA_SET", "Case", "cases", "json_schema"]
 DATA_SET = Subject(
     distribution="bfcl-eval",
     python=BENCH / "bfcl-eval" / "bin" / "python",
-    needs=("--no-deps", "bfcl-eval==2026.3.23"),
+    needs=("--no-deps", "bfcl-eval==2026.3.23", "mpmath"),
 )
 CATEGORIES = (
     *("simple_python", "multiple", "parallel", "parallel_multiple"),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents_tools import Agent, Runner, code_mode
+from agents_tools import Agent, Runner, code_mode, tool_search
 from agents_tools.agents import ModelRequest, ModelResponse
 from agents_tools.content import MessageOutputItem, ToolCallOutputItem, Usage
 from agents_tools.events import Emit
@@ -18,7 +18,7 @@ from agents_tools.wire.project import project
 from tests.benchmarks.code_mode.tasks import TASKS, Task
 from tests.benchmarks.tables import markdown
 
-__all__ = ["Measured", "ReplayModel", "measure"]
+__all__ = ["Measured", "ReplayModel", "compact", "item_text", "measure"]
 
 
 @dataclass
@@ -65,14 +65,27 @@ class ReplayModel:
 
 
 def _definition(tool: Any) -> str:
-    return _compact(project(tool, "openai_responses").wire)
+    return compact(project(tool, "openai_responses").wire)
 
 
 def _item(item: Any) -> str:
-    return _compact(item.to_dict())
+    return item_text(item.to_dict())
 
 
-def _compact(value: Any) -> str:
+def item_text(item: Mapping[str, Any]) -> str:
+    """Return an item as it is sent to a model, with an id of the usual length."""
+    sent = {name: value for name, value in item.items() if name not in _OWN_FIELDS}
+    if item.get("type") == "function_call_output":
+        del sent["name"]
+    return compact(sent | ({"call_id": "call_0123456789abcdef"} if "call_id" in item else {}))
+
+
+_OWN_FIELDS = {"agent", "status"}
+"""The fields of an item that no provider gets."""
+
+
+def compact(value: Any) -> str:
+    """Return a value as JSON without spaces."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -81,7 +94,8 @@ async def measure(task: Task, form: str) -> Measured:
 
     Args:
         task: The task.
-        form: `single` with one call per request, `parallel`, or `code`.
+        form: `single` with one call per request, `parallel`, `search` for parallel calls of tools
+            that are found by search, or `code`.
     """
     tools: list[Any] = task.tools
     if form == "code":
@@ -89,9 +103,17 @@ async def measure(task: Task, form: str) -> Measured:
         turns = [[tool_call("run_code", code=task.program)]]
     else:
         turns = [[tool_call(name, arguments) for name, arguments in turn] for turn in task.calls]
+    if form == "search":
+        tools = [tool_search(*task.tools)]
+        names = dict.fromkeys(name for turn in task.calls for name, _ in turn)
+        called = [
+            [tool_call("call_tool", {"name": name, "arguments": given}) for name, given in turn]
+            for turn in task.calls
+        ]
+        turns = [[tool_call("tool_search", query=" ".join(names))], *called]
     if form == "single":
         turns = [[call] for turn in turns for call in turn]
-    answer = MessageOutputItem(text=_compact(task.result))
+    answer = MessageOutputItem(text=compact(task.result))
     model = ReplayModel([*turns, [answer]])
     agent = Agent("Worker", tools=tools, model=model)
     result = await Runner.run(agent, f"Please {task.name}.", max_turns=None)
@@ -103,19 +125,26 @@ async def measure(task: Task, form: str) -> Measured:
 def main() -> None:
     """Measure and print."""
     rows: list[tuple[str, ...]] = []
-    totals = [0, 0, 0]
+    totals = [0] * len(_FORMS)
     for task in TASKS:
-        found = [asyncio.run(measure(task, form)) for form in ("single", "parallel", "code")]
-        assert json.loads(found[2].output) == task.result, task.name
+        found = [asyncio.run(measure(task, form)) for form in _FORMS]
+        assert json.loads(found[-1].output) == task.result, task.name
         rows.append(_row(task.name, found))
         totals = [total + one.tokens for total, one in zip(totals, found, strict=True)]
     rows.append(_row("all", [Measured(tokens=total) for total in totals]))
-    columns = ("", "one call per request", "parallel calls", "code mode", "less than parallel")
-    print(markdown(columns, rows))
+    print(markdown(("", *_FORMS.values(), "less than with tool search"), rows))
+
+
+_FORMS = {
+    "single": "one call per request",
+    "parallel": "parallel calls",
+    "search": "parallel calls, tool search",
+    "code": "code mode",
+}
 
 
 def _row(name: str, found: list[Measured]) -> tuple[str, ...]:
-    saved = 1 - found[2].tokens / found[1].tokens
+    saved = 1 - found[-1].tokens / found[-2].tokens
     cells = [
         f"{one.tokens:,}" + (f" ({one.requests} requests)" if one.requests else "") for one in found
     ]

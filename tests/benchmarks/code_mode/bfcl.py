@@ -1,49 +1,58 @@
-"""Replays the correct calls of BFCL's multi-turn tasks as single calls, in parallel, and as programs.
+"""Replays the correct calls of BFCL's multi-turn tasks: as calls, behind a search, and as programs.
 
-`python -m tests.benchmarks.code_mode.bfcl FOLDER`, where the folder has the package `bfcl_eval`, for
-example of `pip install --no-deps --target FOLDER bfcl-eval`. It prints how many tasks end in the
-expected state, and what they take.
+`python -m tests.benchmarks.code_mode.bfcl [--forms …]` prints how many tasks end in the expected state,
+and what they take. Other libraries are installed into environments of their own under `.bench/`.
 """
 
 from __future__ import annotations
 
-import ast
+import argparse
 import asyncio
-import copy
-import importlib
 import json
+import os
+import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agents_tools import Agent, FunctionTool, Runner, code_mode
+from agents_tools import Agent, FunctionTool, Runner, code_mode, tool_search
+from agents_tools.content import MessageOutputItem, ToolCallOutputItem
 from agents_tools.testing import tool_call
-from agents_tools.toolset.code.stubs import function_names, parameter_names
-from tests.benchmarks.bfcl.cases import json_schema
-from tests.benchmarks.code_mode.__main__ import Measured, ReplayModel
+from agents_tools.toolset.code.stubs import function_names
+from agents_tools.toolset.token_usage import estimated_tokens
+from tests.benchmarks.bfcl.cases import DATA_SET
+from tests.benchmarks.code_mode.__main__ import Measured, ReplayModel, compact, item_text
+from tests.benchmarks.code_mode.world import Call, Described, Task, World, tasks_in
+from tests.benchmarks.subjects import BENCH, Subject
 from tests.benchmarks.tables import markdown
 
-FORMS = ("single", "parallel", "code")
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
+    from tests.benchmarks.code_mode.peers import Replayed
 
-@dataclass
-class Task:
-    """A task of several turns.
-
-    Attributes:
-        id: The id.
-        questions: The message of the user in each turn.
-        calls: The correct calls of each turn, as Python.
-        classes: The classes whose methods are the tools.
-        config: The initial state by class.
-    """
-
-    id: str
-    questions: list[str]
-    calls: list[list[str]]
-    classes: list[str]
-    config: dict[str, Any]
+OWN = {
+    "single": "one call per request",
+    "parallel": "parallel calls",
+    "search": "parallel calls, tools found by search",
+    "code": "code mode",
+    "code-search": "code mode, functions found by search",
+}
+PEERS = {
+    "fastmcp": Subject(
+        distribution="fastmcp",
+        python=BENCH / "code-mode-fastmcp" / "bin" / "python",
+        needs=("fastmcp[code-mode]",),
+    ),
+    "pydantic-ai-harness": Subject(
+        distribution="pydantic-ai-harness",
+        python=BENCH / "code-mode-harness" / "bin" / "python",
+        needs=("pydantic-ai-harness[code-mode]",),
+    ),
+}
+_SEARCHED = 1
+"""The tokens for functions in the description, where programs search for them."""
 
 
 @dataclass
@@ -52,99 +61,30 @@ class Total:
 
     Attributes:
         measured: The requests and tokens.
+        tasks: The number of tasks.
         failed: The ids of the tasks that did not end in the expected state.
     """
 
     measured: Measured = field(default_factory=Measured)
+    tasks: int = 0
     failed: list[str] = field(default_factory=list[str])
 
-
-def tasks_in(data: Path) -> list[Task]:
-    """Return the tasks in the data of the package."""
-    name = "BFCL_v4_multi_turn_base.json"
-    answers = {one["id"]: one["ground_truth"] for one in _lines(data / "possible_answer" / name)}
-    return [
-        Task(
-            id=entry["id"],
-            questions=[turn[-1]["content"] if turn else "" for turn in entry["question"]],
-            calls=answers[entry["id"]],
-            classes=entry["involved_classes"],
-            config=entry["initial_config"],
-        )
-        for entry in _lines(data / name)
-    ]
+    def add(self, task_id: str, *, reached: bool) -> None:
+        """Count a task."""
+        self.tasks += 1
+        if not reached:
+            self.failed.append(task_id)
 
 
-def _lines(file: Path) -> list[Any]:
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line]
-
-
-class World:
-    """The objects of one task, and the tools that change them.
-
-    Args:
-        task: The task.
-        data: The folder of the descriptions.
-    """
-
-    def __init__(self, task: Task, data: Path) -> None:
-        config: Any = importlib.import_module("bfcl_eval.constants.executable_backend_config")
-        self.objects: dict[str, Any] = {}
-        self.tools: list[FunctionTool[..., Any]] = []
-        for name in task.classes:
-            module = importlib.import_module(config.CLASS_FILE_PATH_MAPPING[name])
-            one = self.objects[name] = getattr(module, name)()
-            if name not in config.STATELESS_CLASSES:
-                one._load_scenario(copy.deepcopy(task.config.get(name, {})))
-            file = data / "multi_turn_func_doc" / config.MULTI_TURN_FUNC_DOC_FILE_MAPPING[name]
-            self.tools += [_tool(described, one) for described in _lines(file)]
-
-    def run(self, call: str) -> None:
-        """Run a call in this process, as the evaluator of BFCL does."""
-        methods = {
-            name: getattr(one, name)
-            for one in self.objects.values()
-            for name in dir(one)
-            if not name.startswith("_")
-        }
-        try:
-            eval(call, methods)  # noqa: S307 - the correct calls of the data set
-        except Exception:  # noqa: BLE001 - is a result for the evaluator
-            return
-
-    @property
-    def state(self) -> str:
-        """The state of all objects."""
-        return "\n".join(f"{name}: {_plain(one)!r}" for name, one in self.objects.items())
-
-
-_IGNORED = {"_random", "_last_modified", "parent"}
-
-
-def _plain(one: Any) -> Any:
-    """Return an object as plain values, without random generators and times."""
-    if isinstance(one, dict):
-        return {key: _plain(value) for key, value in one.items()}
-    if isinstance(one, (list, tuple)):
-        return [_plain(value) for value in one]
-    if hasattr(one, "__dict__") and not isinstance(one, type):
-        named = vars(one).items()
-        return {name: _plain(value) for name, value in named if name not in _IGNORED}
-    return one
-
-
-def _tool(described: Any, instance: Any) -> FunctionTool[..., Any]:
-    method = getattr(instance, described["name"])
-
+def _tool(described: Described) -> FunctionTool[..., Any]:
     async def call(context: Any, args_json: str) -> Any:
         del context
-        result = method(**json.loads(args_json))
-        return json.loads(json.dumps(result, default=str))  # some numbers are of mpmath
+        return described.result(json.loads(args_json))
 
     return FunctionTool.from_schema(
-        name=described["name"],
-        description=described["description"],
-        schema=json_schema(described["parameters"]),
+        name=described.name,
+        description=described.description,
+        schema=described.schema,
         on_invoke_tool=call,
     )
 
@@ -155,64 +95,134 @@ async def replay(task: Task, data: Path, form: str, total: Total) -> None:
     Args:
         task: The task.
         data: The folder of the descriptions.
-        form: One of `FORMS`.
+        form: One of `OWN`.
         total: Receives what it takes.
     """
     expected, world = World(task, data), World(task, data)
-    tools: list[Any] = [code_mode(world.tools)] if form == "code" else world.tools
-    names = {tool.name: name for name, tool in function_names(world.tools).items()}
+    tools = [_tool(one) for one in world.tools]
+    offered: list[Any] = tools
+    if form == "search":
+        offered = [tool_search(tools)]
+    elif form.startswith("code"):
+        offered = [code_mode(tools, max_tokens=_SEARCHED if form == "code-search" else 3_000)]
+    functions = {tool.name: name for name, tool in function_names(tools).items()}
+    known: set[str] = set()
     history: list[Any] = []
-    for question, calls in zip(task.questions, task.calls, strict=True):
-        for call in calls:
-            expected.run(call)
-        script: list[list[Any]]
-        if form == "code":
-            lines = [f"await {names[_name(call)]}{call[len(_name(call)) :]}" for call in calls]
-            script = [[tool_call("run_code", code="\n".join(lines))]] if lines else []
-        else:
-            items = [_as_item(call, world.tools) for call in calls]
-            script = [[item] for item in items] if form == "single" else [items] if items else []
-        model = ReplayModel(script, total.measured)
-        agent = Agent("Worker", tools=tools, model=model)
+    for question, lines in zip(task.questions, task.calls, strict=True):
+        for line in lines:
+            expected.run(line)
+        calls = [world.parsed(line) for line in lines]
+        new = " ".join(sorted({call.name for call in calls} - known))
+        known.update(call.name for call in calls)
+        model = ReplayModel(_script(form, calls, new, functions), total.measured)
+        agent = Agent("Worker", tools=offered, model=model)
         messages = [*history, {"role": "user", "content": question}]
         result = await Runner.run(agent, messages, max_turns=None)
         history = result.to_input_list()
-    if world.state != expected.state:
-        total.failed.append(task.id)
+    total.add(task.id, reached=world.state == expected.state)
 
 
-def _name(call: str) -> str:
-    return call.partition("(")[0]
+def _script(form: str, calls: list[Call], new: str, functions: dict[str, str]) -> list[list[Any]]:
+    """Return the calls of each request of the model in a turn; `new` names tools not used before."""
+    if not calls:
+        return []
+    items = [tool_call(call.name, call.arguments) for call in calls]
+    if form == "single":
+        return [[item] for item in items]
+    if form == "parallel":
+        return [items]
+    if form == "search":
+        called = [
+            tool_call("call_tool", {"name": call.name, "arguments": call.arguments})
+            for call in calls
+        ]
+        return [*([[tool_call("tool_search", query=new)]] if new else []), called]
+    code = "\n".join(f"await {call.to_python(functions[call.name])}" for call in calls)
+    program = [tool_call("run_code", code=code)]
+    if form == "code-search" and new:
+        return [[tool_call("run_code", code=f"print(await search_tools({new!r}))")], program]
+    return [program]
 
 
-def _as_item(call: str, tools: list[FunctionTool[..., Any]]) -> Any:
-    """Return a call in Python as that of a model."""
-    parsed: Any = ast.parse(call, mode="eval").body
-    tool = next(one for one in tools if one.name == _name(call))
-    values = [ast.literal_eval(one) for one in parsed.args]
-    arguments = dict(zip(parameter_names(tool.json_schema), values, strict=False))
-    arguments |= {one.arg: ast.literal_eval(one.value) for one in parsed.keywords}
-    return tool_call(tool.name, arguments)
+def replay_peer(name: str, tasks: Iterable[Task], total: Total) -> None:
+    """Replay the tasks with another library, and add what they take.
+
+    Args:
+        name: One of `PEERS`.
+        tasks: The tasks.
+        total: Receives what they take.
+    """
+    peer = PEERS[name]
+    peer.install()
+    done = subprocess.run(
+        [str(peer.python), "-W", "ignore", "-m", "tests.benchmarks.code_mode.peers", name],
+        env={**os.environ, "PYTHONPATH": f".{os.pathsep}{_packages()}"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    by_id = {task.id: task for task in tasks}
+    for line in done.stdout.splitlines():
+        replayed: Replayed = json.loads(line)
+        _count(replayed, by_id[replayed["id"]].questions, total.measured)
+        total.add(replayed["id"], reached=replayed["reached"])
 
 
-async def main(folder: str) -> None:
+def _count(replayed: Replayed, questions: list[str], measured: Measured) -> None:
+    """Count the tokens of all requests and responses, as `ReplayModel` does."""
+    definitions = sum(
+        estimated_tokens(compact({"type": "function", **one})) for one in replayed["definitions"]
+    )
+    conversation = 0
+    for question, steps in zip(questions, replayed["turns"], strict=True):
+        conversation += estimated_tokens(item_text({"role": "user", "content": question}))
+        for number, step in enumerate([*steps, None]):
+            if step is None:
+                written = [MessageOutputItem(text="Done.")]
+                read: list[Any] = []
+            else:
+                name, call_id = step["name"], f"call_{number}"
+                written = [tool_call(name, step["arguments"], call_id=call_id)]
+                read = [ToolCallOutputItem(call_id=call_id, name=name, output=step["output"])]
+            sent = sum(estimated_tokens(item_text(one.to_dict())) for one in written)
+            measured.requests += 1
+            measured.tokens += definitions + conversation + sent
+            conversation += sent
+            conversation += sum(estimated_tokens(item_text(one.to_dict())) for one in read)
+
+
+def _packages() -> str:
+    """Install the data set, and return the folder of its packages."""
+    DATA_SET.install()
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    command = [str(DATA_SET.python), "-c", code]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+def main() -> None:
     """Replay all tasks, and print the table."""
-    sys.path.insert(0, folder)
-    data = Path(folder) / "bfcl_eval" / "data"
-    rows: list[tuple[str, ...]] = []
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.code_mode.bfcl")
+    parser.add_argument("--forms", nargs="+", choices=[*OWN, *PEERS], default=[*OWN, *PEERS])
+    forms = parser.parse_args().forms
+    packages = _packages()
+    sys.path.append(packages)
+    data = Path(packages) / "bfcl_eval" / "data"
     tasks = tasks_in(data)
-    for form in FORMS:
+    rows: list[tuple[str, ...]] = []
+    for form in forms:
+        print(f"Replaying {len(tasks)} tasks: {form} …", file=sys.stderr)
         total = Total()
-        for task in tasks:
-            await replay(task, data, form, total)
-        reached = len(tasks) - len(total.failed)
-        measured = total.measured
-        print(form, total.failed, file=sys.stderr)
-        rows.append(
-            (form, f"{reached}/{len(tasks)}", f"{measured.requests:,}", f"{measured.tokens:,}")
-        )
-    print(markdown(("", "expected state", "requests", "tokens"), rows))
+        if form in PEERS:
+            replay_peer(form, tasks, total)
+        else:
+            for task in tasks:
+                asyncio.run(replay(task, data, form, total))
+        print(f"Not in the expected state: {total.failed}", file=sys.stderr)
+        reached = f"{total.tasks - len(total.failed)} of {total.tasks}"
+        title = OWN.get(form) or f"code mode of {form}"
+        rows.append((title, reached, f"{total.measured.requests:,}", f"{total.measured.tokens:,}"))
+    print(markdown(("BFCL v4, multi-turn base", "expected state", "requests", "tokens"), rows))
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1]))
+    main()
