@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agents_tools import Agent, ToolOutputImage, ToolOutputText, function_tool
+from agents_tools.content import MessageInputItem
 from agents_tools.persistence import SQLiteRunStore
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.text.secrets import register_secret
@@ -17,6 +18,8 @@ from tests.playground.shop import Scripted, bake, order, price
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from agents_tools.content import Item
 
 OPTIONS: dict[str, Any] = {"watch": False}
 
@@ -172,6 +175,13 @@ def attached(**files: bytes) -> dict[str, Any]:
     }
 
 
+def blocks_sent(item: Item) -> list[Any]:
+    """Return the content blocks of a message to the model."""
+    assert isinstance(item, MessageInputItem)
+    assert isinstance(item.content, list)
+    return list(item.content)
+
+
 async def test_a_message_has_files_that_are_stored_with_the_session(tmp_path: Path) -> None:
     """Their data is sent to the model, and not to the page until it asks for a file."""
     path = tmp_path / "runs.db"
@@ -182,7 +192,7 @@ async def test_a_message_has_files_that_are_stored_with_the_session(tmp_path: Pa
         given = message("What is that?") | attached(chart_png=PNG, prices_csv=b"roll, 0.8")
         run = await client.run(given)
         assert run["files"] == FACTS
-        text, image, table = model.requests[0].input[0].content
+        text, image, table = blocks_sent(model.requests[0].input[0])
         assert text == ToolOutputText("What is that?")
         assert image == ToolOutputImage(PNG, filename="chart.png", mime_type="image/png")
         assert (table.data, table.filename) == (b"roll, 0.8", "prices.csv")
@@ -208,7 +218,7 @@ async def test_a_message_has_files_that_are_stored_with_the_session(tmp_path: Pa
         assert (await client.ask("GET", f"/api/runs/{run['id']}/files/2")).status == 404
         again = await client.post(f"/api/runs/{run['id']}/rerun", {}, 202)
         assert (await client.ended(again["run_id"]))["files"] == FACTS
-        assert model.requests[0].input[-1].content[1] == image
+        assert blocks_sent(model.requests[0].input[-1])[1] == image
 
 
 async def test_a_file_alone_is_a_message() -> None:
@@ -216,7 +226,7 @@ async def test_a_file_alone_is_a_message() -> None:
     async with playing(agents={"clerk": Agent(name="Clerk", model=model)}, **OPTIONS) as client:
         run = await client.run(message("") | attached(a_png=PNG))
         assert (run["status"], run["input"]) == ("ok", "")
-        assert [block.type for block in model.requests[0].input[0].content] == ["image"]
+        assert [block.type for block in blocks_sent(model.requests[0].input[0])] == ["image"]
 
 
 @pytest.mark.parametrize(
