@@ -26,7 +26,7 @@ _HOSTED_ITEM = "Calls of hosted tools are agents_tools.ToolCallItem objects."
 _SEARCH = "Use agents_tools.tool_search(tools)."
 _RUN_DATA = "Exceptions of a run have the partial result as `run_result`."
 _HANDLERS = "Catch the exception of the run; its `run_result` has the partial result."
-_CODE = "Use agents_tools.agents.CodeInterpreterTool."
+_CODE = "Use agents_tools.code_mode(*tools): code of the model calls the tools."
 _OUTPUT_DICT = "Return agents_tools.ToolOutputText, ToolOutputImage or ToolOutputFileContent."
 _PROMPT = "Pass instructions=, text or a function of (context, agent)."
 _SCHEMA = "Pass the type itself: Agent(output_type=...)."
@@ -188,7 +188,7 @@ OPTIONS: dict[str, dict[str, str]] = {
         "verbosity": _BODY,
     },
     "RunConfig": {
-        "call_model_input_filter": "Change the conversation between runs with a Session.",
+        "call_model_input_filter": "Use RunConfig(prepare_input=...).",
         "group_id": "Pass session=, whose id groups runs.",
         "handoff_history_mapper": _HISTORY,
         "handoff_input_filter": "Pass input_filter= to each handoff(agent, ...).",
@@ -198,7 +198,7 @@ OPTIONS: dict[str, dict[str, str]] = {
         "output_guardrails": "Use Agent(output_guardrails=...).",
         "reasoning_item_id_policy": "Reasoning is sent back as the provider requires it.",
         "sandbox": _SHELL,
-        "session_input_callback": "Change the conversation between runs with a Session.",
+        "session_input_callback": "Use RunConfig(prepare_input=...).",
         "session_settings": "Use session.get_items(limit=...) as the input of a run.",
         "tool_error_formatter": _ERROR_TEXT,
         "tool_execution": _LIMIT,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import threading
 import time
@@ -9,10 +10,13 @@ import typing
 from collections import OrderedDict
 from typing import Any
 
+from agents_tools.content.json_cut import shorten_json
+from agents_tools.content.json_structure import json_part, json_structure
 from agents_tools.content.outputs import ToolOutputText
 from agents_tools.errors import ToolError, UserValueError
 from agents_tools.policies._policy import with_parentheses
 from agents_tools.policies._scope import CallScope
+from agents_tools.text.json_limits import json_functions
 from agents_tools.tool.call import current_call
 from agents_tools.tool.naming import check_tool_name
 from agents_tools.tool.policy import Policy
@@ -34,12 +38,16 @@ def offload(
     max_kept: int = 8_000_000,
     expires: float = 3_600.0,
 ) -> Offload:
-    """Store long results: the model gets their beginning, and a tool to read the rest.
+    """Store long results: the model gets an extract, and a tool to read the rest.
 
     ```python
     offloaded = offload(20_000)
     agent = Agent(tools=[offloaded(search), offloaded(fetch), offloaded.reader])
     ```
+
+    Of a list or an object in JSON, the model gets its structure, and the start and the end of its
+    items; it can read parts by path, such as `orders[10:20]`. Of another text, it gets the
+    beginning, and can read on from an offset. It can search both.
 
     A stored result can be read only in the same run and the runs inside it. Without a run, it can
     be read by calls with the same application context object. Results are stored in memory, as text
@@ -111,14 +119,47 @@ class Offload(Policy):
     def _offload(self, call: Call, text: str) -> str:
         handle, stored = self._store.put(call, text)
         call.note("offloaded", handle)
+        reader = f"{self._reader_name}(handle={handle!r}"
+        if stored == len(text) and (value := _as_json(text)) is not None:
+            structure = json_structure(value)[:_STRUCTURE_LENGTH]
+            return (
+                f"{shorten_json(text, self._preview) or ''}\n"
+                f"[The result has {len(text):,} characters of JSON, of which the above is an "
+                f"extract: {structure}. Read a part with {reader}, path=...), for example "
+                f"path='{_example_of(value)}', or search it with {reader}, search=...).]"
+            ).lstrip()
         limit = "" if stored == len(text) else f", of which the first {stored:,} are stored"
         return (
             f"{text[: self._preview]}\n"
             f"[The result has {len(text):,} characters{limit}; these are the first "
-            f"{self._preview:,}. Read more with {self._reader_name}(handle={handle!r}, "
-            f"offset={self._preview}), or search it with "
-            f"{self._reader_name}(handle={handle!r}, search=...).]"
+            f"{self._preview:,}. Read more with {reader}, offset={self._preview}), or search it "
+            f"with {reader}, search=...).]"
         )
+
+
+_STRUCTURE_LENGTH = 1_000
+"""The maximum number of characters on the structure of a result."""
+
+
+def _as_json(text: str) -> Any:
+    """Return the list or object of a JSON text; `None` for another text."""
+    if text[:1] not in {"[", "{"}:
+        return None
+    try:
+        return json_functions()[0](text)
+    except ValueError:
+        return None
+
+
+def _example_of(value: Any) -> str:
+    """Return a path to a part of a value."""
+    path = ""
+    while isinstance(value, dict) and value:
+        members = typing.cast("dict[str, Any]", value)
+        key = max(members, key=lambda name: len(str(members[name])))
+        path += f".{key}" if re.fullmatch(r"[\w-]+", key) else f'["{key}"]'
+        value = members[key]
+    return f"{path.removeprefix('.')}[0:10]" if isinstance(value, list) else path.removeprefix(".")
 
 
 class _StoredResult(typing.NamedTuple):
@@ -193,7 +234,11 @@ def _create_reader(name: str, max_chars: int, store: _ResultStore) -> FunctionTo
     from agents_tools.tool.records import ToolAnnotations
 
     def read_result(
-        handle: str, offset: int = 0, limit: int | None = None, search: str | None = None
+        handle: str,
+        offset: int = 0,
+        limit: int | None = None,
+        search: str | None = None,
+        path: str | None = None,
     ) -> str:
         """Read part of a long result that was stored.
 
@@ -202,8 +247,12 @@ def _create_reader(name: str, max_chars: int, store: _ResultStore) -> FunctionTo
             offset: The first character to read.
             limit: The maximum number of characters.
             search: A text to find, ignoring case: returns its occurrences instead.
+            path: The part of a JSON result to read, such as `orders[10:20]`, or `orders[:].id` for
+                one field of each item.
         """
         text = store.get(typing.cast("Call", current_call()), handle)
+        if path:
+            text = _part_of(text, path)
         if offset < 0 or (limit is not None and limit < 1):
             raise ToolError("Wrong range: expected offset= of 0 or more and limit= of 1 or more.")
         if search:
@@ -216,6 +265,17 @@ def _create_reader(name: str, max_chars: int, store: _ResultStore) -> FunctionTo
         annotations=ToolAnnotations(readOnlyHint=True, openWorldHint=False),
     )
     return reader.with_(max_output=max_chars + _NOTE_LENGTH)
+
+
+def _part_of(text: str, path: str) -> str:
+    value = _as_json(text)
+    if value is None:
+        raise ToolError("This result is no JSON. Read it with offset= and limit=, or search it.")
+    try:
+        part = json_part(value, path)
+    except UserValueError as error:
+        raise ToolError(str(error)) from None
+    return part if isinstance(part, str) else json_functions()[1](part).decode()
 
 
 def _section(text: str, offset: int, limit: int) -> str:

@@ -202,8 +202,8 @@ def test_a_file_of_definitions_is_checked(run: Run, definitions: Path) -> None:
     assert found.out == (
         f"{definitions}: warning: search: parameter 'order_title' has no description: describe it "
         "in the schema [no-parameter-description]\n"
-        f"{definitions}: warning: search: is named 'search', which does not say what it works on: "
-        "add the object, as in search_something [vague-name]\n"
+        f"{definitions}: warning: search: is named 'search', a verb without an object: add what "
+        "it works on, as in search_papers [vague-name]\n"
         "1 tool checked: 2 warnings\n"
     )
     assert run("check", str(definitions), "--disable", "no-such").code == 2
@@ -276,7 +276,7 @@ def test_a_misspelt_parameter_in_a_docstring_is_repaired(run: Run, tmp_path: Pat
     path = tmp_path / "sample.py"
     path.write_text(MISSPELT)
     found = run("check", str(path))
-    assert "documents the parameter 'nubmer', which it does not have" in found.out
+    assert "documents the parameter 'nubmer', which does not exist" in found.out
     run("check", str(path), "--fix", "--yes")
     assert path.read_text() == MISSPELT.replace("nubmer: How", "number: How")
 

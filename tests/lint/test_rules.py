@@ -47,8 +47,18 @@ def findings(*definitions: Definition, **options: Any) -> list[Finding]:
     return found + lint_tools(tools, **options)
 
 
+def _described(value: str, description: str) -> Any:
+    return {"const": value, "type": "string", "description": description}
+
+
 _LONG = "The prices are those of the day on which the order was made, without taxes. " * 80
 _ROWS = "Args:\n    city: The city that the order goes to.\n    shop: The shop that sent it there."
+
+_CONNECTOR = [
+    tool("search", "Search the orders.", query=string(), required=["query"]),
+    tool("fetch", "Return one order.", id=string(), required=["id"]),
+]
+"""The two tools that ChatGPT requires of a connector."""
 
 CASES: dict[str, tuple[list[Definition], list[Definition]]] = {
     "declaration": ([{"name": "a", "inputSchema": {"type": "string"}}], [tool(a=string())]),
@@ -67,6 +77,21 @@ CASES: dict[str, tuple[list[Definition], list[Definition]]] = {
             tool("post", headers={"type": "object", "description": "The headers of the request."}),
         ],
     ),
+    "default-refused": (
+        [
+            tool(city=string(default=None)),
+            tool("b", count=number("The number of orders.", default="10")),
+        ],
+        [
+            tool(city=string(default="Bonn")),
+            tool("b", city={"anyOf": [string(), {"type": "null"}], "default": None}),
+            tool("c", city={"type": ["string", "null"], "description": "A.", "default": None}),
+            tool("d", count=number("The number of orders.", default=10)),
+            tool("e", count={"type": "integer", "description": "A count.", "default": 10.0}),
+            tool("f", city={"description": "A.", "$ref": "#/$defs/missing", "default": None}),
+            tool("g", city=string(nullable=True, default=None)),
+        ],
+    ),
     "no-description": ([tool(description=" ")], [tool()]),
     "name-as-description": (
         [tool(description="List the orders.")],
@@ -74,8 +99,23 @@ CASES: dict[str, tuple[list[Definition], list[Definition]]] = {
     ),
     "placeholder": ([tool(description="TODO")], [tool(description="Return each TODO of a list.")]),
     "no-parameter-description": (
-        [tool(shop_id={"type": "string"})],
         [
+            tool(shop_id={"type": "string"}),
+            tool("b", filename={"type": "string"}, required=["filename"]),
+            tool("c", max_length={"type": "integer", "default": 80}),
+            tool("d", limit={"type": "integer"}),
+            tool("e", side={"enum": ["L", "R"], "type": "string"}),
+            tool("f", shop_type={"type": "string"}, required=["shop_type"]),
+        ],
+        [
+            tool("d", url={"type": "string"}, required=["url"]),
+            tool("e", "Show orders.", max_count={"type": "integer", "default": 80}),
+            tool("f", "Show orders.", past_days={"type": "number", "default": 7}),
+            tool("g", side={"enum": ["left", "right"], "type": "string"}),
+            tool("h", side={"anyOf": [_described("L", "left"), _described("R", "right")]}),
+            tool("i", sides={"type": "array", "items": {"enum": ["left", "right"]}}),
+            tool("j", "Close a shop.", shop_name={"type": "string"}, required=["shop_name"]),
+            tool("k", "Count the orders of a city.", orders_within_city={"type": "string"}),
             tool(customer={"type": "string"}),
             tool("other", "Search.\n\nArgs:\n    shop_id: The shop.", shop_id={"type": "string"}),
             tool("third", _internal={"type": "string"}),
@@ -112,11 +152,13 @@ CASES: dict[str, tuple[list[Definition], list[Definition]]] = {
             tool(order=string("One of 'asc', 'desc'.")),
             tool("b", unit=string("The unit of speed (kmh, ms, mph, kn)")),
             tool("c", kind=string("Local branches ('local') or all of them ('all').")),
+            tool("d", kind=string('The kind of the change ("add", "remove").')),
         ],
         [
             tool(order=string("One of 'asc', 'desc'.", enum=["asc", "desc"])),
             tool("b", unit=string("The unit of speed, e.g. 'kmh' or 'mph'.")),
             tool("c", path=string("The path of a file or of a folder.")),
+            tool("d", kind=string('The kind of the change ("add", "remove", ...).')),
         ],
     ),
     "limit-only-in-text": (
@@ -145,7 +187,10 @@ CASES: dict[str, tuple[list[Definition], list[Definition]]] = {
         [tool("list_open_orders", "One."), tool("list_order_open", "Another.")],
         [tool("get_order", "Return one order."), tool("get_orders", "Return many orders.")],
     ),
-    "vague-name": ([tool("search")], [tool("search_orders"), tool("weather")]),
+    "vague-name": (
+        [tool("search", query=string(), required=["query"])],
+        [tool("search_orders"), tool("weather"), *_CONNECTOR],
+    ),
     "overlap": (
         [
             tool("find_shop", "Return the shops of a city that are open."),
@@ -182,7 +227,11 @@ CASES: dict[str, tuple[list[Definition], list[Definition]]] = {
     ),
     "wasted-tokens": (
         [tool(**{f"order_part_{n}": string(title=f"Order Part {n}") for n in range(9)})],
-        [tool(**{f"order_part_{n}": string() for n in range(9)})],
+        [
+            tool(**{f"order_part_{n}": string() for n in range(9)}),
+            tool("b", ("\n" + " " * 24).join(["Search.", *"abcdef"]), city=string()),
+            tool("c", _LONG, **{f"part_{n}": string(title=f"Part {n}") for n in range(5)}),
+        ],
     ),
     "no-result": ([tool(description="Restart the shop.")], [tool()]),
     "no-errors": ([tool()], [tool(description="Fail if the customer is unknown.")]),
@@ -306,6 +355,33 @@ def test_a_document_without_tools_is_refused() -> None:
     for document in ([], {}, [1], {"tools": []}, "text", [[[[[[[[tool()]]]]]]]]):
         with pytest.raises(UserError, match="no definitions of tools"):
             tools_of_document(document)
+
+
+@pytest.mark.parametrize(
+    ("definition", "causes"),
+    [
+        (tool(**{f"part_{n}": string(title=f"Part {n}") for n in range(9)}), "repeated titles"),
+        (tool(description=("\n" + " " * 24).join([f"Part {n}" for n in range(40)])), "indentation"),
+    ],
+    ids=["titles", "indentation"],
+)
+def test_wasted_tokens_are_counted_by_their_cause(definition: Definition, causes: str) -> None:
+    """Tokenizers read a line break with its indentation as one token, however deep it is."""
+    (found,) = [one for one in findings(definition) if one.code == "wasted-tokens"]
+    count = int(found.message.split()[2])
+    assert found.message.startswith(f"has about {count} tokens of {causes}, which")
+    assert count < 60
+
+
+def test_the_values_of_a_text_are_listed_as_they_are_sent() -> None:
+    """The message can be copied into an enum."""
+    for text, values in {
+        "Local branches ('local') or all of them ('all').": "('local', 'all')",
+        "The unit of speed (kmh, ms, mph, kn)": "('kmh', 'ms', 'mph', 'kn')",
+        "One of: asc, desc, none.": "('asc', 'desc', 'none')",
+    }.items():
+        (found,) = findings(tool(order=string(text)))
+        assert values in found.message
 
 
 async def test_a_tool_of_a_document_cannot_be_called() -> None:

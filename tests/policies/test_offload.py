@@ -70,6 +70,77 @@ async def test_a_long_result_is_previewed_and_can_be_read_in_parts() -> None:
     assert read == TEXT
 
 
+ORDERS = {
+    "total": 500,
+    "orders": [
+        {
+            "id": number,
+            "customer": {"name": f"Customer {number}", "tags": ["new"] if number % 2 else []},
+            **({"note": "urgent"} if number == 400 else {}),
+        }
+        for number in range(500)
+    ],
+}
+
+
+async def test_of_a_long_json_result_the_structure_is_shown_and_parts_are_read_by_path() -> None:
+    aside = offload(2_000, preview=300)
+    outcome = await aside(fetch).call(None, json.dumps({"what": json.dumps(ORDERS)}))
+    handle = handle_in(outcome.output)
+    extract, _, note = str(outcome.output).partition("\n")
+    assert len(extract) <= 300
+    assert json.loads(extract)["orders"][0] == ORDERS["orders"][0]  # type: ignore[index]
+    size = len(json.dumps(ORDERS))
+    assert note == (
+        f"[The result has {size:,} characters of JSON, of which the above is an extract: "
+        "{total: int, orders: 500 x {id: int, customer: {name: str, tags: list[str]}, note?: str}}. "
+        f"Read a part with read_result(handle='{handle}', path=...), for example "
+        f"path='orders[0:10]', or search it with read_result(handle='{handle}', search=...).]"
+    )
+
+    async def read(path: str, **more: Any) -> str:
+        return str(await aside.reader.invoke(handle=handle, path=path, **more))
+
+    end = "\n[This is the end of the result.]"
+    assert await read("total") == f"500{end}"
+    assert await read("orders[-1].customer.name") == f"Customer 499{end}"
+    assert await read("orders[398:401].id") == f"[398,399,400]{end}"
+    assert await read('["orders"][400]["note"]') == f"urgent{end}"
+    assert (await read("orders[:].customer.name", search="customer 77")).startswith("offset ")
+    assert "continue with offset=2000." in await read("orders")
+    assert (await read("orders", offset=2_000)).startswith(
+        json.dumps(ORDERS["orders"], separators=(",", ":"))[2_000:2_100]
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("orders[x]", "is not valid at '[x]': expected keys, indexes and slices such as"),
+        ("orders[]", "is not valid at '[]'"),
+        ("items", "leads nowhere at 'items': the result is {total: int, orders: list of 500}."),
+        ("orders[500]", "leads nowhere at '[500]': orders is 500 x {...}."),
+        ("orders[0].id.x", "leads nowhere at '.x': orders[0].id is int."),
+    ],
+)
+async def test_a_path_that_leads_nowhere_is_explained(path: str, message: str) -> None:
+    aside = offload(2_000)
+    outcome = await aside(fetch).call(None, json.dumps({"what": json.dumps(ORDERS)}))
+    given = {"handle": handle_in(outcome.output), "path": path}
+    answer = await aside.reader.call(None, json.dumps(given))
+    assert message in str(answer.output)
+
+
+async def test_a_text_has_no_paths() -> None:
+    aside = offload(5_000)
+    outcome = await aside(fetch).call(None, "{}")
+    given = {"handle": handle_in(outcome.output), "path": "a"}
+    answer = await aside.reader.call(None, json.dumps(given))
+    assert "This result is no JSON. Read it with offset= and limit=, or search it." in str(
+        answer.output
+    )
+
+
 async def test_a_short_result_is_unchanged() -> None:
     outcome = await offload(5_000)(fetch).call(None, '{"what": "short"}')
     assert (outcome.output, outcome.metadata) == ("short", None)

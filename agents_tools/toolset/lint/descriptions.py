@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, cast
 
 from agents_tools.toolset.lint.docstrings import unknown_in_docstring
+from agents_tools.toolset.lint.obvious import explains_itself
 from agents_tools.toolset.words import words_of
 
 if TYPE_CHECKING:
@@ -31,12 +32,12 @@ def check_descriptions(subject: Subject) -> Iterator[tuple[str, str]]:
     text = subject.description
     if not text:
         remedy = subject.remedy("write a docstring", "write one")
-        yield "no-description", f"has no description: {remedy}, models select tools by it"
+        yield "no-description", f"has no description, by which models select tools: {remedy}"
     elif _PLACEHOLDER.fullmatch(text):
-        yield "placeholder", f"has the placeholder {text[:40]!r} as its description: write it"
+        yield "placeholder", f"has the placeholder {text[:40]!r} as its description: write one"
     elif _repeats_name(subject.name, text):
-        message = f"has the description {text[:80]!r}, which says no more than the name"
-        yield "name-as-description", f"{message}: say when to use it and what it returns"
+        message = f"has the description {text[:80]!r}, which only repeats the name"
+        yield "name-as-description", f"{message}: add when to use it and its result"
     yield from _undescribed(subject)
     yield from _unknown(subject)
 
@@ -50,7 +51,7 @@ def _repeats_name(name: str, text: str) -> bool:
 def _undescribed(subject: Subject) -> Iterator[tuple[str, str]]:
     """Report parameters that neither the schema nor the description of the tool explains."""
     explained = {run.casefold() for run in _IDENTIFIER.findall(subject.description)}
-    words = set(words_of(subject.description))
+    words = {*words_of(subject.description), *_PREPOSITIONS}
     missing: list[str] = []
     for name in subject.parameters:
         text = subject.text_of(name)
@@ -64,32 +65,40 @@ def _undescribed(subject: Subject) -> Iterator[tuple[str, str]]:
             and name[:1] != "_"
             and name.casefold() not in explained
             and not words >= set(words_of(name))
+            and not explains_itself(subject, name, words)
         ):
             missing.append(name)
     if missing:
         names = ", ".join(map(repr, missing[:_MAX_NAMES]))
         more = len(missing) - _MAX_NAMES
         names += f" and {more} more" if more > 0 else ""
-        verb = "parameter {} has" if len(missing) == 1 else "parameters {} have"
-        remedy = subject.remedy("add it to the docstring's Args", "describe it in the schema")
+        one = len(missing) == 1
+        verb, object_ = ("parameter {} has", "it") if one else ("parameters {} have", "them")
+        remedy = subject.remedy(
+            f"add {object_} to the docstring's Args", f"describe {object_} in the schema"
+        )
         yield "no-parameter-description", f"{verb.format(names)} no description: {remedy}"
 
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
+_PREPOSITIONS = frozenset({"per", "within"})
 _MAX_NAMES = 5
 
 
 def _unknown(subject: Subject) -> Iterator[tuple[str, str]]:
     """Report parameters that the description documents, but the schema does not define."""
     for name in unknown_in_docstring(subject.tool)[0]:
-        yield "unknown-parameter", f"documents the parameter {name!r}, which it does not have"
+        yield "unknown-parameter", _UNKNOWN.format(name)
     if not subject.parameters:
         return
     known = {_plain(name) for name in subject.parameters}
     known |= {_plain(name) for schema in subject.parameters.values() for name in _inner(schema)}
     for name in subject.documented:
         if _plain(name) not in known:
-            yield "unknown-parameter", f"documents the parameter {name!r}, which it does not have"
+            yield "unknown-parameter", _UNKNOWN.format(name)
+
+
+_UNKNOWN = "documents the parameter {!r}, which does not exist: correct the name or remove it"
 
 
 def _plain(name: str) -> str:

@@ -116,7 +116,7 @@ class Subject:
             in_schema: The remedy for a definition.
         """
         if self.tool.origin.kind == "mcp":
-            return "its server sends none"
+            return "ask the authors of its server for one"
         return in_schema if self.tool.origin.kind == "schema" else in_code
 
     def text_of(self, parameter: str) -> str:

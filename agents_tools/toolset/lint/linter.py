@@ -9,7 +9,7 @@ from agents_tools.toolset.lint.behavior import check_annotations
 from agents_tools.toolset.lint.descriptions import check_descriptions, check_pedantic
 from agents_tools.toolset.lint.early_results import check_early_results
 from agents_tools.toolset.lint.finding import Finding, Subject
-from agents_tools.toolset.lint.names import check_names, duplicate_names, overlaps, similar_names
+from agents_tools.toolset.lint.names import duplicate_names, overlaps, similar_names, vague_names
 from agents_tools.toolset.lint.rules import RULES
 from agents_tools.toolset.lint.schemas import check_providers, check_schema
 from agents_tools.toolset.lint.tokens import DEFAULT_BUDGET, check_tokens
@@ -17,7 +17,7 @@ from agents_tools.toolset.lint.values import check_values
 from agents_tools.wire.project import PROVIDERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from agents_tools.toolset.lint.finding import Level, Tool
 
@@ -27,9 +27,14 @@ _CHECKS: tuple[Callable[[Subject], Iterator[tuple[str, str]]], ...] = (
     check_descriptions,
     check_schema,
     check_values,
-    check_names,
     check_annotations,
 )
+_COMPARISONS: Mapping[str, Callable[[Sequence[Subject]], Iterator[tuple[Subject, str]]]] = {
+    "vague-name": vague_names,
+    "similar-names": similar_names,
+    "overlap": overlaps,
+}
+"""The checks that compare tools, by the code of their rule."""
 
 
 def lint_tools(
@@ -66,7 +71,7 @@ def lint_tools(
         subject = Subject(tool)
         subjects.append(subject)
         found.extend(_findings(subject, providers, budget, rules))
-    for check, code in ((similar_names, "similar-names"), (overlaps, "overlap")):
+    for code, check in _COMPARISONS.items():
         if code in rules:
             found.extend(_finding(subject.tool, code, text) for subject, text in check(subjects))
     return [finding for finding in found if finding.code in rules]

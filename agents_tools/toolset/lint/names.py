@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from agents_tools.toolset.lint.finding import Level, Subject, Tool
 
-__all__ = ["check_names", "duplicate_names", "name_parts", "overlaps", "similar_names"]
+__all__ = ["duplicate_names", "name_parts", "overlaps", "similar_names", "vague_names"]
 
 _VERBS = frozenset(
     re.findall(
@@ -25,16 +25,34 @@ _VERBS = frozenset(
 )
 
 
-def check_names(subject: Subject) -> Iterator[tuple[str, str]]:
-    """Report a name that is only a verb.
+def vague_names(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, str]]:
+    """Yield tools whose name is only a verb.
 
     Args:
-        subject: The tool.
+        subjects: The tools.
     """
-    runs = name_parts(subject.name)
-    if len(runs) == 1 and runs[0] in _VERBS:
-        message = f"is named {subject.name!r}, which does not say what it works on"
-        yield "vague-name", f"{message}: add the object, as in {runs[0]}_something"
+    connectors = _connectors(subjects)
+    for subject in subjects:
+        runs = name_parts(subject.name)
+        if len(runs) != 1 or runs[0] not in _VERBS:
+            continue
+        if subject.name in _CONNECTOR and subject.tool.origin.server in connectors:
+            continue
+        message = f"is named {subject.name!r}, a verb without an object"
+        yield subject, f"{message}: add what it works on, as in search_papers"
+
+
+_CONNECTOR = {"search": "query", "fetch": "id"}
+"""The tools that ChatGPT requires of a connector by these names, with their parameters."""
+
+
+def _connectors(subjects: Sequence[Subject]) -> set[str | None]:
+    """Return the servers that have both tools of a connector."""
+    found: dict[str | None, set[str]] = defaultdict(set)
+    for subject in subjects:
+        if _CONNECTOR.get(subject.name) in subject.required:
+            found[subject.tool.origin.server].add(subject.name)
+    return {server for server, names in found.items() if names == _CONNECTOR.keys()}
 
 
 def duplicate_names(tools: Sequence[Tool]) -> Iterator[tuple[Tool, Level, str]]:
@@ -60,7 +78,7 @@ def duplicate_names(tools: Sequence[Tool]) -> Iterator[tuple[Tool, Level, str]]:
             yield (
                 same[0],
                 "error",
-                f"{len(same)} tools have this name; a model cannot distinguish them",
+                f"{len(same)} tools have this name, which providers refuse: rename them",
             )
 
 

@@ -68,6 +68,12 @@ _RULES = (
         summary="A default is not JSON-serializable, so the schema does not have it.",
         remedy="Describe the default, or use None and set the value in the body.",
     ),
+    Rule(
+        code="default-refused",
+        level="warning",
+        summary="The schema refuses the type of its own default, such as null for a string.",
+        remedy="Allow the type (`str | None` instead of `str`), or remove the default.",
+    ),
     # descriptions
     Rule(
         code="no-description",
@@ -90,7 +96,7 @@ _RULES = (
     Rule(
         code="no-parameter-description",
         level="warning",
-        summary="Neither the schema nor the description of the tool describes a parameter.",
+        summary="No text describes a parameter, and its name and type do not explain it.",
         remedy="Describe it in the docstring's Args.",
     ),
     Rule(
@@ -152,7 +158,7 @@ _RULES = (
         code="vague-name",
         level="warning",
         summary="The name does not say what the tool works on.",
-        remedy="Add the object: search_papers instead of search.",
+        remedy="Add what it works on: search_papers instead of search.",
     ),
     Rule(
         code="overlap",

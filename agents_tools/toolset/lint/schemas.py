@@ -8,6 +8,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.errors import UserError
+from agents_tools.schema.lookup import json_type
 from agents_tools.wire.project import project
 
 if TYPE_CHECKING:
@@ -39,22 +40,45 @@ def check_schema(subject: Subject) -> Iterator[tuple[str, str]]:
     """
     remedy = subject.remedy("annotate it", "define one")
     for name in sorted(subject.required - subject.parameters.keys()):
-        yield "unknown-required", f"requires the parameter {name!r}, which it does not define"
+        message = f"requires the parameter {name!r}, which it does not define"
+        yield "unknown-required", f"{message}: define it, or remove it from `required`"
     for name, schema in subject.parameters.items():
         if _TYPE_KEYWORDS.isdisjoint(schema):
-            yield "no-type", f"parameter {name!r} has no type: models can send any value, {remedy}"
+            message = f"parameter {name!r} has no type, so models can send any value"
+            yield "no-type", f"{message}: {remedy}"
         arms = subject.reader.arms(schema)
         if any(arm.get("type") == "array" and _ARRAY_KEYWORDS.isdisjoint(arm) for arm in arms):
-            yield "no-item-type", f"parameter {name!r} is an array, but of what? Define its items"
+            yield "no-item-type", f"parameter {name!r} is an array of any items: define `items`"
         is_open = any(
             arm.get("type") == "object" and not any(arm.get(key) for key in _OBJECT_KEYWORDS)
             for arm in arms
         )
         is_clear = name.lower() in _FREE or _DESCRIBES_KEYS.search(subject.text_of(name))
         if is_open and not is_clear:
-            message = f"parameter {name!r} is an object, but its keys are neither defined nor "
-            yield "open-object", f"{message}described"
+            message = f"parameter {name!r} is an object without defined or described keys"
+            yield "open-object", f"{message}: define them, or describe them with an example"
+    yield from _refused_defaults(subject)
     yield from _defaults(subject)
+
+
+def _refused_defaults(subject: Subject) -> Iterator[tuple[str, str]]:
+    """Report defaults whose type the schema refuses, such as null for a string."""
+    refused: dict[str, list[str]] = {}
+    for name, schema in subject.parameters.items():
+        types = [arm.get("type") for arm in subject.reader.arms(schema)]
+        if "default" not in schema or None in types or schema.get("nullable"):
+            continue
+        default = schema["default"]
+        kind = json_type(default)
+        is_whole = kind == "integer" or (kind == "number" and default.is_integer())
+        is_number = is_whole and ("integer" in types or "number" in types)
+        if kind not in types and not is_number:
+            refused.setdefault(kind, []).append(name)
+    for kind, names in refused.items():
+        verb = "parameter {} has" if len(names) == 1 else "parameters {} have"
+        message = f"{verb.format(', '.join(map(repr, names)))} a default of the type {kind}"
+        remedy = "allow the type, or remove the default"
+        yield "default-refused", f"{message}, which the schema does not allow: {remedy}"
 
 
 def _defaults(subject: Subject) -> Iterator[tuple[str, str]]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 from agents_tools.toolset.lint.fixes import tidy_schema, tidy_text
-from agents_tools.toolset.token_usage import ToolTokens, token_report
+from agents_tools.toolset.token_usage import ToolTokens, estimated_tokens, token_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,8 +19,10 @@ __all__ = ["DEFAULT_BUDGET", "check_tokens", "largest_parts"]
 DEFAULT_BUDGET = 1_000
 """The tokens of one definition above which it is reported."""
 _SHOWN_PARTS = 3
-_MIN_WASTED = 120
-"""The characters from which indentation and titles are reported."""
+_MIN_WASTED = 25
+"""The tokens from which indentation and titles are reported."""
+_MIN_SHARE = 0.05
+"""The share of the definition from which they are reported."""
 _MIN_REPEATED = 2
 _MIN_TEXT = 12
 
@@ -35,7 +38,7 @@ def check_tokens(subject: Subject, budget: int) -> Iterator[tuple[str, str]]:
     tokens = max(one.tokens.values(), default=0)
     if tokens > budget:
         message = f"needs about {tokens:,} tokens in each turn, more than {budget:,}: shorten "
-        yield "many-tokens", f"{message}{largest_parts(one)}"
+        yield "many-tokens", f"{message}{largest_parts(one, least=tokens // 10)}"
     yield from _wasted(subject)
     repeated = [
         name
@@ -44,7 +47,8 @@ def check_tokens(subject: Subject, budget: int) -> Iterator[tuple[str, str]]:
     ]
     if len(repeated) >= _MIN_REPEATED:
         names = ", ".join(map(repr, repeated[:5]))
-        yield "repeated-text", f"describes parameters twice, in its own text and in theirs: {names}"
+        message = f"describes parameters in its own description and in the schema ({names})"
+        yield "repeated-text", f"{message}: remove them from its description"
 
 
 def _wasted(subject: Subject) -> Iterator[tuple[str, str]]:
@@ -52,20 +56,36 @@ def _wasted(subject: Subject) -> Iterator[tuple[str, str]]:
     if subject.tool.origin.kind != "schema":
         return
     schema, description = subject.tool.json_schema, subject.tool.description
-    length = len(json.dumps(schema)) + len(description)
-    wasted = length - len(json.dumps(tidy_schema(schema))) - len(tidy_text(description))
-    if wasted >= _MIN_WASTED:
-        message = f"has about {wasted // 4} tokens of indentation, repeated titles and `$schema`"
+    before, after = json.dumps(schema), json.dumps(tidy_schema(schema))
+    causes = {
+        "indentation": _tokens(description) - _tokens(tidy_text(description)),
+        "repeated titles": before.count('"title": ') - after.count('"title": '),
+        "`$schema`": before.count('"$schema": ') - after.count('"$schema": '),
+    }
+    wasted = causes["indentation"] + _tokens(before) - _tokens(after)
+    if wasted >= max(_MIN_WASTED, _MIN_SHARE * (_tokens(before) + _tokens(description))):
+        named = " and ".join(cause for cause, found in causes.items() if found > 0)
+        message = f"has about {wasted} tokens of {named}, which tell a model nothing"
         yield "wasted-tokens", f"{message}: remove them with --fix"
 
 
-def largest_parts(tool: ToolTokens) -> str:
+def _tokens(text: str) -> int:
+    """Return an estimate in which a line break with its indentation is one token."""
+    return estimated_tokens(_INDENTATION.sub("", text)) + len(_INDENTATION.findall(text))
+
+
+_INDENTATION = re.compile(r"\n[ \t]{2,}|[ \t]{2,}")
+
+
+def largest_parts(tool: ToolTokens, *, least: int = 0) -> str:
     """Return the largest parts of a definition with their tokens, as text.
 
     Args:
         tool: The tokens of a tool.
+        least: The tokens of the smallest part that is worth a mention.
     """
-    shown = list(tool.parts.items())[:_SHOWN_PARTS]
+    parts = list(tool.parts.items())
+    shown = parts[:1] + [part for part in parts[1:_SHOWN_PARTS] if part[1] >= least]
     return ", ".join(f"{part} ({tokens:,})" for part, tokens in shown)
 
 

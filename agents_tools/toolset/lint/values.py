@@ -136,6 +136,7 @@ _VALUES: tuple[re.Pattern[str], ...] = (
     ),
     re.compile(r"[\[(]\w[\w-]{0,11}(?:(?:, ?| ?\| ?|/)(?:or )?\w[\w-]{0,11}){3,}[\])]"),
     re.compile(r"\(['\"]\w+['\"]\)(?:[^()]{0,40}\(['\"]\w+['\"]\))+"),
+    re.compile(r"\(\s*['\"`][\w-]+['\"`](?:\s*[,|/]\s*(?:or\s+)?['\"`][\w-]+['\"`])+\s*\)"),
 )
 _OPEN = re.compile(
     r"\betc\b|\.\.\.|…|\be\.g\b|\bfor example\b|\bsuch as\b|\blike\b|\bexamples?\b"
@@ -159,8 +160,20 @@ def _values(name: str, text: str, schema: dict[str, object]) -> Iterator[tuple[s
         return
     listed = next(filter(None, (pattern.search(text) for pattern in _VALUES)), None)
     if listed:
+        words = _quoted_or_all(listed[0])
+        values = ", ".join(map(repr, words[:_MAX_VALUES])) + ", …" * (len(words) > _MAX_VALUES)
         message = f"parameter {name!r} lists its values in its description only"
-        yield "values-only-in-text", f"{message} ({listed[0].strip()[:80]}): use an enum"
+        yield "values-only-in-text", f"{message} ({values}): use an enum"
+
+
+_MAX_VALUES = 5
+
+
+def _quoted_or_all(listed: str) -> list[str]:
+    """Return the quoted words of a list of values, or those between its separators."""
+    quoted = re.findall(_QUOTED, listed)
+    bare = re.sub(r"^.*(?:one of|values?|options)(?: are)?:?", "", listed, flags=re.IGNORECASE)
+    return quoted or re.findall(r"(?!or\b)\w[\w-]*", bare)
 
 
 def _inner_choice(schema: dict[str, object]) -> bool:
@@ -194,7 +207,7 @@ def _default(name: str, text: str, schema: dict[str, object]) -> Iterator[tuple[
     elif not _LITERAL.fullmatch(stated[1]):
         return
     message = f"parameter {name!r} has the default {actual!r} in the schema, but {stated[1]!r} in "
-    yield "default-mismatch", f"{message}its description"
+    yield "default-mismatch", f"{message}its description: correct one of them"
 
 
 _LITERAL = re.compile(r"-?\d+(?:\.\d+)?|true|false", re.IGNORECASE)
