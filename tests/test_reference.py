@@ -7,7 +7,6 @@ import tomllib
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, get_args, get_origin
 
 import griffe
