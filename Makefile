@@ -35,7 +35,7 @@ MOCK := .aimock/.stamp-1.43.0
 PEERS := .mcp-peers/.stamp-2
 MCP1 := .venv-mcp1/.stamp
 # Clients of the protocols of user interfaces that are not ours, some with a Node of their own.
-UI_PEERS := .ui-peers/.stamp-2
+UI_PEERS := .ui-peers/.stamp-3
 # Other agent frameworks, whose agents call our tools, each in an environment of its own.
 FRAMEWORKS := .frameworks/.stamp-1
 
@@ -110,7 +110,7 @@ mcp-peers: $(DEV) $(PEERS)
 
 # Real clients of AG-UI and of the Vercel AI SDK, against our endpoints.
 ui-conformance: $(DEV) $(UI_PEERS)
-	@$(BIN)/python -m tests.conformance.ui.run $(ARGS)
+	@$(BIN)/python -W error -m tests.conformance.ui.run $(ARGS)
 
 # Our tools and those of the frameworks themselves, in agents of twelve frameworks.
 frameworks: $(DEV) $(FRAMEWORKS)

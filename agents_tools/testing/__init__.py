@@ -136,5 +136,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "check_vercel",
         ),
     },
-    requires={"strategies": "pip install hypothesis"},
+    requires={
+        "ag_ui": "pip install -U 'agents-tools[ui]'",
+        "strategies": "pip install hypothesis",
+    },
 )

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, NoReturn, cast
 
-from agents_tools.testing._ag_ui_schema import SHAPES
+from agents_tools.testing._ag_ui_schema import TYPES, wrong_shape
 from agents_tools.text.nouns import type_with_article
 
 __all__ = ["AgUiStreamError", "assert_agui", "check_ag_ui"]
@@ -190,12 +190,11 @@ class _AgUiChecker:
         """Check the next event."""
         self._index, self._event = index, event
         kind: object = event.get("type")
-        shape = SHAPES.get(kind) if isinstance(kind, str) else None
-        if shape is None or not isinstance(kind, str):
+        if not isinstance(kind, str) or kind not in TYPES:
             self._broken(_TYPES, f"there is no type {kind!r:.60}")
-        wrong = shape(event)
+        wrong = wrong_shape(event)
         if wrong is not None:
-            self._broken(_SHAPE, f"expected {wrong}")
+            self._broken(_SHAPE, wrong)
         if self._old:
             self._check_version(kind)
         self._check_place(kind)

@@ -262,6 +262,7 @@ class _StreamedMessage:
         self._used: set[tuple[str, str]] = set()
         self._calls: dict[str, _PartCall] = {}
         self._questions: dict[str, str] = {}
+        self._asked: set[str] = set()  # in this response; edited arguments can be asked about again
 
     def take(self, index: int, chunk: Mapping[str, Any]) -> None:
         """Check and apply the next chunk."""
@@ -280,6 +281,7 @@ class _StreamedMessage:
 
     def start_response(self) -> None:
         """Start another response that continues the message."""
+        self._asked.clear()
         if self._over == "error":
             self._fail("nothing follows an error", "the client reads nothing more")
         self._started = False
@@ -503,8 +505,9 @@ class _StreamedMessage:
         if call is None or call.state != "input":
             self._fail("a call that needs approval has an input and no output", "it does not")
         question = chunk["approvalId"]
-        if question in self._questions:
+        if question in self._asked:
             self._fail("the id of an approval is used once", f"{question!r} was used before")
+        self._asked.add(question)
         self._questions[question] = chunk["toolCallId"]
         call.approval, call.waits = question, True
 

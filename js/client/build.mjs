@@ -19,6 +19,9 @@ const sources = readdirSync(join(here, "src")).sort();
 const MODULES = {
   client: { external: [] },
   react: { external: ["react", "./client.js"] },
+  "ai-sdk": { external: ["react", "./client.js", "./react.js"] },
+  "ag-ui": { external: ["@ag-ui/client"] },
+  copilotkit: { external: ["react", "./client.js", "./react.js"] },
   standalone: { external: ["./client.js"], alias: { react: join(here, "src/preact.ts") } },
 };
 const OTHERS = { standalone: ` Contains Preact ${devDependencies.preact} (MIT, Jason Miller).` };
@@ -75,11 +78,14 @@ const facts = {
   exports: {
     ".": entry("client"),
     "./react": entry("react"),
+    "./ai-sdk": entry("ai-sdk"),
+    "./ag-ui": entry("ag-ui"),
+    "./copilotkit": entry("copilotkit"),
     "./standalone": entry("standalone"),
     "./style.css": "./style.css",
   },
-  peerDependencies: { react: ">=18" },
-  peerDependenciesMeta: { react: { optional: true } },
+  peerDependencies: { "@ag-ui/client": ">=0.0.59", react: ">=18" },
+  peerDependenciesMeta: { "@ag-ui/client": { optional: true }, react: { optional: true } },
   built: {
     files: written,
     sources: Object.fromEntries(sources.map((name) => [name, sha256(readFileSync(join(here, "src", name)))])),

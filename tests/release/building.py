@@ -31,6 +31,8 @@ _STATIC = {
     f"agents_tools/ui/client/{name}"
     for name in (
         *("client.js", "react.js", "standalone.js", "style.css", "package.json"),
+        *("ag-ui.js", "ag-ui.d.ts", "ai-sdk.js", "ai-sdk.d.ts", "copilotkit.js"),
+        *("copilotkit.d.ts", "arguments.d.ts", "snapshots.d.ts"),
         *("client.d.ts", "live_run.d.ts", "protocol.d.ts", "react.d.ts", "requests.d.ts"),
         *("standalone.d.ts", "stream.d.ts", "tree.d.ts"),
     )

@@ -161,6 +161,10 @@ _UI = f"""
 import asyncio, urllib.request
 from agents_tools import playground
 from agents_tools.server.listener import bound_socket
+from agents_tools.testing import check_ag_ui
+
+run = {{"threadId": "t", "runId": "r"}}
+check_ag_ui([{{"type": "RUN_STARTED", **run}}, {{"type": "RUN_FINISHED", **run}}])
 
 async def main():
     app = playground.app(lambda: playground.LoadedTarget(target="sums", tools=(add,)), token="token-of-the-smoke")

@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from ag_ui.core import AgentCapabilities
+from pydantic import BaseModel
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
@@ -331,6 +333,20 @@ def answer(wire: str, payload: Any = None, status: str = "resolved") -> Json:
         "status": status,
         **({} if payload is None else {"payload": payload}),
     }
+
+
+async def test_edited_arguments_that_are_invalid_ask_again_with_the_reason() -> None:
+    agent, _ = asking()
+    async with serving(agent) as app:
+        await post(app, body())
+        resume = [
+            answer("c1", {"approved": True, "arguments": {"tables": "z"}}),
+            answer("c2", {"approved": True}),
+        ]
+        frames = frames_in(await post(app, body(runId="r2", resume=resume)), earlier=["c1", "c2"])
+    (interrupt,) = frames[-1]["outcome"]["interrupts"]
+    assert interrupt["id"] == "c1"
+    assert "tables" in interrupt["metadata"]["agents_tools"]["error"]
 
 
 async def test_approval_decisions_resume_the_run() -> None:
@@ -698,10 +714,14 @@ async def test_a_client_that_leaves_while_progress_is_delayed() -> None:
 
 
 async def test_what_the_agent_can_do() -> None:
-    """It uses the names of the protocol's capabilities."""
+    """It consists of the protocol's capabilities, without a field of our own."""
     agent, _ = agent_of("Fine.", tools=[add])
     async with serving(agent) as app:
         told = (await Exchange(app, "GET", "/").whole()).json
+    read = AgentCapabilities.model_validate(told, by_alias=True, by_name=False)
+    assert read.model_dump(mode="json", by_alias=True, exclude_none=True) == told
+    extra = [one.model_extra for one in vars(read).values() if isinstance(one, BaseModel)]
+    assert not any(extra)
     assert told["identity"]["name"] == "helper"
     assert [tool["name"] for tool in told["tools"]["items"]] == ["add"]
     assert told["humanInTheLoop"]["approveWithEdits"] is True

@@ -831,6 +831,49 @@ async def test_an_approval_resumes_the_run() -> None:
     await app.aclose()
 
 
+async def test_a_request_that_is_repeated_starts_one_run() -> None:
+    """A page that got no answer cannot know whether the request has arrived."""
+    agent = SCENARIOS["tool"].make()
+    app = vercel.app(agent)
+    first = await ask(app, "POST", "/", body())
+    again = await ask(app, "POST", "/", body())
+    assert text(sent(again)) == text(sent(first)) == "I look. Looked."
+    assert sent(again)[0]["messageId"] == sent(first)[0]["messageId"]
+    model = cast("ScriptedModel", agent.model)
+    assert len(model.requests) == 2
+    new = await ask(app, "POST", "/", body(trigger="regenerate-message"))
+    assert new.status == 200
+    assert len(model.requests) > 2
+    await app.aclose()
+
+
+async def test_an_approval_can_have_other_arguments() -> None:
+    """Invalid ones do not run the call: it asks again, and says why."""
+    app = vercel.app(SCENARIOS["approve"].make())
+    first = await ask(app, "POST", "/", body())
+    message = assistant_message(sent(first))
+
+    async def decide(arguments: str) -> Exchange:
+        (part,) = message["parts"]
+        part["approval"]["arguments"] = arguments
+        given = {"messages": [*body()["messages"], message], "messageId": message["id"]}
+        return await ask(app, "POST", "/", body(**given))
+
+    refused = await decide("[1]")
+    assert refused.status == 422
+    assert "messages[1].parts[0].approval" in refused.message
+    second = await decide('{"table": 7, "more": 1}')
+    check_vercel([second.text], 7, before=[first.text])
+    (data,) = [one["data"] for one in sent(second) if one["type"] == "data-agents-tool"]
+    assert data["lines"][0]["level"] == "error"
+    assert "more" in data["lines"][0]["text"]
+    assert "tool-approval-request" in {one["type"] for one in sent(second)}
+    third = await decide('{"table": "z"}')
+    outputs = [one["output"] for one in sent(third) if one["type"] == "tool-output-available"]
+    assert [output.endswith("z is gone") for output in outputs] == [True]
+    await app.aclose()
+
+
 @pytest.mark.requirement("S35")
 @pytest.mark.parametrize("chat", ["chat", "another"])
 async def test_an_approval_counts_for_a_run_of_its_chat_only(chat: str) -> None:

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 sync_api = pytest.importorskip("playwright.sync_api")
 expect: Any = sync_api.expect
 CLIENT = Path(agents_tools.__file__).parent / "ui" / "client"
-GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "web-client.md"
+GUIDES = Path(__file__).parents[2] / "docs" / "how-to"
 MODULES = HOME / "web" / "node_modules"
+COPILOTKIT = HOME / "copilotkit" / "node_modules"
 PATIENCE = 30_000
 CALLS = ["research", "scan", "wait", "order"]
 FUNCTIONS = """<!doctype html><html lang="en"><title>Functions</title><p>0</p>
@@ -60,13 +61,16 @@ pytestmark = [
 needs_vite = pytest.mark.skipif(
     not MODULES.is_dir(), reason="Vite is not installed: python -m tests.conformance.ui.install web"
 )
+needs_copilotkit = pytest.mark.skipif(
+    not COPILOTKIT.is_dir(),
+    reason="CopilotKit is not installed: python -m tests.conformance.ui.install copilotkit",
+)
 
 
-def snippet(title: str) -> str:
-    """Return a program of the guide, as a reader pastes it."""
-    found = re.search(
-        rf'```\w+ title="{re.escape(title)}"\n(.*?)\n```', GUIDE.read_text(), re.DOTALL
-    )
+def snippet(title: str, guide: str = "web-client") -> str:
+    """Return a program of a guide, as a reader pastes it."""
+    text = (GUIDES / f"{guide}.md").read_text()
+    found = re.search(rf'```\w+ title="{re.escape(title)}"\n(.*?)\n```', text, re.DOTALL)
     assert found is not None, title
     return found[1] + "\n"
 
@@ -110,11 +114,11 @@ def site() -> Generator[Site]:
 
 
 @contextlib.contextmanager
-def vite(folder: Path, site: Site, program: str) -> Generator[str]:
+def vite(folder: Path, site: Site, program: str, modules: Path = MODULES) -> Generator[str]:
     """Run Vite with a React program and the settings of the guide; yield the address of the page."""
     installed = folder / "node_modules"
     installed.mkdir()
-    for entry in MODULES.iterdir():
+    for entry in modules.iterdir():
         if not entry.name.startswith("."):
             (installed / entry.name).symlink_to(entry)
     # What `npm install` of the packed client leaves.
@@ -126,11 +130,11 @@ def vite(folder: Path, site: Site, program: str) -> Generator[str]:
         '<!doctype html><html lang="en"><title>Shop</title><div id="root"></div>'
         '<script type="module" src="/main.jsx"></script>'
     )
-    node = MODULES / ".bin" / "node"
+    node = modules / ".bin" / "node"
     runtime = str(node) if node.exists() else shutil.which("node") or "node"
     command = [
         runtime,
-        str(MODULES / "vite" / "bin" / "vite.js"),
+        str(modules / "vite" / "bin" / "vite.js"),
         "--port",
         "0",
         "--host",
@@ -319,6 +323,44 @@ def test_a_rejection_with_a_reason_reaches_the_model(context: BrowserContext, si
     expect(order.locator("details pre")).to_contain_text("Too much flour.")
 
 
+def test_arguments_are_edited_with_the_keyboard(context: BrowserContext, site: Site) -> None:
+    """A mistake is reported at the text, in the page or by the server, and decides nothing."""
+    page = context.new_page()
+    page.goto(site.url("/"))
+    page.get_by_role("button", name="Read 3 pages").click()
+    site.release(PAGES)
+    page.get_by_role("button", name="Cancel wait").click()
+    page.get_by_role("button", name="Edit arguments").focus()
+    page.keyboard.press("Enter")
+    editor = page.get_by_label("Arguments: order")
+    expect(editor).to_be_focused()
+    expect(editor).to_have_value('{\n  "count": 3\n}')
+    for text, problem in (
+        ('{"count": 3', "Arguments: expected JSON."),
+        ("[3]", "Arguments: expected a JSON object."),
+        ('{"count": "many"}', "count"),
+    ):
+        editor.fill(text)
+        page.keyboard.press("Tab")  # to the reason
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("button", name="Approve")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_contain_text(problem)
+        expect(editor).to_have_accessible_description(re.compile(re.escape(problem)))
+        expect(editor).to_have_attribute("aria-invalid", "true")
+        expect(editor).to_be_focused()
+        expect(editor).to_have_value(text)
+    page.get_by_role("button", name="Discard changes").click()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    expect(page.locator(".agents-approval pre")).to_contain_text('"count": 3')
+    page.get_by_role("button", name="Edit arguments").click()
+    editor.fill('{"count": 5}')
+    page.get_by_role("button", name="Approve").click()
+    expect(page.get_by_role("status")).to_have_text("done")
+    order = page.locator(".agents-call", has=page.locator("b:text-is('order')"))
+    expect(order.locator("details pre")).to_contain_text("5 bags ordered")
+
+
 def test_a_run_is_cancelled(context: BrowserContext, site: Site) -> None:
     page = context.new_page()
     page.goto(site.url("/"))
@@ -343,6 +385,11 @@ def test_axe_finds_nothing(context: BrowserContext, site: Site) -> None:
         site.release(PAGES)
         expect(page.get_by_role("button", name="Approve")).to_be_visible()
         page.locator("summary").first.click()
+        assert violations(page, axe.AXE_SCRIPT) == []
+        page.get_by_role("button", name="Edit arguments").click()
+        page.get_by_label("Arguments: order").fill("[")
+        page.get_by_role("button", name="Approve").click()
+        expect(page.get_by_role("alert")).to_be_visible()
         assert violations(page, axe.AXE_SCRIPT) == []
 
 
@@ -383,3 +430,108 @@ def test_the_functions_yield_each_event_once(context: BrowserContext, site: Site
     assert state["status"] == "interrupted"
     assert seen == sorted(set(seen))
     assert seen[-1] == state["last_event_id"]
+
+
+# --- in the front ends of others
+
+
+@needs_vite
+def test_the_page_of_the_ai_sdk_guide(context: BrowserContext, tmp_path: Path) -> None:
+    """A reload, a second tab and a lost network lose nothing and repeat nothing."""
+    with open_site({}, protocol="vercel") as site:
+        program = snippet("main.jsx", "vercel-ai-sdk").replace(
+            "http://localhost:8000", site.url("")
+        )
+        with vite(tmp_path, site, program) as url:
+            page = context.new_page()
+            page.goto(url)
+            start = page.get_by_role("button", name="Read 3 pages")
+            expect(start).to_be_visible()
+            site.cut()
+            start.click()
+            expect(page.get_by_role("status")).to_contain_text("No connection to the server")
+            site.restore()
+            expect(page.locator(".agents-progress")).to_contain_text(f"1 of {PAGES} pages")
+            expect(page.locator("ul ul .agents-call > header b")).to_have_text("scan")
+            site.cut()
+            site.release(2)
+            expect(page.get_by_role("status")).to_contain_text("No connection to the server")
+            site.restore()
+            expect(page.locator(".agents-progress")).to_contain_text(f"3 of {PAGES} pages")
+            page.reload()
+            second = context.new_page()
+            second.goto(url)
+            for tab in (page, second):
+                expect(tab.locator(".agents-progress")).to_contain_text(f"3 of {PAGES} pages")
+            site.release(PAGES)
+            for tab in (page, second):
+                expect(tab.locator(".agents-approval")).to_contain_text('"count": 3')
+            edit(page, '{"count": "many"}')
+            expect(page.locator(".agents-line").last).to_contain_text("count")
+            expect(page.locator(".agents-approval")).to_contain_text('"count": 3')
+            site.cut()
+            edit(page, '{"count": 5}')
+            expect(page.get_by_role("status")).to_contain_text("No connection to the server")
+            site.restore()  # the answer is sent again
+            expect(page.get_by_text("The flour comes tomorrow.")).to_have_count(1)
+            order = page.locator(".agents-call", has=page.locator("b:text-is('order')"))
+            expect(order.locator("details pre")).to_contain_text("5 bags ordered")
+            page.reload()
+            expect(page.get_by_text("The flour comes tomorrow.")).to_have_count(1)
+            for tab in (page, second):
+                names = tab.locator(".agents-call > header b").all_text_contents()
+                assert [name for name in names if name != "scan"] == ["research", "order"]
+            assert site.scans == 1
+
+
+@needs_copilotkit
+@pytest.mark.timeout(300)
+def test_the_page_of_the_copilotkit_guide(context: BrowserContext, tmp_path: Path) -> None:
+    """A reload, a second tab and a lost network lose nothing and repeat nothing."""
+    with open_site({}, protocol="ag_ui") as site:
+        program = snippet("main.jsx", "ag-ui").replace("http://localhost:8000", site.url(""))
+        with vite(tmp_path, site, program, COPILOTKIT) as url:
+            page = context.new_page()
+            page.goto(url, timeout=4 * PATIENCE)  # Vite bundles 350 packages
+            box = page.get_by_role("textbox", name="Type a message")
+            expect(box).to_be_visible()
+            site.cut()
+            box.fill("Read 3 pages.")
+            box.press("Enter")
+            expect(page.get_by_text("Read 3 pages.")).to_be_visible()
+            site.restore()
+            expect(page.locator(".agents-progress")).to_contain_text(f"1 of {PAGES} pages")
+            expect(page.locator("ul ul .agents-call > header b")).to_have_text("scan")
+            site.cut()
+            site.release(2)
+            site.restore()
+            expect(page.locator(".agents-progress")).to_contain_text(f"3 of {PAGES} pages")
+            page.reload()
+            second = context.new_page()
+            second.goto(url)
+            for tab in (page, second):
+                expect(tab.locator(".agents-progress")).to_contain_text(f"3 of {PAGES} pages")
+            site.release(PAGES)
+            for tab in (page, second):
+                expect(tab.locator(".agents-approval")).to_contain_text('"count": 3')
+            edit(page, '{"count": "many"}')
+            expect(page.locator(".agents-approval [role=alert]")).to_contain_text("count")
+            expect(page.locator(".agents-approval")).to_contain_text('"count": 3')
+            site.cut()
+            edit(page, '{"count": 5}')
+            site.restore()  # the answer is sent again
+            answer = page.get_by_text("The flour comes tomorrow.")
+            expect(answer).to_have_count(1)
+            names = page.locator(".agents-call > header b").all_text_contents()
+            assert names == ["research", "scan"]
+            page.reload()
+            expect(answer).to_have_count(1)
+            expect(page.get_by_text("Read 3 pages.")).to_have_count(1)
+            assert site.scans == 1
+
+
+def edit(page: Page, text: str) -> None:
+    """Approve a call with other arguments."""
+    page.get_by_role("button", name="Edit arguments").click()
+    page.get_by_label("Arguments: order").fill(text)
+    page.get_by_role("button", name="Approve").click()

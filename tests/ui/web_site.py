@@ -8,7 +8,7 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -26,7 +26,7 @@ from agents_tools import (
 from agents_tools.persistence import SQLiteRunStore
 from agents_tools.policies import needs_approval
 from agents_tools.testing import ScriptedModel, tool_call
-from agents_tools.ui import RunManager, handle_run
+from agents_tools.ui import RunManager, ag_ui, handle_run, vercel
 from tests.ui.web import PATIENCE, served
 
 ResultT = TypeVar("ResultT")
@@ -45,6 +45,8 @@ class Site:
         ports: The ports of the servers.
         gate: Each release lets `scan` read one more page.
         starts: How many runs were started.
+        scans: How many times `scan` was called.
+        protocol: What the server speaks: that of `handle_run`, or that of another client.
         store: Where the runs are stored, for two servers; in memory by default.
     """
 
@@ -53,6 +55,8 @@ class Site:
     ports: list[int] = field(default_factory=list[int])
     gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
     starts: int = 0
+    scans: int = 0
+    protocol: Literal["sse", "ag_ui", "vercel"] = "sse"
     store: Path | None = None
     _loop: asyncio.AbstractEventLoop | None = None
     _line: _Line | None = None
@@ -95,6 +99,7 @@ class Site:
         @streaming_tool
         async def scan(pages: int) -> AsyncIterator[Event | str]:
             """Read pages."""
+            self.scans += 1
             for page in range(1, pages + 1):
                 yield ToolProgressEvent(page, total=pages, message="pages")
                 yield NotifyStreamEvent(f"read page {page}")
@@ -118,8 +123,9 @@ class Site:
             tools=[scan],
             model=ScriptedModel([tool_call("scan", pages=PAGES), "Flour is cheap."]),
         )
+        calls = [tool_call("research", input="flour"), tool_call("wait", what="rain")]
         script = [
-            [tool_call("research", input="flour"), tool_call("wait", what="rain")],
+            calls if self.protocol == "sse" else calls[:1],  # others cannot cancel a single call
             tool_call("order", count=3),
             "The flour comes tomorrow.",
         ]
@@ -134,8 +140,12 @@ class Site:
         self._agent = self._agent or self.agent()
         return self._agent
 
-    def app(self) -> Starlette:
+    def app(self) -> Any:
         """Return the application of one server, with a route for the agent."""
+        if self.protocol == "ag_ui":
+            return ag_ui.app(self._first_agent(), on_disconnect="detach", heartbeat=0.2)
+        if self.protocol == "vercel":
+            return vercel.app(self._first_agent(), on_disconnect="detach", heartbeat=0.2)
         store = None if self.store is None else SQLiteRunStore(self.store)
         runs = RunManager(store=store)
         shared = None if store is None else self._first_agent()  # its script continues elsewhere
@@ -212,9 +222,14 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 @contextlib.contextmanager
-def open_site(pages: dict[str, str], store: Path | None = None) -> Generator[Site]:
+def open_site(
+    pages: dict[str, str],
+    store: Path | None = None,
+    protocol: Literal["sse", "ag_ui", "vercel"] = "sse",
+) -> Generator[Site]:
     """Serve a site in a thread while the block runs, with a store on two servers."""
-    site, ready, stop = Site(pages, store=store), threading.Event(), asyncio.Event()
+    site = Site(pages, store=store, protocol=protocol)
+    ready, stop = threading.Event(), asyncio.Event()
 
     async def serve() -> None:
         site._loop = asyncio.get_running_loop()

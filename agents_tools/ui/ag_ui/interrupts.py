@@ -69,7 +69,7 @@ class Interrupts:
         if len(path) == 1 and name in self._client_tools:
             self._pending.append(wire)
             return None
-        tool = release_text(name)
+        tool, error = release_text(name), item.get("error")
         interrupt: Frame = {
             "id": wire,
             "reason": "tool_call",
@@ -77,7 +77,11 @@ class Interrupts:
             "message": f"Approve this call of {tool}?",
             "responseSchema": dict(RESPONSE_SCHEMA),
             "metadata": self._writer.metadata(
-                path, tool=tool, arguments=str(item.get("arguments", "")), approval=True
+                path,
+                tool=tool,
+                arguments=str(item.get("arguments", "")),
+                approval=True,
+                error=None if error is None else release_text(str(error)),
             ),
         }
         if owner is not None and self._writer.version == "1.0":

@@ -8,6 +8,10 @@ export interface LiveRunOptions extends api.Endpoint {
      */
     param?: string;
 }
+/** A decision about a call: whether it can run, a reason for the model, other arguments as JSON text. */
+export type Answer = Omit<Decision, "call_id" | "path" | "arguments"> & {
+    arguments?: string | null;
+};
 /** A run that a page starts or opens, its tree, and what the user can do with it. */
 export declare class LiveRun {
     #private;
@@ -38,8 +42,8 @@ export declare class LiveRun {
     cancel(reason?: string): Promise<void>;
     /** Cancels one call; the run continues. */
     cancelCall(call: CallNode): Promise<void>;
-    /** Decides about a call that waits. */
-    decide(call: CallNode, decision: boolean | Omit<Decision, "call_id" | "path">): Promise<void>;
+    /** Decides about a call that waits. Returns why the server has refused the decision, else `null`. */
+    decide(call: CallNode, decision: boolean | Omit<Decision, "call_id" | "path">): Promise<string | null>;
     /** Continues a run whose server has ended. */
     resume(): Promise<void>;
 }

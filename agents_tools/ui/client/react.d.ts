@@ -1,5 +1,5 @@
 import { type ReactNode } from "react";
-import { LiveRun, type CallNode, type LiveRunOptions } from "./client.js";
+import { LiveRun, type Answer, type CallNode, type LiveRunOptions } from "./client.js";
 export interface UseRunOptions extends LiveRunOptions {
     /** The run to show at first. By default, the one that `param` names in the address, or none. */
     id?: string;
@@ -18,8 +18,32 @@ export declare function RunTree({ run }: {
 export declare function Progress({ node }: {
     node: CallNode;
 }): ReactNode;
-/** The question whether a call may run, while it waits for the answer. */
+/** What a user can do with a call. A `LiveRun` has both. */
+export interface CallActions {
+    cancelCall?(call: CallNode): Promise<void>;
+    /** Decides about a call that waits. Returns why the decision was refused, else `null`. */
+    decide?(call: CallNode, answer: Answer): Promise<string | null>;
+}
+/** The question whether a call can run, while it waits for the answer. */
 export declare function Approval({ run, node }: {
-    run: LiveRun;
+    run: CallActions;
     node: CallNode;
+}): ReactNode;
+export interface ApprovalFormProps {
+    /** The name of the tool. */
+    name: string;
+    /** The arguments of the call, as JSON text. */
+    text: string;
+    /** Sends the answer. Returns why it was refused, else `null`. */
+    onDecide: (answer: Answer) => Promise<string | null>;
+    /** The arguments of an earlier answer, and why it was refused. */
+    edit?: string | null;
+    refused?: string | null;
+}
+/** The question whether a call can run: its arguments, which can be edited, and the answers. */
+export declare function ApprovalForm({ name, text, onDecide, edit: given, refused }: ApprovalFormProps): ReactNode;
+/** A list of calls, each with what happens within it. For a run, `RunTree` shows more. */
+export declare function CallList({ calls, run }: {
+    calls: CallNode[];
+    run?: CallActions;
 }): ReactNode;

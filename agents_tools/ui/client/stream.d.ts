@@ -38,6 +38,21 @@ export declare function follow<T = unknown>(open: (after: number, signal: AbortS
 export declare function pause(time: number, ...signals: (AbortSignal | undefined)[]): Promise<void>;
 /** Ends all pauses between tries. */
 export declare const retryNow: () => boolean;
+/** Aborts a request from which no data comes. */
+export declare class Watchdog {
+    #private;
+    constructor(silence?: number, signal?: AbortSignal);
+    get signal(): AbortSignal;
+    seen(): void;
+    stop(): void;
+}
+/** Returns a `fetch` whose bodies fail like those of a lost network after a time without data. */
+export declare function watched(ask: typeof fetch): typeof fetch;
+/** Cuts a body of server-sent events into frames. */
+export declare function frames(body: ReadableStream<Uint8Array>, watchdog: Watchdog): AsyncGenerator<{
+    id?: number;
+    data: unknown;
+}, void, unknown>;
 /** Returns the id and the data of a frame; `null` for a comment. */
 export declare function parseFrame(text: string): {
     id?: number;

@@ -40,6 +40,10 @@ export interface TextItem {
     /** Whether the whole text has not come yet. */
     streamed?: boolean;
 }
+type Keyed<T> = T & {
+    key: number;
+    event: number;
+};
 /** A run or a call. Its identity is its path, because ids of calls are not unique. */
 export interface CallNode {
     path: string[];
@@ -55,6 +59,11 @@ export interface CallNode {
     /** The arguments; `undefined` while the model writes them, when `draft` has the text so far. */
     args: unknown;
     draft: string;
+    /** The arguments as the server sent them, of a call that waits for a decision. */
+    argsText?: string;
+    /** The arguments of the last answer, and why the server has refused them. */
+    edit?: string | null;
+    refused?: string | null;
     /** Times in seconds since 1970, and the duration in seconds. */
     start: number | null;
     end: number | null;
@@ -76,6 +85,8 @@ export interface CallNode {
     /** Grows with each change of the node or of a node below it, when `EventTree.flush` is called. */
     version: number;
 }
+/** Returns a run or a call of which nothing is known yet. */
+export declare const newNode: (path: string[], name: string, parent: CallNode | null) => CallNode;
 /** The tree of a run. */
 export declare class EventTree {
     #private;
@@ -104,5 +115,12 @@ export declare class EventTree {
 }
 /** Whether a call or a run has ended. */
 export declare const isOver: (node: CallNode) => boolean;
+/** Adds an item, and takes the oldest of its type away when there are too many. */
+export declare function add<T extends {
+    type: string;
+}>(node: CallNode, part: T): Keyed<T>;
 /** The text of the content of a message: text, or a list of blocks. */
 export declare function textOf(content: unknown): string;
+/** Returns the value of JSON text, or the text if it is not JSON. */
+export declare function readArguments(text: string): unknown;
+export {};

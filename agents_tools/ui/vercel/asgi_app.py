@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 from agents_tools.agents.agent import Agent
 from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.server.application import Application, JsonResponse, empty_response
-from agents_tools.server.approvals import CallReference
 from agents_tools.server.http_errors import HttpError, shown
 from agents_tools.server.http_security import inner_path
 from agents_tools.server.response_stream import FrameResponse
 from agents_tools.server.run_manager import ActiveRun, OnDisconnect, RunManager, runs_for
 from agents_tools.text.output import release_json
-from agents_tools.tool.records import Decision
 from agents_tools.ui._app_limits import AppLimits, split_limits
 from agents_tools.ui.vercel.encoder import VERSIONS, VercelEncoder
 from agents_tools.ui.vercel.messages import items_of, parse_request
@@ -182,6 +180,8 @@ class _Chats:
         message = parse_request(await request.json_object())
         if message.decisions:
             live = await self._decide(message, request)
+        elif (known := await self._known(message)) is not None:
+            return self._respond(known, after=-1)
         else:
             live = await self._start(message, request)
         return self._respond(live, after=_message(live).sent_before)
@@ -230,6 +230,14 @@ class _Chats:
         live = await self._runs.find_newest(request.path_params["chat"])
         return live if live is not None and _KEY in live.meta else None
 
+    async def _known(self, chat_request: ChatRequest) -> ActiveRun | None:
+        """Return the run of a request that a page repeats because it got no answer."""
+        live = None if chat_request.is_new else await self._runs.find_newest(chat_request.chat_id)
+        if live is None or _KEY not in live.meta:
+            return None
+        details = await live.details()
+        return live if details.get("messages") == chat_request.messages else None
+
     async def _start(self, chat_request: ChatRequest, request: HttpRequest) -> ActiveRun:
         items = items_of(chat_request.messages)
         context = await self._runs.context_of(request)
@@ -259,12 +267,9 @@ class _Chats:
         await self._runs.lend_context(live, request)
         open_calls = {(*item.path, item.call_id) for item in live.interruptions}
         decisions = [
-            (
-                CallReference(decision.path[-1], decision.path),
-                Decision(approved=decision.approved, message=decision.reason),
-            )
-            for decision in chat_request.decisions
-            if decision.run_id == live.id and decision.path in open_calls
+            (one.call, one.decision)
+            for one in chat_request.decisions
+            if one.run_id == live.id and one.call.path in open_calls
         ]
         if decisions:
             after = live.last_id

@@ -434,6 +434,11 @@ class VercelEncoder:
                 chunks += [*self._end_step(), *self._begin_step()]
             value = parse_arguments(str(item.get("arguments") or ""))
             chunks += [*self._step_for_parts(), *self._parts.set_input(path, name, value)]
+        if item.get("error"):  # the arguments that a person edited are invalid
+            call = self._calls.at(path, name)
+            call.is_shown = True
+            call.add_line(release_text(str(item["error"])), level="error")
+            chunks += self._calls.touch(call, self._now, at_once=True)
         self._answer_ended = True
         approval = approval_id(self._run_id or "run", path)
         return chunks + self._parts.request_approval(path, approval, details)

@@ -23,11 +23,14 @@ from agents_tools.content.outputs import (
     block_from_dict,
 )
 from agents_tools.errors import UserError
+from agents_tools.server.approvals import CallReference, read_decision
 from agents_tools.server.http_errors import HttpError, json_kind, shown
 from agents_tools.server.safe_json import written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from agents_tools.tool.records import Decision
 
 __all__ = ["ApprovalDecision", "ChatRequest", "items_of", "parse_request"]
 
@@ -42,23 +45,18 @@ class ApprovalDecision:
 
     Attributes:
         approval_id: The id of the approval request.
-        approved: Whether the call can run.
-        reason: The reason for a rejection. The model gets it.
+        call: The call.
+        decision: The decision.
     """
 
     approval_id: str
-    approved: bool
-    reason: str | None
+    call: CallReference
+    decision: Decision
 
     @property
     def run_id(self) -> str:
         """The id of the run of the call."""
         return self.approval_id.partition("/")[0]
-
-    @property
-    def path(self) -> tuple[str, ...]:
-        """The ids of the enclosing calls and of the call itself."""
-        return tuple(unquote(part) for part in self.approval_id.split("/")[1:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +68,14 @@ class ChatRequest:
         messages: The messages of the chat.
         decisions: The decisions in the request.
         message_id: The id of the assistant message that the response continues, if there is one.
+        is_new: Whether the page asks for another answer to the same messages.
     """
 
     chat_id: str
     messages: list[Mapping[str, Any]]
     decisions: list[ApprovalDecision]
     message_id: str | None
+    is_new: bool
 
 
 def parse_request(body: Mapping[str, Any]) -> ChatRequest:
@@ -104,6 +104,7 @@ def parse_request(body: Mapping[str, Any]) -> ChatRequest:
         messages=messages,
         decisions=decisions,
         message_id=message_id if isinstance(message_id, str) else None,
+        is_new=trigger != _TRIGGERS[0],
     )
 
 
@@ -141,7 +142,16 @@ def _parse_decision(approval: Mapping[str, Any], at: str) -> ApprovalDecision:
         _refuse(f"{at}.approved", f"expected true or false, got {json_kind(approved)}")
     if reason is not None and not isinstance(reason, str):
         _refuse(f"{at}.reason", f"expected a text, got {json_kind(reason)}")
-    return ApprovalDecision(approval_id=approval_id, approved=approved, reason=reason)
+    path = tuple(unquote(part) for part in approval_id.split("/")[1:])
+    answer = {
+        "call_id": path[-1] if path else "",
+        "path": path,
+        "approve": approved,
+        "message": reason,
+        "arguments": approval.get("arguments"),
+    }
+    call, decision = read_decision(answer, at)
+    return ApprovalDecision(approval_id=approval_id, call=call, decision=decision)
 
 
 # --- messages as items

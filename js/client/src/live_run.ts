@@ -12,6 +12,9 @@ export interface LiveRunOptions extends api.Endpoint {
   param?: string;
 }
 
+/** A decision about a call: whether it can run, a reason for the model, other arguments as JSON text. */
+export type Answer = Omit<Decision, "call_id" | "path" | "arguments"> & { arguments?: string | null };
+
 /** The milliseconds between two questions whether another page has decided about a waiting run. */
 const DECISION_PAUSE = 2_000;
 /** The same while the server is storing the end of a run. */
@@ -92,14 +95,21 @@ export class LiveRun {
     await this.#ask((id) => api.cancelCall(this.options, id, call.path.at(-1)!, this.#requesting));
   }
 
-  /** Decides about a call that waits. */
-  async decide(call: CallNode, decision: boolean | Omit<Decision, "call_id" | "path">): Promise<void> {
+  /** Decides about a call that waits. Returns why the server has refused the decision, else `null`. */
+  async decide(call: CallNode, decision: boolean | Omit<Decision, "call_id" | "path">): Promise<string | null> {
     const rest = typeof decision === "boolean" ? { approve: decision } : decision;
+    const { arguments: edit } = rest; // shown again if it is refused
+    call.edit = typeof edit === "object" && edit ? JSON.stringify(edit, null, 2) : edit;
     const whole = { call_id: call.path.at(-1)!, path: call.path, ...rest };
     const state = await this.#ask((id) => api.decide(this.options, id, [whole], this.#requesting));
-    if (!state) return;
+    if (!state) {
+      const { error } = this;
+      this.#set({ error: null }); // the caller shows it next to the call
+      return error;
+    }
     this.#setApprovals(state.approvals);
     this.#wake?.abort();
+    return null;
   }
 
   /** Continues a run whose server has ended. */

@@ -1,3 +1,3 @@
 // What the components need of React, from Preact: standalone.js has it in place of React.
 export { createElement, Fragment } from "preact";
-export { useEffect, useReducer, useState } from "preact/hooks";
+export { useEffect, useId, useReducer, useRef, useState } from "preact/hooks";

@@ -3,12 +3,23 @@ import {
   createElement as h,
   Fragment,
   useEffect,
+  useId,
   useReducer,
+  useRef,
   useState,
   type FormEvent,
   type ReactNode,
 } from "react";
-import { isOver, LiveRun, type CallNode, type Item, type LiveRunOptions } from "./client.js";
+import {
+  argumentsProblem,
+  argumentsText,
+  isOver,
+  LiveRun,
+  type Answer,
+  type CallNode,
+  type Item,
+  type LiveRunOptions,
+} from "./client.js";
 
 export interface UseRunOptions extends LiveRunOptions {
   /** The run to show at first. By default, the one that `param` names in the address, or none. */
@@ -58,6 +69,9 @@ export const words: Record<string, string> = {
   cancel: "Cancel",
   approve: "Approve",
   reject: "Reject",
+  edit: "Edit arguments",
+  discard: "Discard changes",
+  arguments: "Arguments",
   reason: "Reason for a rejection",
   output: "Result",
   reconnecting: "No connection to the server. Trying again…",
@@ -93,28 +107,87 @@ export function Progress({ node }: { node: CallNode }): ReactNode {
   );
 }
 
-/** The question whether a call may run, while it waits for the answer. */
-export function Approval({ run, node }: { run: LiveRun; node: CallNode }): ReactNode {
+/** What a user can do with a call. A `LiveRun` has both. */
+export interface CallActions {
+  cancelCall?(call: CallNode): Promise<void>;
+  /** Decides about a call that waits. Returns why the decision was refused, else `null`. */
+  decide?(call: CallNode, answer: Answer): Promise<string | null>;
+}
+
+/** The question whether a call can run, while it waits for the answer. */
+export function Approval({ run, node }: { run: CallActions; node: CallNode }): ReactNode {
+  if (node.status !== "approval" || !run.decide) return null;
+  const onDecide = (answer: Answer) => run.decide!(node, answer);
+  const text = argumentsText(node.args, node.argsText);
+  return h(ApprovalForm, { name: node.name, text, onDecide, edit: node.edit, refused: node.refused });
+}
+
+export interface ApprovalFormProps {
+  /** The name of the tool. */
+  name: string;
+  /** The arguments of the call, as JSON text. */
+  text: string;
+  /** Sends the answer. Returns why it was refused, else `null`. */
+  onDecide: (answer: Answer) => Promise<string | null>;
+  /** The arguments of an earlier answer, and why it was refused. */
+  edit?: string | null;
+  refused?: string | null;
+}
+
+/** The question whether a call can run: its arguments, which can be edited, and the answers. */
+export function ApprovalForm({ name, text, onDecide, edit: given, refused = null }: ApprovalFormProps): ReactNode {
   const [reason, setReason] = useState("");
   const [isSent, setSent] = useState(false);
-  if (node.status !== "approval") return null;
-  const decide = (approve: boolean) => {
-    setSent(true);
-    const message = approve ? null : reason || null;
-    void run.decide(node, { approve, message }).finally(() => setSent(false));
+  const [draft, setDraft] = useState<string | null>((refused !== null && given) || null);
+  const [own, setProblem] = useState<string | null>(null); // empty if the user has discarded the changes
+  const editor = useRef<HTMLTextAreaElement>(null);
+  const problemId = useId();
+  const isEdited = draft !== null;
+  const problem = own ?? refused;
+  useEffect(() => editor.current?.focus(), [isEdited]);
+
+  const decide = async (approve: boolean) => {
+    const edit = approve && isEdited && draft !== text ? draft : null;
+    let refusal = edit === null ? null : argumentsProblem(edit);
+    if (refusal === null) {
+      setSent(true);
+      refusal = await onDecide({ approve, message: approve ? null : reason || null, arguments: edit });
+      setSent(false);
+    }
+    setProblem(refusal);
+    if (refusal !== null) editor.current?.focus();
   };
+  const edit = () => {
+    setDraft(isEdited ? null : text);
+    setProblem("");
+  };
+  const button = (label: string, onClick: () => void) =>
+    h("button", { type: "button", disabled: isSent, onClick }, label);
   return h(
     "div", // not a form: the Enter key must not decide
-    { className: "agents-approval", role: "group", "aria-label": `${node.name}: ${words.approval}` },
-    h("pre", null, typeof node.args === "string" ? node.args : JSON.stringify(node.args, null, 2)),
+    { className: "agents-approval", role: "group", "aria-label": `${name}: ${words.approval}` },
+    isEdited
+      ? h("textarea", {
+          ref: editor,
+          value: draft,
+          rows: Math.min(draft.split("\n").length + 1, 16),
+          spellCheck: false,
+          "aria-label": `${words.arguments}: ${name}`,
+          "aria-invalid": !!problem,
+          "aria-describedby": problem ? problemId : undefined,
+          onInput: (event: FormEvent<HTMLTextAreaElement>) => setDraft(event.currentTarget.value),
+        })
+      : h("pre", null, text),
+    problem && h("p", { id: problemId, role: "alert" }, problem),
     h("input", {
       value: reason,
       placeholder: words.reason,
       "aria-label": words.reason,
       onInput: (event: FormEvent<HTMLInputElement>) => setReason(event.currentTarget.value),
     }),
-    h("button", { type: "button", disabled: isSent, onClick: () => decide(true) }, words.approve),
-    h("button", { type: "button", disabled: isSent, onClick: () => decide(false) }, words.reject),
+    button(words.approve, () => void decide(true)),
+    button(words.reject, () => void decide(false)),
+    button(isEdited ? words.discard : words.edit, edit),
   );
 }
 
@@ -131,10 +204,10 @@ function CancelButton({ label, onCancel }: { label?: string; onCancel: () => Pro
 /** How many of the calls and of the lines of a node are shown: the newest. */
 const MOST = { call: 200, line: 8 };
 
-const descriptions = new WeakMap<CallNode, { version: number; run: LiveRun; element: ReactNode }>();
+const descriptions = new WeakMap<CallNode, { version: number; run: CallActions; element: ReactNode }>();
 
 /** Describes a call. The same description is drawn only once, so that only changed calls are drawn. */
-function describe(run: LiveRun, node: CallNode): ReactNode {
+function describe(run: CallActions, node: CallNode): ReactNode {
   const known = descriptions.get(node);
   if (known?.version === node.version && known.run === run) return known.element;
   const element = h(Call, { key: node.key, run, node, version: node.version });
@@ -142,7 +215,21 @@ function describe(run: LiveRun, node: CallNode): ReactNode {
   return element;
 }
 
-function Call({ run, node }: { run: LiveRun; node: CallNode; version: number }): ReactNode {
+interface CallProps {
+  run: CallActions;
+  node: CallNode;
+  /** Changes with the node. */
+  version: number;
+}
+
+/** A list of calls, each with what happens within it. For a run, `RunTree` shows more. */
+export function CallList({ calls, run = {} }: { calls: CallNode[]; run?: CallActions }): ReactNode {
+  const items = calls.map((node) => h(Call, { key: node.key, run, node, version: node.version }));
+  return h("section", { className: "agents-run" }, h("ul", null, items));
+}
+
+/** A call with its progress, the calls within it and its result. */
+function Call({ run, node }: CallProps): ReactNode {
   const args = node.args === undefined ? node.draft : JSON.stringify(node.args);
   return h(
     "li",
@@ -154,7 +241,9 @@ function Call({ run, node }: { run: LiveRun; node: CallNode; version: number }):
       h("code", null, args === "{}" ? "" : args),
       h("span", { className: "agents-status" }, words[node.status]),
       node.duration !== null && isOver(node) && h("time", null, `${node.duration.toFixed(1)} s`),
-      node.status === "running" && h(CancelButton, { label: node.name, onCancel: () => run.cancelCall(node) }),
+      node.status === "running" &&
+        run.cancelCall &&
+        h(CancelButton, { label: node.name, onCancel: () => run.cancelCall!(node) }),
     ),
     h(Progress, { node }),
     h(Approval, { run, node }),
@@ -172,7 +261,7 @@ function Result({ node }: { node: CallNode }): ReactNode {
 }
 
 /** What happened in a run or a call, in order. */
-function Items({ run, node }: { run: LiveRun; node: CallNode }): ReactNode {
+function Items({ run, node }: { run: CallActions; node: CallNode }): ReactNode {
   const left = { call: 0, line: 0 };
   for (const { type } of node.items) if (type in left) left[type as "call"]++;
   const groups: { key: string; calls?: ReactNode[]; element?: ReactNode }[] = [];
@@ -194,7 +283,7 @@ function Part({ item }: { item: Exclude<Item, { type: "call" }> }): ReactNode {
     case "line":
       return h("p", { className: "agents-line", "data-level": item.level }, item.text);
     case "artifact":
-      return h("p", { className: "agents-line" }, item.name);
+      return h(Artifact, item);
     case "delta":
       return h("pre", null, item.text);
     case "reasoning":
@@ -208,6 +297,23 @@ function Part({ item }: { item: Exclude<Item, { type: "call" }> }): ReactNode {
     default:
       return h("p", { className: `agents-${item.type}` }, item.text);
   }
+}
+
+/** The name of an artifact, as a link to its address or its content. */
+function Artifact({ name, data, uri, mime }: Extract<Item, { type: "artifact" }>): ReactNode {
+  const type = mime ?? "text/plain;charset=utf-8";
+  const base64 = (data as { data?: string } | null)?.data;
+  const content = typeof data === "string" ? `,${encodeURIComponent(data)}` : base64 && `;base64,${base64}`;
+  const isImage = !!base64 && !!mime?.startsWith("image/");
+  const isLink = !!uri && /^https?:/.test(uri);
+  const href = isLink ? uri : content ? `data:${type}${content}` : undefined;
+  const kind = isLink ? { target: "_blank", rel: "noreferrer" } : { download: name };
+  return h(
+    "p",
+    { className: "agents-artifact" },
+    isImage && h("img", { src: `data:${mime};base64,${base64}`, alt: name }),
+    href ? h("a", { href, ...kind }, name) : name,
+  );
 }
 
 /** The output of a call as text. */

@@ -101,12 +101,12 @@ const RETRY = "agents-tools-retry";
 export const retryNow = (): boolean => dispatchEvent(new Event(RETRY));
 
 /** Aborts a request from which no data comes. */
-class Watchdog {
+export class Watchdog {
   #abort = new AbortController();
   #timer?: ReturnType<typeof setTimeout>;
   #silence: number;
 
-  constructor(silence: number, signal?: AbortSignal) {
+  constructor(silence: number = SILENCE, signal?: AbortSignal) {
     this.#silence = silence;
     signal?.addEventListener("abort", () => this.#abort.abort(), { signal: this.signal });
     this.seen();
@@ -127,8 +127,32 @@ class Watchdog {
   }
 }
 
+/** Returns a `fetch` whose bodies fail like those of a lost network after a time without data. */
+export function watched(ask: typeof fetch): typeof fetch {
+  return async (input, init) => {
+    const response = await ask(input, init);
+    if (!response.body) return response;
+    const reader = response.body.getReader();
+    const body = new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        let isSilent = false;
+        const timer = setTimeout(() => {
+          isSilent = true;
+          void reader.cancel();
+        }, SILENCE);
+        const { value, done } = await reader.read().finally(() => clearTimeout(timer));
+        if (isSilent) controller.error(new TypeError("No data from the server."));
+        else if (done) controller.close();
+        else controller.enqueue(value);
+      },
+      cancel: (reason) => reader.cancel(reason),
+    });
+    return new Response(body, response);
+  };
+}
+
 /** Cuts a body of server-sent events into frames. */
-async function* frames(body: ReadableStream<Uint8Array>, watchdog: Watchdog) {
+export async function* frames(body: ReadableStream<Uint8Array>, watchdog: Watchdog) {
   const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader();
   let pieces: string[] = []; // of a frame whose end is still to come: a large one has hundreds
   let last = "";

@@ -67,6 +67,11 @@ export interface CallNode {
   /** The arguments; `undefined` while the model writes them, when `draft` has the text so far. */
   args: unknown;
   draft: string;
+  /** The arguments as the server sent them, of a call that waits for a decision. */
+  argsText?: string;
+  /** The arguments of the last answer, and why the server has refused them. */
+  edit?: string | null;
+  refused?: string | null;
   /** Times in seconds since 1970, and the duration in seconds. */
   start: number | null;
   end: number | null;
@@ -90,7 +95,8 @@ export interface CallNode {
 /** The id of the event that is being applied. */
 let applying = -1;
 
-const newNode = (path: string[], name: string, parent: CallNode | null): CallNode => ({
+/** Returns a run or a call of which nothing is known yet. */
+export const newNode = (path: string[], name: string, parent: CallNode | null): CallNode => ({
   path,
   key: JSON.stringify(path),
   parent,
@@ -348,6 +354,8 @@ const ITEMS: Record<string, (tree: EventTree, node: CallNode, item: Loose, at: n
   tool_approval_requested(tree, node, item) {
     const call = tree.child(node, item.call_id, item.name);
     call.args ??= readArguments(item.arguments);
+    call.argsText = item.arguments;
+    call.refused = item.error ?? null;
     call.status = "approval";
   },
   output_refused: (tree, node, item) =>
@@ -376,7 +384,7 @@ const addLine = (node: CallNode, level: string, text: string, tag: string | null
 };
 
 /** Adds an item, and takes the oldest of its type away when there are too many. */
-function add<T extends { type: string }>(node: CallNode, part: T): Keyed<T> {
+export function add<T extends { type: string }>(node: CallNode, part: T): Keyed<T> {
   const { type } = part;
   const item = Object.assign(part, { key: node.added++, event: applying });
   node.items.push(item as unknown as Item);
@@ -434,7 +442,8 @@ export function textOf(content: unknown): string {
     .join("\n");
 }
 
-function readArguments(text: string): unknown {
+/** Returns the value of JSON text, or the text if it is not JSON. */
+export function readArguments(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -4,6 +4,7 @@
 // object {name, url, input, does, approve}; for each one a line of JSON is printed: the messages
 // that the client ended with, how the runs ended, and all that went wrong.
 
+import { copyFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
@@ -11,6 +12,11 @@ import { pathToFileURL } from "node:url";
 const [folder] = process.argv.slice(2);
 const file = join(resolve(folder), "node_modules", "@ag-ui", "client", "dist", "index.mjs");
 const { HttpAgent } = await import(pathToFileURL(file));
+
+// Our own client is loaded from a place where it finds the client to test.
+const ours = new URL("../../../agents_tools/ui/client/ag-ui.js", import.meta.url);
+const copy = join(resolve(folder), "agents-tools.mjs");
+copyFileSync(ours, copy);
 
 const AT_MOST = 30_000;
 let timer;
@@ -60,7 +66,36 @@ async function run(agent, parameters, told, onEvent) {
 
 const user = (id, content) => ({ id, role: "user", content });
 
+// Loses the connection of each response after a number of bytes that grows.
+function cutting() {
+  let limit = 150;
+  return async (url, init) => {
+    const response = await fetch(url, init);
+    if (!response.ok) return response;
+    let left = (limit *= 2);
+    const cut = new TransformStream({
+      transform(data, controller) {
+        controller.enqueue(data.subarray(0, left));
+        left -= data.length;
+        if (left <= 0) controller.error(new TypeError("network error"));
+      },
+    });
+    return new Response(response.body.pipeThrough(cut), { headers: response.headers });
+  };
+}
+
 const doings = {
+  async cut({ job, told }) {
+    const { ConnectedAgent } = await import(pathToFileURL(copy));
+    const agent = new ConnectedAgent({
+      url: job.url,
+      threadId: `thread-${job.name}`,
+      initialMessages: [user("u1", job.input)],
+      fetch: cutting(),
+    });
+    await run(agent, { runId: "r1" }, told);
+    told.messages = agent.messages;
+  },
   async send({ agent, told }) {
     await run(agent, { runId: "r1" }, told);
   },
@@ -156,7 +191,7 @@ for await (const line of createInterface({ input: process.stdin })) {
     complaints.push(`thrown: ${error?.stack ?? error}`);
   }
   clearTimeout(timer);
-  told.messages = agent.messages;
+  told.messages ??= agent.messages;
   told.complaints = complaints;
   process.stdout.write(`${JSON.stringify(told)}\n`);
 }

@@ -14,6 +14,8 @@ from tests.conformance.mcp.install import install
 
 HOME = Path(__file__).parents[3] / ".ui-peers"
 
+_VITE = ("vite@8.4.0", "@vitejs/plugin-react@6.3.0", "react@19.3.1", "react-dom@19.3.1")
+
 PACKAGES = {
     "ag_ui/1.0": ("@ag-ui/client@1.0.0",),
     "ag_ui/0.0.59": ("@ag-ui/client@0.0.59",),
@@ -22,7 +24,8 @@ PACKAGES = {
     "vercel/7": ("ai@7.0.173",),
     "vercel/6": ("ai@6.0.326",),
     "vercel/5": ("ai@5.0.277",),
-    "web": ("vite@8.4.0", "@vitejs/plugin-react@6.3.0", "react@19.3.1", "react-dom@19.3.1"),
+    "web": (*_VITE, "ai@7.0.173", "@ai-sdk/react@4.0.177"),
+    "copilotkit": (*_VITE, "@copilotkit/react-core@1.74.0", "zod@4.6.7"),
 }
 """What is installed, by the folder it goes to."""
 

@@ -18,7 +18,9 @@ export function Tree({ view }) {
   if (alone && !calls.length)
     return html`<p class="note">${isOver(root) ? "No call was made." : "Starting…"}</p>`;
   /** The icon behind an event is no element of its own, because a run can have many events. */
-  const copyOf = ({ target }) => target.matches(".event") && copyLink(view, Number(target.dataset.event), "run");
+  const copyOf = ({ target }) => {
+    if (target.matches(".event")) copyLink(view, Number(target.dataset.event), "run"); // false would stop the click
+  };
   return html`<div role="tree" class="tree" aria-label="Calls of this run" onKeyDown=${walk} onClick=${copyOf}>
     ${
       alone

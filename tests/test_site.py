@@ -1,0 +1,64 @@
+"""The site of the docs shows a recorded run without a server."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sync_api = pytest.importorskip("playwright.sync_api")
+ROOT = Path(__file__).parents[1]
+pytestmark = [pytest.mark.external("chromium"), pytest.mark.timeout(300)]
+
+
+class _Handler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Build the site, serve it, and return its address."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True)  # noqa: S603 - our own words
+    handler = functools.partial(_Handler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    ("decision", "output"),
+    [("Approve", "40 kg of flour come on Friday"), ("Reject", "A person refused this call")],
+)
+def test_a_recorded_run_is_shown_at_its_own_pace(site: str, decision: str, output: str) -> None:
+    """The tree grows, waits for a decision, and continues with the recording of that decision."""
+    from tools.pictures.pages import browser
+
+    with browser() as chromium:
+        page = chromium.new_page()
+        errors: list[object] = []
+        page.on("pageerror", lambda error: errors.append(error))
+        page.goto(f"{site}/try-it/")
+        expect = sync_api.expect
+        for _ in range(2):  # also a second time
+            page.get_by_role("button", name="Plan the weekend").click()
+            run = page.locator("#run")
+            expect(run.get_by_text("of 30")).to_be_visible()
+            expect(run.get_by_role("button", name=decision)).to_be_visible(timeout=20_000)
+            run.get_by_role("button", name=decision).click()
+            expect(run.get_by_text("The flour comes on Friday").first).to_be_visible()
+            expect(run.get_by_text(output).first).to_be_visible()
+        assert errors == []
