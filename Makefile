@@ -79,7 +79,7 @@ test-long: $(TEST)
 
 # The tests of MCP with the previous line of the SDK.
 test-mcp1: $(MCP1)
-	@$(call pytest,.venv-mcp1/bin/python,tests/mcp $(ARGS))
+	@$(call pytest,.venv-mcp1/bin/python,tests/mcp tests/cli/test_serve.py tests/cli/test_mcp.py $(ARGS))
 
 # The suite on every other Python from 3.11 on that is found on PATH or under pyenv.
 test-pythons: $(BIN)/python

@@ -50,7 +50,7 @@ def test_a_recorded_run_is_shown_at_its_own_pace(site: str, decision: str, outpu
     with browser() as chromium:
         page = chromium.new_page()
         errors: list[object] = []
-        page.on("pageerror", lambda error: errors.append(error))
+        page.on("pageerror", lambda error: errors.append(error))  # noqa: PLW0108 - it needs a function
         page.goto(f"{site}/try-it/")
         expect = sync_api.expect
         for _ in range(2):  # also a second time

@@ -85,10 +85,12 @@ async def drive(coroutine: Coroutine[Any, Any, T], owner: Owner) -> T:
         if task.cancelling() > before:
             await _Driver(coroutine, owner, variables, before, received).absorb(task)
         raise
+    else:
+        driver = _Driver(coroutine, owner, variables, before, received)
+        if task.cancelling() > before:
+            driver.count_own(task)
     finally:
         task = None  # the frames of an error must not keep the task
-    driver = _Driver(coroutine, owner, variables, before, received)
-    driver.count_own(asyncio.current_task() or _NO_TASK)
     return await driver.wait(pending)
 
 
@@ -150,8 +152,6 @@ class _Driver(Generic[T]):
         self._add_own(task.cancelling() - self._before)
 
     def _add_own(self, count: int) -> None:
-        if count <= 0:
-            return
         received = self._owner.receiver_cancellations - self._received
         foreign = count if _is_interrupted() else min(count, received)
         self._own += count - foreign
@@ -209,7 +209,8 @@ class _Driver(Generic[T]):
                         pending = run(coroutine.throw, raised)
                 finally:
                     raised = None  # the frames of an error must not keep the error
-                    self._add_own(task.cancelling() - count)
+                    if task.cancelling() > count:
+                        self._add_own(task.cancelling() - count)
         except StopIteration as stop:
             if self._own:
                 yield from self.absorb(task).__await__()

@@ -32,7 +32,8 @@ async def record_task(call: Call, server: str, task: Mapping[str, Any]) -> bool:
 
 def has_recorded_task(call: Call, server: str) -> bool:
     """Return whether an earlier process has recorded a task of a call on a server."""
-    return (call.remote or {}).get(_SERVER) == server
+    remote = call.remote
+    return remote is not None and remote.get(_SERVER) == server
 
 
 def take_recorded_task(call: Call, server: str) -> dict[str, Any] | None:

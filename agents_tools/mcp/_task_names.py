@@ -19,7 +19,7 @@ TASKS = "io.modelcontextprotocol/tasks"
 
 def requires_task(wire: Mapping[str, Any]) -> bool:
     """Return whether a tool can be called as a task only (`execution.taskSupport`, 2025-11-25)."""
-    return an_object(wire.get("execution")).get("taskSupport") == "required"
+    return "execution" in wire and an_object(wire["execution"]).get("taskSupport") == "required"
 
 
 def refused_tasks(

@@ -357,6 +357,8 @@ class JsonSchemaValidator:
     Invalid: type[Exception] = _Violations
 
     def __init__(self, tool: str, json_schema: Schema) -> None:
+        from pydantic_core import from_json
+
         try:
             from jsonschema_rs import ValidationError, validator_for
         except ImportError as error:
@@ -375,6 +377,7 @@ class JsonSchemaValidator:
             reason = shorten(str(error).strip().partition("\n")[0].removesuffix("."), 300)
             raise UserError(f"The JSON Schema of tool {tool!r} is not valid: {reason}.") from None
         self._lookup = SchemaLookup(lambda: json_schema)
+        self._from_json = from_json
 
     def validate_json(self, text: str) -> Any:
         """Return the parsed text.
@@ -382,20 +385,15 @@ class JsonSchemaValidator:
         Raises:
             ValueError: The text is not JSON.
         """
-        from pydantic_core import from_json
-
-        data: Any = from_json(text)
+        data: Any = self._from_json(text)
         if _can_overflow(text) and (paths := list(_non_finite(data, ()))):
             raise _Violations([Fault(path, "value", message="a finite number") for path in paths])
-        self._validate(data)
-        if "." in text and (faults := list(self._fractions(data, ()))):
-            raise _Violations(faults)
-        return data
-
-    def _validate(self, data: Any) -> None:
         if not self._validator.is_valid(data):
             errors = self._validator.iter_errors(data)
             raise _Violations([fault for error in errors for fault in _faults_of(error)])
+        if "." in text and (faults := list(self._fractions(data, ()))):
+            raise _Violations(faults)
+        return data
 
     def _fractions(self, value: Any, path: Path) -> Iterator[Fault]:
         """Yield the whole numbers with a fraction, such as 5.0, that have to be integers."""
@@ -437,11 +435,12 @@ _LIMITS = {
 
 def _can_overflow(text: str) -> bool:
     """Return whether a JSON text can have a number that is not finite as a double."""
-    return "e" in text or "E" in text or "N" in text or "I" in text or len(text) > _MAX_DIGITS
+    return len(text) > _MAX_DIGITS or _NOT_FINITE.search(text) is not None
 
 
 _MAX_DIGITS = 308
 """The digits of the largest double."""
+_NOT_FINITE = re.compile(r"[0-9][eE]|NaN|Infinity")
 
 
 def _non_finite(value: Any, path: Path) -> Iterator[Path]:

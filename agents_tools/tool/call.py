@@ -493,7 +493,10 @@ class Call:
 
     def find_asker(self) -> Callable[[Question], Any] | None:
         """Return the handler for questions of this call or of the nearest enclosing one."""
-        return next((call.asker for call in self.ancestors if call.asker is not None), None)
+        call: Call | None = self
+        while call is not None and call.asker is None:
+            call = call._parent
+        return None if call is None else call.asker
 
     def find_approver(self) -> Callable[[Call], Any] | None:
         """Return what decides about this call while the calls around it run, if anything does."""

@@ -12,6 +12,7 @@ import re
 import shutil
 import sys
 import textwrap
+import time
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import Any
@@ -1276,6 +1277,24 @@ async def test_a_silent_call_is_cancelled_at_the_server(how: str) -> None:
             "MCP server 'box' sent nothing for 0.2 s (timeout); the call was cancelled."
         )
         await small.cancelled.wait()
+
+
+@pytest.mark.requirement("B39")
+async def test_calls_at_the_same_time_end_at_their_own_deadlines() -> None:
+    """The timeouts of a connection share a timer, which is set for the earliest of them."""
+    small = Small()
+    async with connected_box({"server": small.server}) as (_, tools):
+        patient = asyncio.create_task(tools["hang"].call(None, "{}"))
+        await small.began.wait()
+        deadlines = [time.monotonic() + seconds for seconds in (0.2, 0.1)]
+        contexts = [ToolContext(deadline=deadline) for deadline in deadlines]
+        calls = [tools["hang"].call(context, "{}") for context in contexts]
+        assert {outcome.status for outcome in await asyncio.gather(*calls)} == {"timeout"}
+        assert not patient.done()
+        patient.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await patient
+        assert await call_ok(tools["echo"], text="x") == "x"
 
 
 # --- resources and prompts

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import binascii
+import functools
+import importlib
 import json
 import logging
 from collections.abc import Mapping
@@ -101,7 +103,7 @@ def create_source(
         UserError: The input schema is not valid.
     """
     hints: Any = wire.get("annotations")
-    title = wire.get("title") or an_object(hints).get("title")
+    title = wire.get("title") or (None if hints is None else an_object(hints).get("title"))
     # These fields are stored as options of the MCP export, so that the tool can be served again.
     extra = {key: wire[key] for key in ("title", "icons", "_meta", "execution") if key in wire}
     source = _ServerToolSource(
@@ -121,9 +123,9 @@ def create_source(
 
 
 def _annotations(hints: Any, title: Any) -> ToolAnnotations | None:
-    if not isinstance(hints, Mapping):
-        return ToolAnnotations(title=title) if isinstance(title, str) else None
-    fields = cast("Mapping[str, Any]", hints)
+    if hints is None and title is None:
+        return None
+    fields = an_object(hints)
     flags: dict[str, bool] = {
         key: fields[key]
         for key in ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
@@ -152,14 +154,18 @@ class _ServerToolSource(DescribedSource):
         validate: bool,
         reader_name: Callable[[], str | None] | None,
     ) -> None:
-        schema = modern(wire["inputSchema"])
+        schema: dict[str, Any] = wire["inputSchema"]
+        # What is valid without a dialect has no keywords of draft 4, which `modern` rewrites.
+        is_valid = validate and "$schema" not in schema and _is_schema(schema)
+        if not is_valid:
+            schema = modern(schema)
         description = ToolDescription(wire.get("description") or "", schema)
         super().__init__(name, description, wire.get("outputSchema"), origin)
         self._perform = perform
         self._reader_name = reader_name
         self._validated_schema = schema if validate else {"type": "object"}
         self._reader: ArgumentReader | None = None
-        if validate and not _is_schema(schema):
+        if validate and not is_valid and not _is_schema(schema):
             # Raises an error with the invalid part.
             self._reader = ArgumentReader.of_schema(name, schema)
 
@@ -198,9 +204,9 @@ class _ServerToolSource(DescribedSource):
         Raises:
             MCPToolError: The server reported a failure.
         """
-        raw = await self._perform(call.context, cast("Arguments", call.parsed).values())
-        reader = None if self._reader_name is None else self._reader_name()
-        result = result_of(raw, validate=self._validate_output, reader=reader)
+        arguments: Any = call.parsed
+        raw = await self._perform(call.context, arguments.values())
+        result = result_of(raw, validate=self._validate_output, reader_name=self._reader_name)
         if result.is_error:
             raise MCPToolError(_text_of(result), result=result)
         return result
@@ -222,11 +228,15 @@ class _ServerToolSource(DescribedSource):
 def _is_schema(schema: dict[str, Any]) -> bool:
     """Return whether a JSON Schema is valid, without compiling it: tool lists can be long."""
     try:
-        from jsonschema_rs import meta
-
-        return meta.is_valid(schema)
+        return _meta_schemas().is_valid(schema)
     except (ImportError, ValueError):
         return False
+
+
+@functools.cache
+def _meta_schemas() -> Any:
+    """Return the module that validates schemas, which is not loaded before the first tool."""
+    return importlib.import_module("jsonschema_rs").meta
 
 
 # --- results
@@ -236,7 +246,7 @@ def result_of(
     raw: Mapping[str, Any],
     *,
     validate: Callable[[Any], Sequence[str]] | None = None,
-    reader: str | None = None,
+    reader_name: Callable[[], str | None] | None = None,
 ) -> ToolResult:
     """Convert the result of a call.
 
@@ -247,21 +257,16 @@ def result_of(
     Args:
         raw: The result as the server sent it.
         validate: Returns the errors of a structured result against the output schema.
-        reader: The name of the tool with which the model reads linked resources.
+        reader_name: Returns the name of the tool with which the model reads linked resources.
     """
     metadata: dict[str, Any] = {}
-    blocks: list[ContentBlock] = []
     content: Any = raw.get("content")
     if not isinstance(content, list):
         content = [] if content is None else [content]
-    for item in cast("list[Any]", content):
-        block, details = _block(item)
-        uri = an_object(details.get("resource_link")).get("uri")
-        if reader is not None and isinstance(block, ToolOutputText) and _is_readable(uri):
-            block = ToolOutputText(f"{block.text} [read it with {reader}]")
-        blocks.append(block)
-        if details:
-            metadata.setdefault("blocks", {})[len(blocks) - 1] = details
+    content = cast("list[Any]", content)
+    converted: str | list[ContentBlock] | None = _plain_text(content)
+    if converted is None:
+        converted = _convert_blocks(content, metadata, reader_name)
     structured: Any = raw.get("structuredContent")
     is_error = raw.get("isError") is True
     if structured is not None and not is_error and validate is not None:
@@ -280,17 +285,41 @@ def result_of(
         and (rest := {k: v for k, v in raw.items() if k not in known})
     ):
         structured = rest  # unknown fields become the result if there is no other
-    text_or_blocks: Any = _join(blocks)
     return ToolResult(
-        content=None if not blocks and structured is not None else text_or_blocks,
+        content=None if not content and structured is not None else converted,
         structured=structured,
         metadata=metadata or None,
         is_error=is_error,
     )
 
 
-def _join(blocks: list[ContentBlock]) -> str | list[ContentBlock]:
-    """Return one text if all blocks are text; otherwise the blocks."""
+def _plain_text(content: list[Any]) -> str | None:
+    """Return the text of content that is only text, as most is; `None` for any other content."""
+    texts: list[str] = []
+    for item in content:
+        if item.__class__ is not dict or len(item) != 2 or item.get("type") != "text":  # noqa: PLR2004
+            return None
+        text = item.get("text")
+        if text.__class__ is not str:
+            return None
+        texts.append(text)
+    return "\n".join(texts)
+
+
+def _convert_blocks(
+    content: list[Any], metadata: dict[str, Any], reader_name: Callable[[], str | None] | None
+) -> str | list[ContentBlock]:
+    """Return the blocks of content, or one text if all of them are text; add their metadata."""
+    blocks: list[ContentBlock] = []
+    reader = None if reader_name is None else reader_name()
+    for item in content:
+        block, details = _block(item)
+        uri = an_object(details.get("resource_link")).get("uri")
+        if reader is not None and isinstance(block, ToolOutputText) and _is_readable(uri):
+            block = ToolOutputText(f"{block.text} [read it with {reader}]")
+        blocks.append(block)
+        if details:
+            metadata.setdefault("blocks", {})[len(blocks) - 1] = details
     texts = [block.text for block in blocks if isinstance(block, ToolOutputText)]
     return "\n".join(texts) if len(texts) == len(blocks) else blocks
 

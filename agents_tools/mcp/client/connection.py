@@ -216,13 +216,10 @@ class Connection:
             MCPTimeoutError: The server did not answer in time.
             ToolLostError: The connection was lost; it is unknown whether the request was executed.
         """
-        create_request = partial(
-            PendingRequest,
-            method,
-            context=context,
-            caller_loop=asyncio.get_running_loop(),
-            on_progress=on_progress,
-        )
+        loop = asyncio.get_running_loop()
+        create_request = partial(PendingRequest, method, context, loop, on_progress)
+        if self._loop is loop:  # the usual case, for which one coroutine less is awaited
+            return await self._request(create_request, dict(params), repeatable)
         return await self._run_on_own_loop(
             lambda: self._request(create_request, dict(params), repeatable)
         )
@@ -367,7 +364,9 @@ class Connection:
             if session is not None:
                 self._retire(session)
             session = self._session = ConnectionSession(self, delay=self._backoff())
-        await asyncio.shield(session.ready)
+        if not session.ready.done():
+            await asyncio.shield(session.ready)
+        session.ready.result()  # raises why it could not be opened
         return session
 
     def _check_failures(self) -> None:
@@ -415,7 +414,9 @@ class Connection:
     ) -> dict[str, Any]:
         first = True
         while True:
-            session = await self._ensure_session()
+            session = self._session
+            if session is None or not session.is_open:
+                session = await self._ensure_session()
             request = create_request()
             try:
                 return await session.send(request, params)

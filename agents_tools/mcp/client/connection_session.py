@@ -23,6 +23,7 @@ from agents_tools.mcp.client.pending_requests import (
     PendingRequests,
     request_of_run,
 )
+from agents_tools.mcp.client.request_timeouts import RequestTimeout, RequestTimeouts
 from agents_tools.mcp.client.sdk import MODERN, ServerRefusal, open_session
 from agents_tools.mcp.client.server_lists import ListReceiver, ServerLists
 from agents_tools.mcp.client.server_log import report_log
@@ -108,6 +109,7 @@ class ConnectionSession:
         self.ready: asyncio.Future[None] = loop.create_future()
         self.ready.add_done_callback(consume_exception)
         self.retired = False
+        self._timeouts = RequestTimeouts()
         self._logs = 0
         # An empty context: the session must not inherit the variables of the call that opens it.
         self.task = loop.create_task(self._run(delay), name=f"mcp {owner.name}", context=Context())
@@ -118,6 +120,11 @@ class ConnectionSession:
     def is_closed(self) -> bool:
         """Whether the session can no longer send requests."""
         return self.pending.closed.is_set() or self.task.done()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the session accepts requests."""
+        return self.ready.done() and not self.retired and not self.is_closed
 
     def retire(self) -> None:
         """Accept no more requests, and close when those in flight have finished."""
@@ -284,8 +291,9 @@ class ConnectionSession:
         if request.context is not None and request.context.deadline is not None:
             request.deadline = min(request.deadline, request.context.deadline)
         try:
-            async with asyncio.timeout_at(min(now + request.idle_timeout, request.deadline)) as t:
-                request.timeout = t
+            when = min(now + request.idle_timeout, request.deadline)
+            request.timeout = RequestTimeout(self._timeouts, when)
+            with request.timeout:
                 return await client.send(request, params)
         except TimeoutError:
             if request.lost or self.is_closed:

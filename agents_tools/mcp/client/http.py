@@ -9,9 +9,9 @@ import json
 import logging
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.mcp._coerce import an_object
@@ -45,7 +45,11 @@ _NOT_EXECUTED = frozenset({400, 401, 403, 404, 405, 406, 413, 415, 421, 429, 503
 """Statuses of requests that a server has not acted upon."""
 _OUTCOME_UNKNOWN = frozenset({502, 504})
 """Statuses of a proxy that does not know whether the server has executed the request."""
+_REDIRECT = 300
+"""The first status of a redirect."""
 _SAME_METHOD_REDIRECTS = frozenset({307, 308})
+_SMALL = 1 << 16
+"""The size in bytes up to which the SDK reads a JSON body, which costs less than another body."""
 _METHOD_NOT_FOUND, _INVALID_REQUEST, _INTERNAL, _CLOSED = -32601, -32600, -32603, -32000
 
 
@@ -77,19 +81,20 @@ def http_client(
             number = message.get("id") if "method" in message else None
             open_request = pending.find(number) if number is not None else None
             try:
-                await _add_headers(request, config, open_request)
+                if config.header_provider is not None:
+                    await _add_headers(request, config, open_request)
                 if pending.header_mirror is not None and message.get("method") == "tools/call":
                     request.headers.update(pending.header_mirror(an_object(message.get("params"))))
-                if number is not None:
+                if number is not None and self.auth is not None:
                     request.extensions[LOGIN_KEY] = partial(pending.waiting_for_user, open_request)
                 if open_request is not None:
                     open_request.sent = True
-                    open_request.in_session = "mcp-session-id" in request.headers
                 if request.method == "DELETE":
                     async with asyncio.timeout(_DELETE_TIMEOUT):
                         return await self.deliver(request, **options)
                 response: Any = await self.deliver(request, **options)
-                pending.http_status = response.status_code if response.status_code >= 400 else None  # noqa: PLR2004
+                status: int = response.status_code
+                pending.http_status = status if status >= 400 else None  # noqa: PLR2004
                 if message:
                     return await _check_response(
                         httpx, config, request, number, open_request, response
@@ -126,9 +131,8 @@ def http_client(
 async def _add_headers(
     request: Any, config: MCPServerConfig, open_request: PendingRequest | None
 ) -> None:
-    if config.header_provider is None:
-        return
-    headers: Any = config.header_provider(None if open_request is None else open_request.context)
+    provider: Any = config.header_provider
+    headers: Any = provider(None if open_request is None else open_request.context)
     if hasattr(headers, "__await__"):
         headers = await headers
     for name, value in dict(headers or {}).items():
@@ -158,7 +162,9 @@ async def _check_response(
     if open_request is not None:
         open_request.sent = True
         open_request.status = response.status_code
-    if response.is_redirect and not _is_same_origin_redirect(request, response):
+    status: int = response.status_code
+    is_redirect = status >= _REDIRECT and response.is_redirect
+    if is_redirect and not _is_same_origin_redirect(request, response):
         await response.aclose()
         location = release_text(response.headers.get("location", ""), limit=200)
         _set_fault(
@@ -167,32 +173,36 @@ async def _check_response(
             sent=False,
         )
         return _error(httpx, request, number, _INVALID_REQUEST, "redirected")
-    if response.status_code >= 400:  # noqa: PLR2004 - the first error status
+    if status >= 400:  # noqa: PLR2004 - the first error status
         return await _rejection_response(httpx, config, request, number, open_request, response)
     kind = response.headers.get("content-type", "").lower()
     if number is not None and kind.startswith("application/json"):
         length = response.headers.get("content-length", "")
         is_compressed = "content-encoding" in response.headers
-        is_short = not is_compressed and length.isdecimal() and int(length) <= config.max_message
+        limit = min(_SMALL, config.max_message)
+        is_short = not is_compressed and length.isdecimal() and int(length) <= limit
         if is_short and httpx.__name__ != "httpx":
             content: bytes = await response.aread()
             if replace_escaped_surrogates(content) is content:
                 return response  # version 2 of the SDK reports an unreadable body itself
-        body = replace_escaped_surrogates(await _body(response, config.max_message))
-        try:
-            is_valid = isinstance(from_json(body), dict)
-        except ValueError:
-            is_valid = False
-        if not is_valid:
+        body = await _body(response, config.max_message)
+        message = _parsed(body)
+        if message is None:
+            body = replace_escaped_surrogates(body)
+            message = _parsed(body)
+        if message is None:
             _set_fault(open_request, "its answer is not a JSON-RPC message")
             return _error(httpx, request, number, _CLOSED, "not a JSON-RPC message")
+        # The SDK parses and validates the body again, so it gets one without the result.
+        if open_request is not None and isinstance(message.get("result"), dict):
+            body = to_json({**message, "result": open_request.keep_result(message["result"])})
         headers = {
             name: response.headers[name]
             for name in ("content-type", "mcp-session-id")
             if name in response.headers
         }
-        return httpx.Response(response.status_code, headers=headers, content=body, request=request)
-    if number is not None and response.status_code != 202 and not kind.startswith("text/event"):  # noqa: PLR2004
+        return httpx.Response(status, headers=headers, content=body, request=request)
+    if number is not None and status != 202 and not kind.startswith("text/event"):  # noqa: PLR2004
         await response.aclose()
         _set_fault(
             open_request,
@@ -205,6 +215,15 @@ async def _check_response(
             stream = _without_lone_surrogates(stream)
         response.stream = _watch_stream(httpx, stream, response.stream.aclose, open_request)
     return response
+
+
+def _parsed(body: bytes) -> dict[str, Any] | None:
+    """Return a body as a JSON object; `None` if it is not one."""
+    try:
+        message: Any = from_json(body)
+    except ValueError:
+        return None
+    return cast("dict[str, Any]", message) if isinstance(message, dict) else None
 
 
 _DELIVERY_TIMEOUT = 0.5
@@ -275,7 +294,7 @@ async def _rejection_response(
     message = an_object(data)
     error = an_object(message.get("error"))
     is_rpc_error = message.get("jsonrpc") == "2.0" and isinstance(error.get("code"), int)
-    if open_request is not None and open_request.in_session:
+    if open_request is not None and "mcp-session-id" in request.headers:
         open_request.session_lost = status == _NOT_FOUND or (
             status == _BAD_REQUEST and b"session" in body.lower()
         )

@@ -167,8 +167,8 @@ async def request_with_answers(
         known = take_recorded_task(call_of(context), connection.name)
     if known is not None and context is not None:
         return await TaskCall(connection, known, context, answer, is_resumed=True).result()
-    own = await _own_meta(connection, context)
-    if own:
+    if connection.config.meta is not None:
+        own = await _own_meta(connection, context)
         params = {**params, "_meta": {**own, **params.get("_meta", {})}}
     more: dict[str, Any] = {}
     for number in range(MAX_ROUNDS):

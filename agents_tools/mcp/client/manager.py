@@ -41,7 +41,7 @@ from agents_tools.mcp.pins import PinChange, ToolPins
 from agents_tools.policies import needs_approval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
     from typing import Self
 
     from agents_tools.mcp.client.callbacks import Ask, Sample
@@ -353,7 +353,7 @@ class MCPToolManager:
         """
         return self._server(name).connection
 
-    async def call_on(
+    def call_on(
         self,
         connection: Connection,
         tool: str,
@@ -362,7 +362,7 @@ class MCPToolManager:
         *,
         repeatable: bool = False,
         as_task: bool = False,
-    ) -> dict[str, Any]:
+    ) -> Coroutine[Any, Any, dict[str, Any]]:
         """Call a tool on a connection of this manager and return the raw result.
 
         Args:
@@ -374,7 +374,7 @@ class MCPToolManager:
             as_task: Whether the tool can be called as a task only, up to protocol version
                 2025-11-25.
         """
-        return await perform_call(
+        return perform_call(
             connection,
             tool,
             arguments,
@@ -857,22 +857,27 @@ class MCPToolManager:
 
     def _create_tool(self, server: ServerTools, name: str, wire: dict[str, Any]) -> AnyTool:
         connection, config = server.connection, server.config
-        hints = an_object(wire.get("annotations"))
-        repeatable = config.trusted and (
-            hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True
-        )
+        repeatable = False
+        if config.trusted:
+            hints = an_object(wire.get("annotations"))
+            repeatable = hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True
 
         async def read(context: ToolContext[Any], arguments: dict[str, Any]) -> dict[str, Any]:
             return await self._read_for_model(server, arguments.get("uri"), context)
 
-        async def call(context: ToolContext[Any], arguments: dict[str, Any]) -> dict[str, Any]:
-            return await self.call_on(
+        as_task = requires_task(wire)
+
+        # It returns the coroutine of the call, so that one coroutine less is awaited.
+        def call(
+            context: ToolContext[Any], arguments: dict[str, Any]
+        ) -> Coroutine[Any, Any, dict[str, Any]]:
+            return self.call_on(
                 connection,
                 wire["name"],
                 arguments,
                 context,
                 repeatable=repeatable,
-                as_task=requires_task(wire),
+                as_task=as_task,
             )
 
         tool = function_tool_of(

@@ -21,6 +21,7 @@ from agents_tools.tool.context import call_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping
 
+    from agents_tools.mcp.client.request_timeouts import RequestTimeout
     from agents_tools.tool.context import ToolContext
 
 __all__ = [
@@ -74,7 +75,6 @@ class PendingRequest:
         raw: The result as it arrived.
         fault: The reason why there is no answer, if the transport knows it.
         stream_ended: Whether the stream for its answer has ended without an answer.
-        in_session: Whether it was sent in a session.
         session_lost: Whether it was refused because the server does not know the session.
         status: The HTTP status of the response.
         retry_after: The wait that the server requests, in seconds.
@@ -90,7 +90,6 @@ class PendingRequest:
         "fault",
         "id",
         "idle_timeout",
-        "in_session",
         "lost",
         "method",
         "on_progress",
@@ -106,7 +105,6 @@ class PendingRequest:
     def __init__(
         self,
         method: str,
-        *,
         context: ToolContext[Any] | None = None,
         caller_loop: asyncio.AbstractEventLoop | None = None,
         on_progress: Callable[[Mapping[str, Any]], None] | None = None,
@@ -119,13 +117,12 @@ class PendingRequest:
         self.sent = False
         self.lost = False
         self.stream_ended = False
-        self.in_session = False
         self.session_lost = False
         self.raw: dict[str, Any] | None = None
         self.fault: str | None = None
         self.status: int | None = None
         self.retry_after: float | None = None
-        self.timeout: asyncio.Timeout | None = None
+        self.timeout: RequestTimeout | None = None
         self.idle_timeout = 0.0
         self.deadline = 0.0
 
@@ -137,21 +134,26 @@ class PendingRequest:
         if self.on_progress is not None:
             self.on_progress(params)
 
+    def keep_result(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Keep the result as it arrived; return one that the session accepts in its place."""
+        self.raw = result
+        return _result_for_session(self.method, result)
+
     def restart_idle_timeout(self) -> None:
         """Restart the idle timeout."""
-        if self.timeout is not None and not self.timeout.expired() and not self.lost:
+        if self.timeout is not None and not self.lost:
             now = asyncio.get_running_loop().time()
             self.timeout.reschedule(min(now + self.idle_timeout, self.deadline))
 
     def suspend_idle_timeout(self) -> None:
         """Extend the timeout to the deadline: the server waits for a person on this side."""
-        if self.timeout is not None and not self.timeout.expired() and not self.lost:
+        if self.timeout is not None and not self.lost:
             self.timeout.reschedule(self.deadline)
 
     def mark_lost(self) -> None:
         """Wake the caller: the connection has ended."""
         self.lost = True
-        if self.timeout is not None and not self.timeout.expired():
+        if self.timeout is not None:
             self.timeout.reschedule(0)
 
 
@@ -237,10 +239,9 @@ class PendingRequests:
 
         The capabilities of the call are added to those that the message declares.
         """
-        method = getattr(message, "method", None)
-        number = getattr(message, "id", None)
         request = current_request.get()
-        if number is None or request is None or method != request.method:
+        number = message.__dict__.get("id")
+        if number is None or request is None or message.__dict__.get("method") != request.method:
             return None
         if request.id is None:
             request.id = number
@@ -296,8 +297,8 @@ class PendingRequests:
         if request is None or not isinstance(result, dict):
             return
         self.requests.pop(request.id or 0, None)
-        request.raw = an_object(cast("object", result))
-        message.result = _result_for_session(request.method, request.raw)
+        if request.raw is None:  # otherwise the transport has kept it
+            message.result = request.keep_result(cast("dict[str, Any]", result))
 
 
 _LIST_CHANGES = frozenset({
@@ -356,19 +357,26 @@ class ReadStream(MessageSource):
         await self._inner.aclose()
 
 
+def _message_in(item: Any) -> Any:
+    """Return the message in an item of a stream; version 1 of the SDK has a model around it."""
+    # An attribute that a model of pydantic lacks costs ten times as much as one that it has.
+    return item.message.__dict__.get("root", item.message)
+
+
 def handle_message(item: Any, pending: PendingRequests) -> bool:
     """Handle a message from the server; return whether the session has to receive it."""
     if isinstance(item, Exception):
         logger.debug("A message cannot be read: %s", item)
         pending.ignored += 1
         return False
-    message = getattr(item.message, "root", item.message)
-    method = getattr(message, "method", None)
+    message = _message_in(item)
+    fields = message.__dict__
+    method = fields.get("method")
     if method is None:
-        if hasattr(message, "result"):
+        if "result" in fields:
             pending.handle_response(message)
         return True
-    if getattr(message, "id", None) is None:
+    if fields.get("id") is None:
         return pending.handle_notification(method, message.params)
     return True
 
@@ -383,17 +391,18 @@ def _declare(message: Any, request: PendingRequest) -> None:
     The session knows neither whether the run of the request has a handler for questions, nor that
     calls can become tasks.
     """
-    params = an_object(message.params)
-    meta = an_object(params.get("_meta"))
-    if _CAPABILITIES not in meta:
+    # The params belong to this message alone, but the capabilities to the session.
+    params: Any = message.params or {}
+    meta: Any = params.get("_meta")
+    if not meta or _CAPABILITIES not in meta:
         return
-    capabilities: dict[str, Any] = dict(an_object(meta[_CAPABILITIES]))
+    capabilities: dict[str, Any] = an_object(meta[_CAPABILITIES])
     if request.context is not None and call_of(request.context).find_asker() is not None:
         capabilities.setdefault("elicitation", {"form": {}, "url": {}})
     if request.method == "tools/call" or request.method.startswith("tasks/"):
         extensions: dict[str, Any] = an_object(capabilities.get("extensions"))
         capabilities["extensions"] = {**extensions, TASKS: {}}
-    message.params = {**params, "_meta": {**meta, _CAPABILITIES: capabilities}}
+    meta[_CAPABILITIES] = capabilities
 
 
 class WriteStream(MessageSink):
@@ -413,7 +422,7 @@ class WriteStream(MessageSink):
 
     async def send(self, item: Any) -> None:
         """Send a message."""
-        message = getattr(item.message, "root", item.message)
+        message = _message_in(item)
         request = self._pending.register(message)
         if request is not None and self._direct:
             request.sent = True

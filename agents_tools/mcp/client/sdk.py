@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from agents_tools.errors import UserError
 from agents_tools.mcp._coerce import an_object
 from agents_tools.mcp.client.http import http_client
+from agents_tools.mcp.client.in_process import InProcessDispatcher
 from agents_tools.mcp.client.pending_requests import ReadStream, WriteStream, current_request
 from agents_tools.mcp.client.stdio import StdioTransport
 from agents_tools.mcp.oauth import OAuth
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 
     from agents_tools.mcp.client.pending_requests import PendingRequest, PendingRequests
-    from agents_tools.mcp.config import MCPServerConfig, ProtocolEra
+    from agents_tools.mcp.config import LogLevel, MCPServerConfig, ProtocolEra
 
 __all__ = [
     "ClientHooks",
@@ -369,8 +370,13 @@ class _BaseClientSession:
         facts: dict[str, Any],
         direct: PendingRequests | None = None,
     ) -> None:
+        import anyio
+        from pydantic import ValidationError
+
         self._session = session
         self._error_type = error_type
+        self._invalid = ValidationError
+        self._closed = (anyio.ClosedResourceError, anyio.BrokenResourceError, RuntimeError)
         self._direct = direct
         self.version: str = facts.get("protocolVersion") or MODERN
         self.server_info: dict[str, Any] = facts.get("serverInfo") or {}
@@ -378,9 +384,6 @@ class _BaseClientSession:
         self.instructions: str | None = facts.get("instructions")
 
     async def send(self, request: PendingRequest, params: dict[str, Any]) -> dict[str, Any]:
-        import anyio
-        from pydantic import ValidationError
-
         # The streams, and a server in this process, read the request from this context variable.
         token = current_request.set(request)
         on_progress: Any = _ignore_progress
@@ -391,19 +394,20 @@ class _BaseClientSession:
         is_task = request.method.startswith("tasks/")
         message = (_RawTaskRequest if is_task else RawJson)(request.method, params)
         try:
-            result = await self._session.send_request(
-                message, RawResult, progress_callback=on_progress
-            )
+            result = await self._send(message, on_progress)
         except self._error_type as error:
             details: Any = getattr(error, "error", error)
             raise ServerRefusal(details.code, str(details.message)) from None
-        except ValidationError as error:
+        except self._invalid as error:
             raise ServerRefusal(_CLOSED, f"its answer is not valid: {error}") from None
-        except (anyio.ClosedResourceError, anyio.BrokenResourceError, RuntimeError) as error:
+        except self._closed as error:
             raise ConnectionError(str(error)) from error
         finally:
             current_request.reset(token)
         return result if request.raw is None else request.raw
+
+    async def _send(self, message: RawJson, on_progress: Any) -> Any:
+        return await self._session.send_request(message, RawResult, progress_callback=on_progress)
 
     async def listen(self, on_change: Callable[[str], None]) -> None:
         del on_change  # older protocol versions send changes as notifications of the session
@@ -450,23 +454,27 @@ class _SdkV2:
         config: MCPServerConfig,
         hooks: ClientHooks,
         protocol: ProtocolEra,
-        direct: PendingRequests | None = None,
     ) -> AsyncGenerator[ClientSession]:
         client = self.mcp.Client(
             transport,
             cache=None,
             mode="legacy" if protocol == "legacy" else "auto",
-            log_level=config.log_level,
-            logging_callback=None if direct is None else partial(_log, direct),
-            client_info=_client_info(self.types, hooks),
-            elicitation_callback=_callback(hooks.elicit, self.types, "ElicitResult"),
-            sampling_callback=_callback(hooks.sample, self.types, "CreateMessageResult"),
-            list_roots_callback=_callback(hooks.roots, self.types, "ListRootsResult"),
+            **self._options(config, hooks),
         )
         async with client:
             if protocol == "modern" and client.protocol_version < MODERN:
                 raise _unsupported(f"the server supports version {client.protocol_version}")
-            yield _SdkV2Session(client, self.mcp.MCPError, direct)
+            yield _SdkV2Session(client.session, self.mcp.MCPError)
+
+    def _options(self, config: MCPServerConfig, hooks: ClientHooks) -> dict[str, Any]:
+        """Return the options that the client and the session of the SDK share."""
+        return {
+            "log_level": config.log_level,
+            "client_info": _client_info(self.types, hooks),
+            "elicitation_callback": _callback(hooks.elicit, self.types, "ElicitResult"),
+            "sampling_callback": _callback(hooks.sample, self.types, "CreateMessageResult"),
+            "list_roots_callback": _callback(hooks.roots, self.types, "ListRootsResult"),
+        }
 
     @contextlib.asynccontextmanager
     async def in_memory(
@@ -482,24 +490,36 @@ class _SdkV2:
                 self.connect(contextlib.nullcontext(streams), config, hooks, protocol) as session,
             ):
                 yield session
-        else:  # there are no streams: the server is called directly
-            async with self.connect(config.server, config, hooks, protocol, pending) as session:
-                yield session
+            return
+        # There are no streams: the server is called directly.
+        server = _inner_server(config.server)
+        runner: Any = importlib.import_module("mcp.server.runner")
+        async with server.lifespan(server) as state:
+            dispatcher = InProcessDispatcher(runner.modern_on_request(server, state))
+            async with self.mcp.ClientSession(
+                dispatcher=dispatcher,
+                logging_callback=partial(_log, pending),
+                **self._options(config, hooks),
+            ) as session:
+                await session.discover()
+                yield _InProcessSession(
+                    session, self.mcp.MCPError, pending, dispatcher, config.log_level
+                )
 
 
 class _SdkV2Session(_BaseClientSession):
     def __init__(
-        self, client: Any, error_type: type[Exception], direct: PendingRequests | None
+        self, session: Any, error_type: type[Exception], direct: PendingRequests | None = None
     ) -> None:
-        self._client = client
-        info, capabilities = client.server_info, client.server_capabilities
+        info, capabilities = session.server_info, session.server_capabilities
         facts = {
-            "protocolVersion": client.protocol_version,
+            "protocolVersion": session.protocol_version,
             "serverInfo": None if info is None else _wire(info),
             "capabilities": None if capabilities is None else _wire(capabilities),
-            "instructions": client.instructions,
+            "instructions": session.instructions,
         }
-        super().__init__(client.session, error_type, facts, direct)
+        self._listen: Any = importlib.import_module("mcp.client.subscriptions").listen
+        super().__init__(session, error_type, facts, direct)
 
     async def listen(self, on_change: Callable[[str], None]) -> None:
         topics = {
@@ -509,7 +529,7 @@ class _SdkV2Session(_BaseClientSession):
         }
         if self.version < MODERN or not topics:
             return
-        async with self._client.listen(**topics) as changes:
+        async with self._listen(self._session, **topics) as changes:
             for topic in topics:  # the lists can have changed since they were requested
                 on_change(_list_changed(topic.partition("_")[0]))
             # Only a server in this process yields changes here: `PendingRequests` handles the
@@ -521,7 +541,7 @@ class _SdkV2Session(_BaseClientSession):
         self, uris: list[str], on_open: Callable[[], None], on_update: Callable[[str], None]
     ) -> None:
         try:
-            async with self._client.listen(resource_subscriptions=uris) as updates:
+            async with self._listen(self._session, resource_subscriptions=uris) as updates:
                 accepted = updates.honored.resource_subscriptions or ()
                 if refused := [uri for uri in uris if uri not in accepted]:
                     raise ServerRefusal(
@@ -557,6 +577,41 @@ class _SdkV2Session(_BaseClientSession):
             return inbound.mcp_param_headers(header_map, params.get("arguments") or {})
 
         return refused, mirror if maps else None
+
+
+class _InProcessSession(_SdkV2Session):
+    """A session with a server in this process.
+
+    Args:
+        session: The session of the SDK.
+        error_type: The class of its errors.
+        direct: Tracks the requests.
+        dispatcher: Calls the server.
+        log_level: The lowest level of the log messages that are requested.
+    """
+
+    def __init__(
+        self,
+        session: Any,
+        error_type: type[Exception],
+        direct: PendingRequests,
+        dispatcher: InProcessDispatcher,
+        log_level: LogLevel | None,
+    ) -> None:
+        super().__init__(session, error_type, direct)
+        self._call_server = dispatcher.send_raw_request
+        self._envelope = dict(dispatcher.envelope)
+        if log_level is not None:
+            self._envelope["io.modelcontextprotocol/logLevel"] = log_level
+
+    async def _send(self, message: RawJson, on_progress: Any) -> Any:
+        if message.method != "tools/call":
+            return await super()._send(message, on_progress)
+        # As with streams, this library reads the result of a call itself, so the session of the
+        # SDK, which validates it, is left out.
+        params = message.params
+        params["_meta"] = {**self._envelope, **params.get("_meta", {})}
+        return await self._call_server(message.method, params, {"on_progress": on_progress})
 
 
 class _SdkV1:
@@ -624,8 +679,7 @@ async def _memory_streams(
     import anyio
 
     memory: Any = importlib.import_module("mcp.shared.memory")
-    for inner in ("_mcp_server", "_lowlevel_server"):  # the server inside a high-level one
-        server = getattr(server, inner, server)
+    server = _inner_server(server)
     async with (
         memory.create_client_server_memory_streams() as (client_side, server_side),
         anyio.create_task_group() as group,
@@ -638,6 +692,13 @@ async def _memory_streams(
             )
         finally:
             group.cancel_scope.cancel()
+
+
+def _inner_server(server: Any) -> Any:
+    """Return the server of the SDK's lowest level that is inside a high-level one."""
+    for inner in ("_mcp_server", "_lowlevel_server"):
+        server = getattr(server, inner, server)
+    return server
 
 
 class _SdkV1Session(_BaseClientSession):

@@ -155,11 +155,11 @@ def clean_tools(
     skipped: dict[str, str] = {}
     findings: dict[str, list[str]] = {}
     for number, tool in enumerate(tools):
-        label = clean_text(text_or_none(tool.get("name")) or "", 128)[0] or f"(number {number})"
         try:
             clean = clean_tool(tool)
         except UnusableTool as error:
-            skipped[label] = str(error)
+            label = clean_text(text_or_none(tool.get("name")) or "", 128)[0]
+            skipped[label or f"(number {number})"] = str(error)
             continue
         name: str = clean.wire["name"]
         if name in usable:
@@ -182,5 +182,7 @@ def _is_included(config: MCPServerConfig, name: str) -> bool:
 
 def _is_for_apps(wire: Mapping[str, Any]) -> bool:
     """Return whether only an app of the server can call a tool (MCP Apps, 2026-01-26)."""
-    visibility: object = an_object(an_object(wire.get("_meta")).get("ui")).get("visibility")
+    if "_meta" not in wire:
+        return False
+    visibility: object = an_object(an_object(wire["_meta"]).get("ui")).get("visibility")
     return isinstance(visibility, list) and "app" in visibility and "model" not in visibility

@@ -35,7 +35,9 @@ _ENDED = frozenset({"completed", "failed", "cancelled"})
 
 def created_task(result: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the task that a call has created; `None` if it returned another result."""
-    task = an_object(result) if result.get("resultType") == "task" else result.get("task")
+    task = result if result.get("resultType") == "task" else result.get("task")
+    if task is None:
+        return None
     return an_object(task) if text_or_none(an_object(task).get("taskId")) is not None else None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import logging
 import re
 import secrets
 from dataclasses import replace
@@ -115,6 +116,8 @@ class SdkServer:
         module: Any = importlib.import_module("mcp.server.streamable_http_manager")
         parameters = inspect.signature(module.StreamableHTTPSessionManager).parameters
         known = {key: value for key, value in options.items() if key in parameters}
+        if self._major == 1:
+            logging.getLogger("mcp.server.streamable_http").addFilter(_is_failure)
         return module.StreamableHTTPSessionManager(app=self.server, **known)
 
     def with_principal(self, scope: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -441,6 +444,14 @@ _FEATURES = frozenset({"elicitation", "sampling", "roots"})
 """The capabilities of clients that answer requests of servers."""
 _METHODS_WITH_ROUNDS = frozenset({"tools/call", "prompts/get", "resources/read"})
 """The methods whose result can be `input_required`."""
+
+
+def _is_failure(record: logging.LogRecord) -> bool:
+    """Return `False` for a stream that ends with its session: version 1 logs it as an error."""
+    import anyio
+
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, anyio.ClosedResourceError)
 
 
 def _identity_of(ctx: Any) -> str | None:
