@@ -134,7 +134,7 @@ def test_a_file_is_read_with_its_media_type(
     path.write_bytes(data)
     block = kind.from_path(str(path))
     assert (block.data, block.mime_type) == (data, mime_type)
-    assert getattr(block, "filename", name) == name
+    assert block.filename == name
 
 
 def test_a_file_of_another_kind_is_refused_with_the_block_to_use(tmp_path: Path) -> None:

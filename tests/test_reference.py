@@ -7,7 +7,6 @@ import tomllib
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, get_args, get_origin
 
 import griffe
@@ -208,7 +207,10 @@ _CODE = re.compile(r"^( *)```.*?^\1```", re.DOTALL | re.MULTILINE)
 
 def test_every_image_on_a_page_exists_and_every_image_file_is_used() -> None:
     """The build of the site checks only the pages below docs/ and finds no unused files."""
-    linked: set[Path] = set()
+    config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    linked = {
+        (DOCS / name).resolve() for name in re.findall(r"(?m)^  (?:logo|favicon): (\S+)$", config)
+    }
     for page in [ROOT / "README.md", *DOCS.rglob("*.md")]:
         for names in _IMAGE.findall(_CODE.sub("", page.read_text(encoding="utf-8"))):
             name = "".join(names)

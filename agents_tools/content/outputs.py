@@ -44,6 +44,8 @@ __all__ = [
     "UnserializableOutput",
     "as_tool_result",
     "block_from_dict",
+    "block_of_file",
+    "block_type_for",
     "output_text",
     "to_json",
     "to_model_output",
@@ -83,6 +85,7 @@ class _Media:
     data: Any
     url: str | None
     file_id: str | None
+    filename: str | None
     mime_type: str | None
 
     def __post_init__(self) -> None:
@@ -115,29 +118,25 @@ class _Media:
         """Read a file into a block.
 
         Args:
-            path: The path of the file. A file block has its last part as `filename`.
+            path: The path of the file. Its last part becomes the `filename` of the block.
             mime_type: The media type; by default it follows from the data, or from the extension.
 
         Raises:
             UserValueError: The media type belongs to another kind of block.
             OSError: The file cannot be read.
         """
-        from mimetypes import guess_type
         from pathlib import Path
 
         file = Path(path)
         data = file.read_bytes()
-        found = mime_type or _detect_mime_type(data)
-        if mime_type is None and found in _UNSPECIFIC:
-            found = guess_type(file.name)[0] or found
+        found = mime_type or _mime_type_of_file(data, file.name)
         if cls.type != "file" and found.partition("/")[0] != cls.type:
             raise UserValueError(
                 f"{cls.__name__}.from_path({file.name!r}) expects {with_article(cls.type)}, got "
-                f"{found}. Use {_block_type_for(found).__name__}, or pass mime_type=."
+                f"{found}. Use {block_type_for(found).__name__}, or pass mime_type=."
             )
-        name = {"filename": file.name} if cls.type == "file" else {}
         create: Any = cls
-        return cast("Self", create(data=data, mime_type=found, **name))
+        return cast("Self", create(data=data, mime_type=found, filename=file.name))
 
     def __repr__(self) -> str:
         """Return the fields, with the size of the data instead of the data."""
@@ -163,6 +162,7 @@ class ToolOutputImage(_Media):
         data: The encoded image.
         url: The address of the image. A `data:` URL is decoded into `data` and `mime_type`.
         file_id: The id of the image in the file store of the model provider.
+        filename: The name of the file, for display.
         mime_type: The media type; detected from the data by default.
         detail: The resolution at which the model reads the image.
     """
@@ -172,6 +172,7 @@ class ToolOutputImage(_Media):
     data: bytes | None = field(default=None, kw_only=False)
     url: str | None = None
     file_id: str | None = None
+    filename: str | None = None
     mime_type: str | None = None
     detail: Literal["auto", "low", "high", "original"] | None = None
 
@@ -184,6 +185,7 @@ class ToolOutputAudio(_Media):
         data: The encoded audio.
         url: The address of the audio. A `data:` URL is decoded into `data` and `mime_type`.
         file_id: The id of the audio in the file store of the model provider.
+        filename: The name of the file, for display.
         mime_type: The media type; detected from the data by default.
     """
 
@@ -192,6 +194,7 @@ class ToolOutputAudio(_Media):
     data: bytes | None = field(default=None, kw_only=False)
     url: str | None = None
     file_id: str | None = None
+    filename: str | None = None
     mime_type: str | None = None
 
 
@@ -398,6 +401,19 @@ def block_from_dict(data: Mapping[str, Any]) -> ContentBlock:
         ) from error
 
 
+def block_of_file(data: bytes, filename: str) -> ContentBlock:
+    """Return the content of a file as a block.
+
+    The kind of the block follows from the data, or from the extension of the name.
+
+    Args:
+        data: The content.
+        filename: The name of the file.
+    """
+    mime_type = _mime_type_of_file(data, filename)
+    return block_type_for(mime_type)(data, filename=filename, mime_type=mime_type)
+
+
 # Blocks
 
 _BLOCKS = (ToolOutputText, ToolOutputImage, ToolOutputAudio, ToolOutputFileContent)
@@ -427,9 +443,10 @@ _UNSPECIFIC = frozenset({"application/octet-stream", "application/zip", "text/pl
 """Detected types of which a file name can tell more: a `.docx` is a ZIP file, a `.csv` is text."""
 
 
-def _block_type_for(
+def block_type_for(
     mime_type: str,
 ) -> type[ToolOutputImage | ToolOutputAudio | ToolOutputFileContent]:
+    """Return the kind of block for data of a media type."""
     match mime_type.partition("/")[0]:
         case "image":
             return ToolOutputImage
@@ -482,6 +499,13 @@ def _detect_mime_type(data: bytes) -> str:
         return "application/octet-stream"
 
 
+def _mime_type_of_file(data: bytes, filename: str) -> str:
+    from mimetypes import guess_type
+
+    found = _detect_mime_type(data)
+    return (found in _UNSPECIFIC and guess_type(filename)[0]) or found
+
+
 def _convert_list(
     items: Sequence[Any], serializer: SchemaSerializer | None, keep_table: KeepTable | None
 ) -> ToolOutput:
@@ -507,7 +531,7 @@ def _to_block(item: Any, keep_table: KeepTable | None) -> ContentBlock:
 
 def _block_of_bytes(data: bytes) -> ContentBlock:
     mime_type = _detect_mime_type(data)
-    return _block_type_for(mime_type)(data, mime_type=mime_type)
+    return block_type_for(mime_type)(data, mime_type=mime_type)
 
 
 # Truncation

@@ -8,9 +8,12 @@ import secrets
 import time
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from starlette.responses import Response
+
 from agents_tools._package import __version__
 from agents_tools.errors import EventStoreError, UserTypeError
 from agents_tools.persistence import MemoryRunStore
+from agents_tools.playground.attachments import MOST_BODY, MOST_BYTES, read_files
 from agents_tools.playground.catalog import agent_details, asks_first, shape_of
 from agents_tools.playground.codegen import ToolCallRequest, export
 from agents_tools.playground.page_files import pages, secured
@@ -26,7 +29,7 @@ from agents_tools.server.application import (
     error_response,
 )
 from agents_tools.server.http_errors import HttpError
-from agents_tools.server.http_security import inner_path
+from agents_tools.server.http_security import ListenerLimits, inner_path
 from agents_tools.server.response_stream import FrameResponse
 from agents_tools.server.static_files import handlers_of
 from agents_tools.text.escape import shorten
@@ -36,7 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 
     from starlette.requests import Request
-    from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
     from agents_tools.agents.config import RunConfig
@@ -151,6 +153,7 @@ class PlaygroundApp(Application):
             allowed_origins=allowed_origins,
             protect=lambda path: path not in table and not path.startswith(_LINK),
             is_stream=lambda scope: inner_path(scope).endswith(("/events", "/changes")),
+            limits=ListenerLimits(max_body=MOST_BODY),
         )
 
         self._is_closing = False
@@ -204,6 +207,7 @@ class PlaygroundApp(Application):
             ("GET", "/api/runs/{id}"): self._run,
             ("DELETE", "/api/runs/{id}"): self._forget,
             ("GET", "/api/runs/{id}/events"): self._events,
+            ("GET", "/api/runs/{id}/files/{number}"): self._file,
             ("POST", "/api/runs/{id}/cancel"): self._cancel,
             ("POST", "/api/runs/{id}/calls/{call}/cancel"): self._cancel_call,
             ("POST", "/api/runs/{id}/approvals"): self._decide,
@@ -242,6 +246,7 @@ class PlaygroundApp(Application):
                 "history": self._has_history,
                 "store": release_text(self._place) if self._is_shared else None,
                 "read_only": False,
+                "most_bytes": MOST_BYTES,
                 **self._news(),
             },
         )
@@ -297,6 +302,7 @@ class PlaygroundApp(Application):
             begun = await self._running.start_agent(
                 self._agent(name),
                 text,
+                files=read_files(body),
                 session=_optional_text(body, "session"),
                 changes=_changes_of(body),
             )
@@ -336,6 +342,7 @@ class PlaygroundApp(Application):
             begun = await self._running.start_agent(
                 self._agent(record.name),
                 str(given),
+                files=await self._history.files(record.id) if record.files else (),
                 session=record.session,
                 changes=record.changes,
             )
@@ -372,6 +379,16 @@ class PlaygroundApp(Application):
         if frames is None:
             return empty_response()
         return FrameResponse(frames)
+
+    async def _file(self, request: HttpRequest) -> Response:
+        """Return the content of a file that a message contains. The page decides how to show it."""
+        record = await self._record(request)
+        number = _number(request.path_params["number"], "number", 0)
+        files = await self._history.files(record.id)
+        data = getattr(files[number], "data", None) if 0 <= number < len(files) else None
+        if data is None:
+            raise HttpError(404, "The file was not found.", code="unknown")
+        return Response(data, media_type="application/octet-stream")
 
     async def _cancel(self, request: HttpRequest) -> Response:
         await request.json_object()
@@ -426,6 +443,7 @@ class PlaygroundApp(Application):
             name=record.name,
             arguments=given if record.kind == "tool" else {},
             input=str(given) if record.kind == "agent" else "",
+            files=record.files,
             status=result.call_status,
             blocks=plain_blocks(result),
             texts=result.is_text,

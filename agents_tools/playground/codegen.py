@@ -9,6 +9,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
+from agents_tools.content.outputs import block_type_for
 from agents_tools.errors import UserValueError
 from agents_tools.persistence.stream import LEFT_OUT
 from agents_tools.playground.catalog import needs_approval
@@ -18,6 +19,7 @@ from agents_tools.text.forms import MASK
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from agents_tools.playground.attachments import File
     from agents_tools.playground.catalog import TargetCatalog
 
 __all__ = ["Form", "ToolCallRequest", "export"]
@@ -38,7 +40,8 @@ class ToolCallRequest:
         kind: Whether a tool or an agent ran.
         name: The name of the tool or agent.
         arguments: The arguments of the tool.
-        input: The input of the agent.
+        input: The text for the agent.
+        files: The facts about the files for the agent.
         status: The status of the tool call or of the agent's run.
         blocks: The output for the model as content blocks.
         texts: Whether the output was one text and not a list of blocks.
@@ -49,6 +52,7 @@ class ToolCallRequest:
     name: str
     arguments: Mapping[str, Any]
     input: str = ""
+    files: Sequence[File] = ()
     status: str = "ok"
     blocks: Sequence[Mapping[str, Any]] = ()
     texts: bool = True
@@ -80,6 +84,8 @@ def export(call: ToolCallRequest, form: Form, catalog: TargetCatalog) -> tuple[s
 
 def _as_json(call: ToolCallRequest) -> str:
     what: dict[str, Any] = {"agent": call.name, "input": call.input}
+    if call.files:
+        what["files"] = [file["name"] for file in call.files]
     if call.kind == "tool":
         what = {"tool": call.name, "arguments": dict(call.arguments)}
     return _visible(json.dumps(what, indent=2, ensure_ascii=False)) + "\n"
@@ -99,6 +105,10 @@ def _as_command(call: ToolCallRequest, catalog: TargetCatalog) -> str:
     if call.kind == "tool":
         given = json.dumps(dict(call.arguments), ensure_ascii=False, separators=(",", ":"))
         words = ["agents-tools", "call", loaded.target, call.name, "--input-json", _visible(given)]
+    elif call.files:
+        raise UserValueError(
+            "The message has files, which the command line cannot send. Export it as Python."
+        )
     else:
         target = loaded.place
         if loaded.attribute and catalog.agents.get(call.name) is loaded.value:
@@ -117,12 +127,8 @@ def _as_command(call: ToolCallRequest, catalog: TargetCatalog) -> str:
 def _as_python(call: ToolCallRequest, catalog: TargetCatalog) -> str:
     if call.kind == "agent":
         reach = reach_agent(catalog.loaded, catalog.agents[call.name])
-        body = [
-            *_mask_note(call.input),
-            f"result = Runner.run_sync({reach.name}, {call.input!r})",
-            "print(result.final_output)",
-        ]
-        return _program(reach, ["from agents_tools import Runner"], body)
+        body = [*_run_of_agent(call, reach.name), "print(result.final_output)"]
+        return _program(reach, _imports_of_agent(call), body)
     tool = catalog.tools[call.name]
     reach = reach_tool(catalog.loaded, tool)
     before, option, imports = _decided(needed=needs_approval(tool))
@@ -177,14 +183,38 @@ def _check_telling(call: ToolCallRequest) -> None:
 
 def _test_of_agent(call: ToolCallRequest, catalog: TargetCatalog, word: str) -> str:
     reach = reach_agent(catalog.loaded, catalog.agents[call.name])
-    body = [*_mask_note(call.input), f"result = Runner.run_sync({reach.name}, {call.input!r})"]
+    body = _run_of_agent(call, reach.name)
     text = _text_of(call)
     if MASK in text or LEFT_OUT in text or not text:
         body.append("assert result.final_output")
     else:
         body.append("# The model can use other words: keep only the required part.")
         body.append(f"assert str(result.final_output) == {text!r}")
-    return _program(reach, ["from agents_tools import Runner"], _function(word, body))
+    return _program(reach, _imports_of_agent(call), _function(word, body))
+
+
+def _run_of_agent(call: ToolCallRequest, name: str) -> list[str]:
+    """Return the code that runs an agent. Files are read from the folder of the program."""
+    note = _mask_note(call.input)
+    if not call.files:
+        return [*note, f"result = Runner.run_sync({name}, {call.input!r})"]
+    return [
+        *note,
+        "content = [",
+        *([f"    {call.input!r},"] if call.input else []),
+        *(f"    {_block_name(file)}.from_path({file['name']!r})," for file in call.files),
+        "]",
+        f'result = Runner.run_sync({name}, [{{"role": "user", "content": content}}])',
+    ]
+
+
+def _imports_of_agent(call: ToolCallRequest) -> list[str]:
+    names = sorted({"Runner", *map(_block_name, call.files)})
+    return [f"from agents_tools import {', '.join(names)}"]
+
+
+def _block_name(file: File) -> str:
+    return block_type_for(file["mime_type"] or "").__name__
 
 
 def _asserts(call: ToolCallRequest) -> tuple[list[str], list[str]]:

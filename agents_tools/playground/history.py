@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from agents_tools.errors import EventStoreError
 from agents_tools.events.kinds import MessageEvent
 from agents_tools.persistence.filter import EventFilter
+from agents_tools.playground.attachments import blocks_of, files_of, text_of
 from agents_tools.playground.results import result_of, summary_of
 from agents_tools.text.forms import MASK
 from agents_tools.text.json_limits import parse_object
 from agents_tools.text.output import release_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from agents_tools.content.outputs import ContentBlock
     from agents_tools.events.base import Event
+    from agents_tools.playground.attachments import File
     from agents_tools.server.run_manager import ActiveRun, RunManager
 
 __all__ = ["HistoryRecord", "RunHistory", "facts_of_run", "new_id"]
@@ -42,7 +45,8 @@ class HistoryRecord:
         id: The id of the run.
         kind: Whether a tool or an agent ran.
         name: The name of the tool or agent.
-        given: The arguments of the tool, or the input of the agent; secrets are masked.
+        given: The arguments of the tool, or the text for the agent; secrets are masked.
+        files: The facts about the files for the agent.
         is_masked: Whether secrets were masked.
         session: The id of the conversation that the run is part of.
         changes: The attributes of the agent that were replaced for the run, by their names.
@@ -63,6 +67,7 @@ class HistoryRecord:
     duration: float | None = None
     summary: str = ""
     is_masked: bool = False
+    files: Sequence[File] = ()
     session: str | None = None
     changes: Mapping[str, str] = field(default_factory=dict[str, str])
 
@@ -76,6 +81,7 @@ class HistoryRecord:
             "started": datetime.fromtimestamp(self.started, UTC).isoformat(timespec="milliseconds"),
             "duration": self.duration,
             "arguments" if self.kind == "tool" else "input": self.given,
+            "files": list(self.files),
             "summary": self.summary,
             "generation": self.generation,
             "session": self.session,
@@ -145,6 +151,7 @@ class RunHistory:
             summary=summary,
             session=run.thread_id,
             changes=facts.get("changes") or {},
+            files=facts.get("files") or (),
         )
 
     async def _facts_of_other(self, run: ActiveRun) -> Mapping[str, Any]:
@@ -152,25 +159,39 @@ class RunHistory:
         known = self._facts.get(run.id)
         if known is not None:
             return known
-        log = self._runs.store.log(run.id)
         try:
-            events = await log.read(limit=_FIRST_EVENTS, where=_INPUTS)
+            events = await self._inputs(run.id)
         except EventStoreError:
             return {}
-        finally:
-            log.close()
         given: Any = {} if run.kind == "tool" else ""
-        for event in events:
-            if run.kind == "agent" and isinstance(event, MessageEvent) and not event.path:
-                given = event.content if isinstance(event.content, str) else str(event.content)
-                break
-            if run.kind == "tool" and getattr(event, "name", "") == "tool_called":
-                given = parse_object(cast("Any", event).item["arguments"]) or {}
-                break
-        facts = {"given": given, "masked": MASK in str(given)}
+        files: list[File] = []
+        if run.kind == "agent":
+            content = _content_of(events)
+            given, files = text_of(content), files_of(content)
+        else:
+            for event in events:
+                if getattr(event, "name", "") == "tool_called":
+                    given = parse_object(cast("Any", event).item["arguments"]) or {}
+                    break
+        facts = {"given": given, "masked": MASK in str(given), "files": files}
         if events:
             self._facts[run.id] = facts
         return facts
+
+    async def _inputs(self, id: str) -> list[Event]:
+        log = self._runs.store.log(id)
+        try:
+            return await log.read(limit=_FIRST_EVENTS, where=_INPUTS)
+        finally:
+            log.close()
+
+    async def files(self, id: str) -> list[ContentBlock]:
+        """Return the files of the message that started a run, with their data.
+
+        Args:
+            id: The id of the run.
+        """
+        return blocks_of(_content_of(await self._inputs(id)))
 
     async def _result(self, run: ActiveRun) -> tuple[str, str]:
         """Return the status of a run and the beginning of its result."""
@@ -228,8 +249,17 @@ def new_id() -> str:
     return f"play_{uuid.uuid4().hex}"
 
 
+def _content_of(events: Iterable[Event]) -> object:
+    """Return the content of the first message of a run."""
+    messages = (one for one in events if isinstance(one, MessageEvent) and not one.path)
+    return next((message.content for message in messages), "")
+
+
 def facts_of_run(
-    given: Any, generation: int, changes: Mapping[str, str] | None = None
+    given: Any,
+    generation: int,
+    changes: Mapping[str, str] | None = None,
+    files: Sequence[File] = (),
 ) -> tuple[dict[str, Any], bool]:
     """Return the data that the playground stores with a run, and whether it has masked secrets.
 
@@ -237,10 +267,13 @@ def facts_of_run(
         given: The arguments of the tool, or the input of the agent.
         generation: The generation of the target.
         changes: The attributes of the agent that are replaced for the run.
+        files: The facts about the files of the input.
     """
     masked = release_json(given, to="program", patterns=True)
     is_masked = masked != given
     facts = {"given": masked, "masked": is_masked, "generation": generation}
     if changes:
         facts["changes"] = release_json(dict(changes), to="program", patterns=True)
+    if files:
+        facts["files"] = list(files)
     return {_KEY: facts}, is_masked

@@ -11,6 +11,7 @@ from agents_tools.agents.config import RunHooks, observe_runs
 from agents_tools.errors import EventStoreError
 from agents_tools.events.kinds import RunRecordEvent
 from agents_tools.persistence.filter import EventFilter
+from agents_tools.playground.attachments import item_without_data
 from agents_tools.text.output import release_json, release_text
 from agents_tools.tool.call import RunScope
 from agents_tools.tool.context import call_of
@@ -40,7 +41,7 @@ class _Prompt:
         sent: The time, in seconds since 1970.
         agent: The name of the agent.
         instructions: The system prompt.
-        input: The conversation.
+        input: The conversation as JSON, without the data of files.
         tools: The tools that the model received.
         settings: The settings of the model.
     """
@@ -50,7 +51,7 @@ class _Prompt:
     sent: float
     agent: str
     instructions: str
-    input: tuple[Item, ...]
+    input: tuple[dict[str, Any], ...]
     tools: tuple[Any, ...]
     settings: Any
 
@@ -108,9 +109,7 @@ class ModelRequests:
         return {
             "agent": prompt.agent,
             "instructions": release_text(prompt.instructions, to="program", patterns=True),
-            "input": release_json(
-                [item.to_dict() for item in prompt.input], to="program", patterns=True
-            ),
+            "input": release_json(list(prompt.input), to="program", patterns=True),
             "tools": [_tool_json(tool) for tool in prompt.tools],
             "settings": _settings_json(prompt.settings),
         }
@@ -193,7 +192,7 @@ class _PromptHooks(RunHooks[Any]):
             sent=time.time(),
             agent=agent.name,
             instructions=system_prompt,
-            input=tuple(input_items),
+            input=tuple(map(item_without_data, input_items)),
             tools=scope.run.offered_tools,
             settings=agent.model_settings,
         )

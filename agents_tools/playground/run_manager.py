@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from agents_tools.agents.config import RunConfig
 from agents_tools.errors import EventStoreError
-from agents_tools.events.kinds import RunFinishedEvent
+from agents_tools.events.kinds import MessageEvent, RunFinishedEvent
+from agents_tools.playground.attachments import files_of, input_of, without_data
 from agents_tools.playground.history import RunHistory, facts_of_run, new_id
 from agents_tools.playground.model_requests import ModelRequests
 from agents_tools.playground.tracebacks import Tracebacks
@@ -23,6 +24,7 @@ from agents_tools.ui._frames import frame_of
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 
+    from agents_tools.content.outputs import ContentBlock
     from agents_tools.events.base import Event
     from agents_tools.persistence import RunStore
     from agents_tools.playground.history import HistoryRecord
@@ -151,6 +153,7 @@ class PlaygroundRuns:
         agent: AnyAgent,
         text: str,
         *,
+        files: Sequence[ContentBlock] = (),
         session: str | None = None,
         changes: Mapping[str, str] | None = None,
     ) -> str:
@@ -159,6 +162,7 @@ class PlaygroundRuns:
         Args:
             agent: The agent.
             text: The message to it.
+            files: The files of the message.
             session: The conversation that the run continues; `None` for a run without one.
             changes: The attributes of the agent that are replaced for this run, by their names. A
                 later server that resumes the run uses the agent as it is.
@@ -168,10 +172,11 @@ class PlaygroundRuns:
         """
         if session is not None:
             await self._check_idle(session)
-        meta, is_masked = facts_of_run(text, self._bench.generation, changes)
+        facts = files_of([block.to_dict() for block in files])
+        meta, is_masked = facts_of_run(text, self._bench.generation, changes, facts)
         active = self._runs.start(
             agent.clone(**changes) if changes else agent,
-            text,
+            input_of(text, files),
             run_id=new_id(),
             meta=meta,
             thread_id=session,
@@ -329,6 +334,15 @@ async def _frames(active: ActiveRun, after: int) -> AsyncGenerator[bytes]:
     with active.watching():
         async with contextlib.aclosing(active.events(after)) as events:
             async for event in events:
-                # The page asks for the result, which can be large, once it has the end.
-                is_end = isinstance(event, RunFinishedEvent)
-                yield frame_of(event.replace(output=None) if is_end else event, active.id)
+                yield frame_of(_without_large_parts(event), active.id)
+
+
+def _without_large_parts(event: Event) -> Event:
+    """Return an event without the parts that the page requests only when it needs them."""
+    match event:
+        case RunFinishedEvent():
+            return event.replace(output=None)
+        case MessageEvent():
+            return event.replace(content=without_data(event.content))
+        case _:
+            return event

@@ -16,6 +16,7 @@ from agents_tools.agents.model import (
 from agents_tools.content.items import MessageInputItem, MessageOutputItem, ToolCallItem
 from agents_tools.content.usage import Usage
 from agents_tools.errors import ModelError
+from agents_tools.playground.attachments import text_of
 from agents_tools.policies import needs_approval
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class Scripted:
         await asyncio.sleep(0.1)
         items = list(request.input)
         sent = [at for at, item in enumerate(items) if isinstance(item, MessageInputItem)]
-        words = str(items[sent[-1]].to_dict()["content"]).split()
+        words = text_of(items[sent[-1]].to_dict()["content"]).split()
         usage = Usage(requests=1, input_tokens=100 + len(items), output_tokens=42, cost=0.0012)
         if "retry" in words and not self._has_failed:
             self._has_failed = True

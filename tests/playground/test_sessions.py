@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import TYPE_CHECKING, Any
 
-from agents_tools import Agent, function_tool
+import pytest
+
+from agents_tools import Agent, ToolOutputImage, ToolOutputText, function_tool
+from agents_tools.content import MessageInputItem
 from agents_tools.persistence import SQLiteRunStore
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.text.secrets import register_secret
@@ -14,6 +18,8 @@ from tests.playground.shop import Scripted, bake, order, price
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from agents_tools.content import Item
 
 OPTIONS: dict[str, Any] = {"watch": False}
 
@@ -150,6 +156,96 @@ async def test_a_message_can_change_the_instructions_and_the_model() -> None:
         plain = await client.run(message("hello"))
         prompt = await client.get(f"/api/runs/{plain['id']}/requests/0")
         assert prompt["instructions"] == "You run a shop."
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
+FACTS = [
+    {"name": "chart.png", "mime_type": "image/png", "size": 108},
+    {"name": "prices.csv", "mime_type": "text/csv", "size": 9},
+]
+
+
+def attached(**files: bytes) -> dict[str, Any]:
+    """Return the part of a request that attaches files."""
+    named = {name.replace("_", "."): data for name, data in files.items()}
+    return {
+        "files": [
+            {"name": name, "data": base64.b64encode(data).decode()} for name, data in named.items()
+        ]
+    }
+
+
+def blocks_sent(item: Item) -> list[Any]:
+    """Return the content blocks of a message to the model."""
+    assert isinstance(item, MessageInputItem)
+    assert isinstance(item.content, list)
+    return list(item.content)
+
+
+async def test_a_message_has_files_that_are_stored_with_the_session(tmp_path: Path) -> None:
+    """Their data is sent to the model, and not to the page until it asks for a file."""
+    path = tmp_path / "runs.db"
+    model = ScriptedModel(["Seen.", "Seen again."])
+    agent = Agent(name="Clerk", model=model)
+    store = SQLiteRunStore(path, keep_display=True)
+    async with playing(agents={"clerk": agent}, store=store, **OPTIONS) as client:
+        given = message("What is that?") | attached(chart_png=PNG, prices_csv=b"roll, 0.8")
+        run = await client.run(given)
+        assert run["files"] == FACTS
+        text, image, table = blocks_sent(model.requests[0].input[0])
+        assert text == ToolOutputText("What is that?")
+        assert image == ToolOutputImage(PNG, filename="chart.png", mime_type="image/png")
+        assert (table.data, table.filename) == (b"roll, 0.8", "prices.csv")
+        prompt = await client.get(f"/api/runs/{run['id']}/requests/0")
+        async with client.stream(f"/api/runs/{run['id']}/events?after=-1") as frames:
+            events = [frame["data"] async for frame in frames]
+        sent = next(event["content"] for event in events if event["type"] == "message_event")
+        assert sent == prompt["input"][0]["content"]
+        assert [(part.get("size"), "data" in part) for part in sent] == [
+            (None, False),
+            (108, False),
+            (9, False),
+        ]
+
+    model = ScriptedModel(["And again."])
+    agent = Agent(name="Clerk", model=model)
+    store = SQLiteRunStore(path, keep_display=True)
+    async with playing(agents={"clerk": agent}, store=store, **OPTIONS) as client:
+        (listed,) = (await client.get("/api/sessions/s1"))["runs"]
+        assert listed["files"] == FACTS
+        file = await client.ask("GET", f"/api/runs/{run['id']}/files/0")
+        assert (file.body, file.headers["content-type"]) == (PNG, "application/octet-stream")
+        assert (await client.ask("GET", f"/api/runs/{run['id']}/files/2")).status == 404
+        again = await client.post(f"/api/runs/{run['id']}/rerun", {}, 202)
+        assert (await client.ended(again["run_id"]))["files"] == FACTS
+        assert blocks_sent(model.requests[0].input[-1])[1] == image
+
+
+async def test_a_file_alone_is_a_message() -> None:
+    model = ScriptedModel(["Seen."])
+    async with playing(agents={"clerk": Agent(name="Clerk", model=model)}, **OPTIONS) as client:
+        run = await client.run(message("") | attached(a_png=PNG))
+        assert (run["status"], run["input"]) == ("ok", "")
+        assert [block.type for block in blocks_sent(model.requests[0].input[0])] == ["image"]
+
+
+@pytest.mark.parametrize(
+    ("files", "status", "said"),
+    [
+        (attached(a_bin=bytes((10 << 20) + 1)), 413, "expected at most 10 MiB together"),
+        ({"files": [{"name": "a", "data": "?"}]}, 422, "files[0].data is not base64"),
+        ({"files": [{"data": ""}]}, 422, "files[0]: expected a name, and data in base64."),
+        ({"files": [{"name": "a", "data": ""}] * 21}, 422, "files: expected at most 20, got 21."),
+        ({"files": "a"}, 422, "files: expected a list."),
+    ],
+)
+async def test_files_that_cannot_be_sent_are_refused(
+    files: dict[str, Any], status: int, said: str
+) -> None:
+    async with playing(agents={"clerk": clerk()}, **OPTIONS) as client:
+        answer = await client.post("/api/runs", message("look") | files, status)
+        assert said in answer["error"]["message"]
+        assert (await client.get("/api/runs"))["runs"] == []
 
 
 async def test_a_request_during_the_shutdown_gets_an_answer(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -14,6 +15,7 @@ import agents_tools.playground
 
 STATIC = Path(agents_tools.playground.__file__).parent / "static"
 SOURCES = Path(__file__).parents[2] / "tools" / "playground" / "src"
+LOGOS = Path(__file__).parents[2] / "docs" / "images"
 SCRIPTS = sorted(STATIC.glob("*.js"))
 TEXTS = [path for path in sorted(STATIC.iterdir()) if path.suffix in {".html", ".css", ".js"}]
 NAMESPACE = "http://www.w3.org/2000/svg"
@@ -88,3 +90,18 @@ def test_page_complies_with_its_content_policy() -> None:
     assert re.findall(r"<style|\sstyle=|\son\w+=|javascript:", text) == []
     for name in re.findall(r"""(?:src|href)="static/([^"]+)\"""", text):
         assert (STATIC / name).is_file()
+
+
+@pytest.mark.skipif(not LOGOS.is_dir(), reason="the pictures of the docs are not here")
+def test_the_mark_is_drawn_alike_everywhere() -> None:
+    """It is in the page twice, because an icon that is a file would be one more request."""
+    logo = (LOGOS / "logo.svg").read_text()
+    shapes = re.findall(r' d="([^"]+)"', logo)
+    assert len(shapes) == 2
+    white = (LOGOS / "logo-white.svg").read_text()
+    icon = unquote((STATIC / "index.html").read_text())
+    script = (STATIC / "app.js").read_text()
+    for shape in shapes:
+        assert shape in white
+        assert f"d='{shape}'" in icon
+        assert shape in script

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import shutil
@@ -120,6 +121,144 @@ def test_the_timeline_has_requests_prompts_waits_and_retries(
         page.get_by_role("button", name=re.compile("^order")).last.click()
         seen(about, re.compile(r"Approval.*\d"))
         expect(page.locator(".bar-row .wait")).to_have_count(1)
+
+
+PICTURE = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPj/HwADBwIAMCbHYQAAAABJRU5ErkJggg=="
+)
+FILES: list[Any] = [
+    {"name": "chart.png", "mimeType": "image/png", "buffer": PICTURE},
+    {"name": "bill.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.7" + bytes(3_000)},
+]
+TRANSFER = """([name, type, text]) => {
+  const data = new DataTransfer();
+  data.items.add(new File([text], name, { type }));
+  return data;
+}"""
+
+
+def transfer(page: Page, name: str, text: str) -> Any:
+    """Return a file as it is dropped or pasted."""
+    return page.evaluate_handle(TRANSFER, [name, "text/plain", text])
+
+
+def drop(page: Page, name: str, text: str) -> None:
+    page.locator(".chat").dispatch_event("drop", {"dataTransfer": transfer(page, name, text)})
+
+
+def test_files_are_attached_sent_and_shown_again(browser: Browser, folder: Path) -> None:
+    with dev(folder, "shop.py") as url, opened(browser, url) as page:
+        choose(page, "Clerk")
+        with page.expect_file_chooser() as chooser:
+            page.get_by_role("button", name="Attach files").press("Enter")
+        chooser.value.set_files(FILES)
+        expect(message(page)).to_be_focused()
+        drop(page, "dropped.txt", "dropped")
+        message(page).evaluate(
+            "(field, data) => field.dispatchEvent(new ClipboardEvent('paste',"
+            " { clipboardData: data, bubbles: true, cancelable: true }))",
+            transfer(page, "pasted.txt", "pasted"),
+        )
+        attached = page.get_by_role("list", name="Attached files").get_by_role("listitem")
+        expect(attached).to_have_text(
+            ["chart.png70 bytes", "bill.pdf3 KiB", "dropped.txt7 bytes", "pasted.txt6 bytes"]
+        )
+        page.get_by_role("button", name="Remove dropped.txt").press("Enter")
+        expect(attached).to_have_count(3)
+        expect(message(page)).to_be_focused()
+        drop(page, "huge.bin", "?" * (10 << 20))
+        seen(page.get_by_role("alert"), "huge.bin (10.0 MiB) is too large: the files of a message")
+        save_screenshot(page, "29_attached")
+        assert violations(page) == []
+        write(page, "look at these")
+        sent = turns(page).get_by_role("list", name="Files of the message").get_by_role("listitem")
+        expect(sent).to_have_text(["chart.png70 bytes", "bill.pdf3 KiB", "pasted.txt6 bytes"])
+        expect(attached).to_have_count(0)
+        seen(turns(page), "Message 1 was look at these.")
+        page.reload()
+        expect(sent).to_have_count(3, timeout=PATIENCE)
+        picture = sent.first.locator("img")
+        expect(picture).to_have_js_property("naturalWidth", 1, timeout=PATIENCE)
+        with page.expect_download() as saved:
+            page.get_by_role("button", name="Download pasted.txt").click()
+        assert saved.value.path().read_text() == "pasted"
+        save_screenshot(page, "30_files")
+        assert violations(page) == []
+        page.get_by_role("tab", name="Timeline").click()
+        page.locator(".bar-row").first.click()
+        page.get_by_text("Prompt that was sent").click()
+        prompt = page.get_by_role("group", name="Message: user")
+        seen(prompt, "[chart.png, image/png, 70 bytes]")
+        expect(prompt).not_to_contain_text("iVBOR")
+        page.get_by_role("tab", name="History").click()
+        seen(page.locator(".past"), "look at these · chart.png · bill.pdf · pasted.txt")
+        page.get_by_role("button", name=re.compile("^Actions for Clerk")).click()
+        page.get_by_role("button", name="Edit and run").click()
+        expect(attached).to_have_count(3, timeout=PATIENCE)
+        expect(message(page)).to_have_value("look at these")
+
+
+def test_a_link_opens_one_event_and_what_is_around_it(browser: Browser, folder: Path) -> None:
+    with dev(folder, "shop.py") as url, opened(browser, url) as page:
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        choose(page, "Clerk")
+        write(page, "bake and price")
+        seen(turns(page), "Prices are without taxes.")
+        tree = page.get_by_role("tree")
+        bake = tree.get_by_role("treeitem", name=re.compile("^bake"))
+        bake.focus()
+        page.keyboard.press("c")
+        expect(page.locator(".unseen[role=status]")).to_have_text("Link to the event copied")
+        link = page.evaluate("navigator.clipboard.readText()")
+        assert "&event=" in link
+        assert page.url == link
+        expect(bake.locator("> .row")).to_have_class(re.compile("chosen"))
+        tree.get_by_role("treeitem").first.locator(".toggle").first.click()
+        expect(bake).to_have_count(0)
+        page.reload()
+        expect(bake).to_be_focused(timeout=PATIENCE)
+        expect(bake).to_be_in_viewport()
+        save_screenshot(page, "31_linked_call")
+        assert violations(page) == []
+        tree.get_by_role("treeitem").first.focus()
+        page.keyboard.press("j")
+        said = tree.locator(".event").first
+        expect(said).to_be_focused()
+        page.keyboard.press("c")
+        page.reload()
+        expect(said).to_be_focused(timeout=PATIENCE)
+        expect(said).to_have_attribute("aria-current", "true")
+        seen(said, "bake and price")
+        page.get_by_role("tab", name="Timeline").click()
+        page.locator(".bar-row").last.click()
+        page.get_by_role("button", name="Copy link").click()
+        link = page.evaluate("navigator.clipboard.readText()")
+        assert "view=timeline" in link
+        page.goto(link)
+        bar = page.locator(".bar-row").last
+        expect(bar).to_be_focused(timeout=PATIENCE)
+        expect(bar).to_have_attribute("aria-expanded", "true")
+        page.goto(re.sub(r"event=\d+&view=timeline", "event=99999", link))
+        seen(page.locator("#side-panel"), "This run has no event 99999.")
+
+
+def test_a_link_into_a_run_that_is_still_going_waits_for_its_event(
+    browser: Browser, folder: Path
+) -> None:
+    source = (folder / "shop.py").read_text()
+    (folder / "shop.py").write_text(source.replace("asyncio.sleep(0.1)", "asyncio.sleep(0.5)"))
+    with dev(folder, "shop.py") as url, opened(browser, url) as page:
+        choose(page, "Clerk")
+        write(page, "bake now")
+        bake = page.get_by_role("treeitem", name=re.compile("^bake"))
+        bake.focus(timeout=PATIENCE)
+        page.keyboard.press("c")
+        linked = page.url
+        page.locator(".turn-end").get_by_text("running").wait_for()
+        page.goto(linked)
+        expect(bake).to_be_focused(timeout=PATIENCE)
+        seen(bake, "running")
+        seen(turns(page), "Message 1 was bake now.")
 
 
 def test_a_conversation_on_a_phone(browser: Browser, folder: Path) -> None:

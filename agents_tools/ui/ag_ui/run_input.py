@@ -282,8 +282,6 @@ def _block(part: object, place: str) -> ContentBlock:
             block["mime_type"] = _text(source, "mimeType", f"{place}.source")
     else:
         raise HttpError(422, f"{place}: expected a part of type text, image, audio or document.")
-    if block["type"] != "file":
-        block.pop("filename", None)
     try:
         return block_from_dict(block)
     except UserError as error:

@@ -1,15 +1,24 @@
 import type { RunEvent } from "./protocol.js";
 /** The status of a call or a run. */
 export type NodeStatus = "waiting" | "preparing" | "approval" | "running" | "interrupted" | "ok" | "invalid_args" | "tool_error" | "timeout" | "cancelled" | "denied" | "overloaded" | "lost" | "error";
-/** A part of a run or a call, in the order in which the parts came. */
+/** A file of a message. */
+export interface MessageFile {
+    name: string;
+    mime: string | null;
+    /** The number of bytes; `null` if it is unknown. */
+    size: number | null;
+}
+/** A part of a run or a call, in the order in which the parts came, with the id of its (first) event. */
 export type Item = {
     key: number;
+    event: number;
 } & ({
     type: "call";
     node: CallNode;
 } | {
     type: "input";
     text: string;
+    files: MessageFile[];
 } | TextItem | {
     type: "line";
     level: string;
@@ -31,12 +40,18 @@ export interface TextItem {
     /** Whether the whole text has not come yet. */
     streamed?: boolean;
 }
+type Keyed<T> = T & {
+    key: number;
+    event: number;
+};
 /** A run or a call. Its identity is its path, because ids of calls are not unique. */
 export interface CallNode {
     path: string[];
     /** The path as text. */
     key: string;
     parent: CallNode | null;
+    /** The id of its first event. */
+    event: number;
     name: string;
     status: NodeStatus;
     /** The agent that runs in it. */
@@ -87,6 +102,8 @@ export declare class EventTree {
     get calls(): CallNode[];
     /** Adds an event. Returns whether it is the end of the run, and not a stop for a decision. */
     apply(event: RunEvent): boolean;
+    /** The call that an event is about, or the run; `undefined` for an event that has not come yet. */
+    nodeOf(id: number): CallNode | undefined;
     /** The calls that wait for a decision. */
     get approvals(): CallNode[];
     /** Sets which calls wait for a decision, as the server has it. */
@@ -101,10 +118,9 @@ export declare const isOver: (node: CallNode) => boolean;
 /** Adds an item, and takes the oldest of its type away when there are too many. */
 export declare function add<T extends {
     type: string;
-}>(node: CallNode, part: T): T & {
-    key: number;
-};
+}>(node: CallNode, part: T): Keyed<T>;
 /** The text of the content of a message: text, or a list of blocks. */
 export declare function textOf(content: unknown): string;
 /** Returns the value of JSON text, or the text if it is not JSON. */
 export declare function readArguments(text: string): unknown;
+export {};

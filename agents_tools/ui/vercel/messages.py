@@ -300,12 +300,12 @@ def _file(part: Mapping[str, Any], at: str) -> ContentBlock:
     if not url.lower().startswith(("data:", "https://", "http://")):
         _refuse(f"{at}.url", f"expected a data:, https: or http: URL, got {shown(url)}")
     try:
-        if kind.startswith("image/"):
-            return ToolOutputImage(url=url, mime_type=kind)
-        if kind.startswith("audio/"):
-            return ToolOutputAudio(url=url, mime_type=kind)
         name = part.get("filename")
         name = name if isinstance(name, str) else None
+        if kind.startswith("image/"):
+            return ToolOutputImage(url=url, mime_type=kind, filename=name)
+        if kind.startswith("audio/"):
+            return ToolOutputAudio(url=url, mime_type=kind, filename=name)
         return ToolOutputFileContent(url=url, mime_type=kind, filename=name)
     except UserError as error:
         raise HttpError(422, f"{at}.url: {error}") from None

@@ -288,6 +288,12 @@ function Part({ item }: { item: Exclude<Item, { type: "call" }> }): ReactNode {
       return h("pre", null, item.text);
     case "reasoning":
       return h("p", { className: "agents-reasoning" }, item.text);
+    case "input":
+      return h(
+        "p",
+        { className: "agents-input" },
+        [item.text, ...item.files.map(({ name }) => `[${name}]`)].filter(Boolean).join("\n"),
+      );
     default:
       return h("p", { className: `agents-${item.type}` }, item.text);
   }

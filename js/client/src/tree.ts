@@ -23,10 +23,18 @@ export type NodeStatus =
   | "lost"
   | "error";
 
-/** A part of a run or a call, in the order in which the parts came. */
-export type Item = { key: number } & (
+/** A file of a message. */
+export interface MessageFile {
+  name: string;
+  mime: string | null;
+  /** The number of bytes; `null` if it is unknown. */
+  size: number | null;
+}
+
+/** A part of a run or a call, in the order in which the parts came, with the id of its (first) event. */
+export type Item = { key: number; event: number } & (
   | { type: "call"; node: CallNode }
-  | { type: "input"; text: string }
+  | { type: "input"; text: string; files: MessageFile[] }
   | TextItem
   | { type: "line"; level: string; text: string; tag: string | null }
   | { type: "artifact"; name: string; data: unknown; uri: string | null; mime: string | null }
@@ -42,12 +50,16 @@ export interface TextItem {
   streamed?: boolean;
 }
 
+type Keyed<T> = T & { key: number; event: number };
+
 /** A run or a call. Its identity is its path, because ids of calls are not unique. */
 export interface CallNode {
   path: string[];
   /** The path as text. */
   key: string;
   parent: CallNode | null;
+  /** The id of its first event. */
+  event: number;
   name: string;
   status: NodeStatus;
   /** The agent that runs in it. */
@@ -76,15 +88,19 @@ export interface CallNode {
   version: number;
   /** @internal */ added: number;
   /** @internal */ kept: Record<string, number>;
-  /** @internal */ delta: (TextItem & { key: number }) | null;
-  /** @internal */ open: (TextItem & { key: number }) | null;
+  /** @internal */ delta: Keyed<TextItem> | null;
+  /** @internal */ open: Keyed<TextItem> | null;
 }
+
+/** The id of the event that is being applied. */
+let applying = -1;
 
 /** Returns a run or a call of which nothing is known yet. */
 export const newNode = (path: string[], name: string, parent: CallNode | null): CallNode => ({
   path,
   key: JSON.stringify(path),
   parent,
+  event: applying,
   name,
   status: "waiting",
   agent: null,
@@ -117,6 +133,8 @@ export class EventTree {
   /** The nodes that have changed since the last look at them. */
   touched: Set<CallNode> = new Set();
   #nodes: Map<string, CallNode> = new Map([[this.root.key, this.root]]);
+  /** The node of each event: the id of the first of some events in a row, and their node. */
+  #owners: { from: number; node: CallNode }[] = [];
 
   /** All calls, each followed by those within it. */
   get calls(): CallNode[] {
@@ -127,12 +145,17 @@ export class EventTree {
 
   /** Adds an event. Returns whether it is the end of the run, and not a stop for a decision. */
   apply(event: RunEvent): boolean {
+    if (this.lastId < 0) this.root.event = event.id;
     this.lastId = Math.max(this.lastId, event.id);
+    applying = event.id;
     const node = this.#at(event.path ?? [], event.tool_name);
     this.touched.add(node);
     const at = event.timestamp ? Date.parse(event.timestamp) / 1000 : Date.now() / 1000;
     this.ahead = Math.max(this.ahead, at - Date.now() / 1000);
     (HANDLERS[event.type] as Handler | undefined)?.(this, node, event, at);
+    const call = "item" in event && (event.item as Loose)?.call_id;
+    const owner = (call && this.#nodes.get(JSON.stringify([...node.path, call]))) || node;
+    if (this.#owners.at(-1)?.node !== owner) this.#owners.push({ from: event.id, node: owner });
     return event.type === "run_finished_event" && node === this.root && event.status !== "interrupted";
   }
 
@@ -156,6 +179,11 @@ export class EventTree {
     const node = this.#at([...parent.path, id], name);
     this.touched.add(node);
     return node;
+  }
+
+  /** The call that an event is about, or the run; `undefined` for an event that has not come yet. */
+  nodeOf(id: number): CallNode | undefined {
+    return id > this.lastId ? undefined : this.#owners.findLast(({ from }) => from <= id)?.node;
   }
 
   /** Removes a call that the model has not finished. @internal */
@@ -237,7 +265,11 @@ const HANDLERS: Handlers = {
     if (event.status !== "interrupted") endTheRest(tree, event.status, at);
   },
   message_event(tree, node, event) {
-    if (event.role === "user") add(node, { type: "input", text: textOf(event.content) });
+    if (event.role !== "user") return;
+    const parts: Loose[] = Array.isArray(event.content) ? event.content : [event.content];
+    const files = parts.filter((part) => part?.type && part.type !== "text");
+    const text = textOf(files.length ? parts.filter((part) => !files.includes(part)) : event.content);
+    add(node, { type: "input", text, files: files.map(fileOf) });
   },
   raw_response_event(tree, node, event) {
     const data = event.data as Loose;
@@ -352,9 +384,9 @@ const addLine = (node: CallNode, level: string, text: string, tag: string | null
 };
 
 /** Adds an item, and takes the oldest of its type away when there are too many. */
-export function add<T extends { type: string }>(node: CallNode, part: T): T & { key: number } {
+export function add<T extends { type: string }>(node: CallNode, part: T): Keyed<T> {
   const { type } = part;
-  const item = Object.assign(part, { key: node.added++ });
+  const item = Object.assign(part, { key: node.added++, event: applying });
   node.items.push(item as unknown as Item);
   if (type in MOST && ++node.kept[type] >= MOST[type] * SPARE) {
     let over = node.kept[type] - MOST[type];
@@ -392,6 +424,13 @@ function wholeText(node: CallNode, type: "text" | "reasoning", text: string) {
   if (streamed) Object.assign(streamed, { text: "", cut: 0, streamed: false });
   addText(streamed ?? add<TextItem>(node, { type, text: "", cut: 0 }), text);
 }
+
+/** A content block that is not text. Its data is in base64, or only its size is known. */
+const fileOf = ({ type, filename, mime_type: mime = null, size, data }: Loose): MessageFile => ({
+  name: filename ?? type,
+  mime,
+  size: size ?? (data ? Math.floor((data.replace(/=+$/, "").length * 3) / 4) : null),
+});
 
 /** The text of the content of a message: text, or a list of blocks. */
 export function textOf(content: unknown): string {

@@ -39,7 +39,7 @@ async function request(path, options = {}) {
 
 const get = async (path) => parse(await (await request(path)).text());
 const send = async (path, body, method = "POST") => {
-  const text = typeof body === "string" ? body : JSON.stringify(body);
+  const text = typeof body === "string" || body instanceof Blob ? body : JSON.stringify(body);
   const response = await request(path, { method, body: text });
   return response.status === 204 ? null : response.json();
 };
@@ -54,6 +54,7 @@ export const exported = (id, as) => get(`runs/${name(id)}/export?as=${as}`);
 export const tracebacks = async (id) => (await get(`runs/${name(id)}/tracebacks`)).tracebacks;
 export const requests = async (id) => (await get(`runs/${name(id)}/requests`)).requests;
 export const prompt = (id, number) => get(`runs/${name(id)}/requests/${number}`);
+export const file = async (id, number) => (await request(`runs/${name(id)}/files/${number}`)).blob();
 export const session = (id, limit) => get(`sessions/${name(id)}?limit=${limit}`);
 export const resume = (id) => send(`runs/${name(id)}/resume`, {});
 export const cancel = (id) => send(`runs/${name(id)}/cancel`, {});
@@ -67,9 +68,20 @@ export const check = (tool, text) => send(`tools/${name(tool)}/check`, `{"argume
 export const startTool = (tool, text, confirmed) =>
   send("runs", `{"kind":"tool","name":${JSON.stringify(tool)},"confirmed":${confirmed},"arguments":${text}}`);
 export const agent = (agent) => get(`agents/${name(agent)}`);
-/** @param {{instructions?: string, model?: string}} changes What is different from the agent in the code. */
-export const startAgent = (agent, input, session, changes) =>
-  send("runs", { kind: "agent", name: agent, input, session, ...changes });
+/**
+ * The data of files is not read again on its way out: it can have megabytes.
+ * @param {{name: string, data: string}[]} files With their content in base64.
+ * @param {{instructions?: string, model?: string}} changes What is different from the agent in the code.
+ */
+export function startAgent(agent, input, files, session, changes) {
+  const rest = JSON.stringify({ kind: "agent", name: agent, input, session, ...changes }).slice(0, -1);
+  const written = files.flatMap(({ name: file, data }, index) => [
+    `${index ? "," : ""}{"name":${JSON.stringify(file)},"data":"`,
+    data,
+    '"}',
+  ]);
+  return send("runs", new Blob([rest, ',"files":[', ...written, "]}"]));
+}
 
 /**
  * Follows the events of a run until it ends, through lost connections.

@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { Approvals } from "./approval.js";
 import { chatOf } from "./chats.js";
 import { isOver } from "../../../js/client/src/tree.ts";
+import { AttachButton, Attachments, Files, attachmentsOf, dragging, paste } from "./attachments.js";
 import { brief } from "./json.js";
 import { Markdown } from "./markdown.js";
 import { cancel, loadEarlier, open, runAgent, shown } from "./runs.js";
@@ -99,11 +100,15 @@ function Composer({ agent, busy: last }) {
     event.preventDefault();
     runAgent(agent.name);
   };
-  return html`<div class="composer">
+  const empty = !input.value.trim() && !attachmentsOf(agent.name).value.length;
+  return html`<div class="composer ${dragging.value ? "dragging" : ""}">
     <label class="unseen" for="agent-input">Message</label>
+    <${Attachments} agent=${agent.name} />
     <textarea id="agent-input" rows="1" ref=${focus} value=${input.value} placeholder="Message to ${agent.name}"
-      aria-describedby="agent-hint" onInput=${(event) => setInput(agent.name, event.target.value)} onKeyDown=${keys} />
+      aria-describedby="agent-hint" onInput=${(event) => setInput(agent.name, event.target.value)} onKeyDown=${keys}
+      onPaste=${(event) => paste(event, agent.name)} />
     <div class="actions">
+      <${AttachButton} agent=${agent.name} />
       <span class="note" id="agent-hint">${
         waits
           ? "Decide about the waiting call first."
@@ -117,7 +122,7 @@ function Composer({ agent, busy: last }) {
           html`<button type="button" class="danger" disabled=${last.cancelling.value} onClick=${() => cancel(last)}>
             ${last.cancelling.value ? "Stopping…" : "Stop"}</button>`
         }
-        <button type="button" class="primary" disabled=${!input.value.trim() || running || waits}
+        <button type="button" class="primary" disabled=${empty || running || waits}
           onClick=${() => runAgent(agent.name)}>Send</button>
       </span>
     </div>
@@ -177,7 +182,8 @@ function describe(part, view, over) {
 }
 
 const PARTS = {
-  input: ({ item }) => html`<p class="input">${item.text}</p>`,
+  input: ({ item, view }) => html`<div class="input">${item.text && html`<p>${item.text}</p>`}
+    <${Files} files=${item.files} run=${view.id} /></div>`,
   text: Said,
   reasoning: ({ item }) =>
     html`<details class="reasoning"><summary>Reasoning</summary><p>${item.text}</p></details>`,

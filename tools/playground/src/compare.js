@@ -1,6 +1,7 @@
 // Two runs next to each other: their facts, and the lines in which arguments and results differ.
 import { signal } from "./view.js";
 import * as api from "./api.js";
+import { factsOf } from "./attachments.js";
 import { pretty } from "./json.js";
 import { shown } from "./runs.js";
 import { attempt, pane, side } from "./state.js";
@@ -48,7 +49,10 @@ export function Comparison() {
 }
 
 const tokens = (run, name) => run.result.usage?.[name]?.toLocaleString() ?? "";
-const givenTo = (run) => (run.kind === "tool" ? pretty(run.arguments) : (run.input ?? ""));
+const givenTo = (run) =>
+  run.kind === "tool"
+    ? pretty(run.arguments)
+    : [run.input ?? "", ...(run.files ?? []).map((file) => `[${factsOf({ ...file, mime: file.mime_type })}]`)].join("\n");
 
 function resultOf({ result: { model, value, error } }) {
   if (value !== null && typeof value === "object") return pretty(value);

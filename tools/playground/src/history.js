@@ -37,7 +37,8 @@ function Runs() {
 
 function Past({ run }) {
   const more = useSignal(false);
-  const given = run.kind === "tool" ? brief(run.arguments ?? {}) : (run.input ?? "");
+  const files = (run.files ?? []).map((file) => file.name);
+  const given = run.kind === "tool" ? brief(run.arguments ?? {}) : [run.input, ...files].filter(Boolean).join(" · ");
   return html`<li class=${shown.value?.id === run.id ? "current" : ""}>
     <div class="head">
       <button type="button" class="past" onClick=${() => open(run)}>

@@ -14,6 +14,8 @@ const KEYS = [
   ["← → Home End", "Move among tabs; move the divider between panes (Home resets it)"],
   ["↑ ↓ ← →", "Move in the list, in the tree of a run and in the timeline; open and close"],
   ["↵", "Send a message; open a bar of the timeline"],
+  ["J K", "Go to the next or previous event in the tree of a run"],
+  ["C", "Copy the link to the call or event in that tree"],
   ["Esc", "Close a dialog; empty the search"],
   ["?", "Show this list"],
 ];

@@ -10,7 +10,7 @@ import { Panel } from "./panel.js";
 import { openLinked } from "./runs.js";
 import { current, failure, info, narrow, onlyRuns, pane, phase, reloaded, start, trouble } from "./state.js";
 import { ToolList } from "./tools.js";
-import { IconButton, Tabs, spoken } from "./ui.js";
+import { IconButton, Mark, Tabs, spoken } from "./ui.js";
 
 const THEMES = { auto: "dark", dark: "light", light: "auto" };
 const theme = signal(localStorage.getItem("agents-tools-theme") ?? "auto");
@@ -77,7 +77,7 @@ function skip(event) {
 function Header() {
   const next = THEMES[theme.value];
   return html`<header class="top">
-    <h1>${info.value.target || "playground"}</h1>
+    <${Mark} /><h1>${info.value.target || "playground"}</h1>
     <span class="note">agents-tools ${info.value.version}</span>
     <span class="push" />
     <${IconButton} icon="keys" label="Keys" aria-keyshortcuts="?" onClick=${listKeys} />

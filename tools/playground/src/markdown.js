@@ -1,6 +1,6 @@
 // Markdown as descriptions of elements: blocks by lines, then the marks inside a line. A text never
 // becomes HTML, and nothing is loaded from elsewhere: an image is a link.
-import { keep, signal } from "./view.js";
+import { inFrame, keep, signal } from "./view.js";
 import { read } from "./json.js";
 import { Code } from "./ui.js";
 
@@ -10,20 +10,20 @@ const MOST_INLINE = 8_000;
 const DEEPEST = 8;
 
 /** How many blocks are drawn in one go; the others follow, so that the page stays responsive. */
-const AT_ONCE = 8;
+const AT_ONCE = 4;
 /** A longer list is several blocks. */
 const MOST_ITEMS = 25;
 
 /** @param {{text: string}} props */
 export function Markdown({ text }) {
-  const own = keep(() => ({ text: null, all: [], most: signal(AT_ONCE), timer: null }));
+  const own = keep(() => {
+    const most = signal(AT_ONCE);
+    return { text: null, all: [], most, more: () => (most.value += AT_ONCE) };
+  });
   const most = own.most.value;
   if (text.length > MOST) return html`<pre class="code" tabindex="0" role="group" aria-label="Text">${text}</pre>`;
   if (own.text !== text) Object.assign(own, { text, all: blocks(text.split("\n"), 0, { last: 2 }, own.all) });
-  if (own.all.length > most) {
-    clearTimeout(own.timer);
-    own.timer = setTimeout(() => (own.most.value += AT_ONCE), 0);
-  }
+  if (own.all.length > most) inFrame(own.more);
   return html`<div class="markdown">${own.all.slice(0, most).map((block) => block.of)}</div>`;
 }
 

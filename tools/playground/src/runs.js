@@ -1,18 +1,24 @@
 // The run that is shown and the list of past runs: starting, following, cancelling, deciding.
-import { signal } from "./view.js";
+import { drawDue, inFrame, signal } from "./view.js";
 import * as api from "./api.js";
 import { chatOf, newSession, turnOf } from "./chats.js";
 import { confirm } from "./dialog.js";
 import { EventTree } from "../../../js/client/src/tree.ts";
 import { pretty, same } from "./json.js";
 import { Spans } from "./spans.js";
-import { agents, attempt, draftOf, inputOf, middle, pane, select, setAddress, setInput, side, tools } from "./state.js";
+import { attachAgain, attachmentsOf, detach, readAttachments } from "./attachments.js";
+import { agents, attempt, draftOf, inputOf, linkTo, middle, pane, select, setAddress, setInput, side, tools } from "./state.js";
 import { focusField } from "./form.js";
-import { say, statusWord } from "./ui.js";
+import { copy, say, statusWord } from "./ui.js";
 
 /** @type {import("./view.js").Signal<RunView | null>} */
 export const shown = signal(null);
 export const past = signal({ runs: [], more: false, loaded: false });
+/**
+ * The event that a link or the user has chosen.
+ * @type {import("./view.js").Signal<{run: string, event: number, view: "run"|"timeline", shown?: boolean} | null>}
+ */
+export const chosen = signal(null);
 /** Seconds since 1970; ticks while something runs. */
 export const now = signal(Date.now() / 1000);
 /** A run on the page: its tree, which changes with each frame, and what the server says of it. */
@@ -27,6 +33,34 @@ export class RunView {
     this.cancelling = signal(false);
     this.failure = signal("");
     this.signals = new WeakMap();
+    this.views = new WeakMap();
+  }
+
+  /**
+   * How a node is shown: whether it is open, and how many of its calls are listed.
+   * @param {import("../../../js/client/src/tree.ts").CallNode} node @param {boolean} open Whether it is open at first.
+   */
+  shownAs(node, open = true) {
+    if (!this.views.has(node)) this.views.set(node, { open: signal(open), most: signal(MOST_CALLS) });
+    return this.views.get(node);
+  }
+
+  /** Opens what is around the chosen event once it has come, and scrolls to it. */
+  reveal() {
+    const goal = chosen.value;
+    const node = goal?.run === this.id && !goal.shown && goal.view === "run" && this.tree.nodeOf(goal.event);
+    if (!node) return;
+    goal.shown = true;
+    for (let at = node; at; at = at.parent) {
+      const { open, most } = this.shownAs(at);
+      open.value = true;
+      if (at.items.length > MOST_CALLS) most.value = Infinity;
+    }
+    requestAnimationFrame(() => {
+      const found = document.getElementById(this.idOfEvent(goal.event)) ?? document.getElementById(this.idOf(node));
+      found?.scrollIntoView({ block: "center" });
+      found?.closest(".event, [role=treeitem]")?.focus({ preventScroll: true });
+    });
   }
 
   /** The signal that says a node has changed. @param {import("../../../js/client/src/tree.ts").Node} node */
@@ -40,7 +74,12 @@ export class RunView {
     return `call-${this.id}-${node.key}`.replace(/[^\w-]/g, "_");
   }
 
-  follow() {
+  idOfEvent(event) {
+    return `event-${this.id}-${event}`;
+  }
+
+  /** @param {number} again How often to look whether a run whose calls are decided has continued. */
+  follow(again = 20) {
     this.stop?.abort();
     this.stop = new AbortController();
     followed.add(this);
@@ -49,13 +88,13 @@ export class RunView {
     const watched = api.watchRun(this.id, this.tree.lastId, (event) => this.#take(event), stopped);
     return watched
       .catch((error) => (this.failure.value = error.message))
-      .finally(() => stopped.aborted || this.#settle());
+      .finally(() => stopped.aborted || this.#settle(20, again));
   }
 
   #take(event) {
     const over = this.tree.apply(event);
     this.spans.apply(event, event.timestamp ? Date.parse(event.timestamp) / 1000 : Date.now() / 1000);
-    this.frame ??= requestAnimationFrame(() => this.#paint());
+    inFrame(this.paint);
     if (event.type === "run_finished_event" && !event.path.length && !over) this.#settle();
     if (event.name === "tool_approval_requested" && this.fresh) this.#settle(); // other calls still run
     return over;
@@ -87,14 +126,21 @@ export class RunView {
     this.requests.value = new Map(entries);
   }
 
-  /** However many events a frame brings, each node that they changed is drawn once. */
-  #paint() {
-    this.frame = null;
-    const nodes = [...this.tree.touched];
-    this.tree.touched.clear();
-    this.#followEnd(() => nodes.forEach((node) => this.changed(node).value++));
+  /** However many events a frame brings, each node that they changed is drawn once, as far as there is time. */
+  paint = (end) => {
+    const { touched } = this.tree;
+    this.#followEnd(() => {
+      for (const node of touched) {
+        touched.delete(node);
+        this.changed(node).value++;
+        drawDue();
+        if (performance.now() > end) break;
+      }
+    });
+    this.reveal();
     tick();
-  }
+    if (touched.size) inFrame(this.paint);
+  };
 
   /** Keeps the end of a new run in view while it grows, if the user has not scrolled away from it. */
   #followEnd(change) {
@@ -105,20 +151,28 @@ export class RunView {
     queueMicrotask(() => ends.forEach((panel) => (panel.scrollTop = panel.scrollHeight)));
   }
 
-  async #settle(tries = 20) {
+  async #settle(tries = 20, again = 0) {
+    const { stop } = this;
     const detail = await attempt(() => api.run(this.id));
-    if (!detail || this.stop.signal.aborted) return;
+    if (!detail || stop.signal.aborted) return;
     this.#followEnd(() => (this.detail.value = detail));
     this.cancelling.value = false;
     if (detail.status === "running" && this.tree.root.status !== "running" && tries)
       setTimeout(() => this.#settle(tries - 1), 250); // the server is still storing the end
+    if (detail.status === "interrupted" && !detail.approvals.length && again)
+      setTimeout(() => stop.signal.aborted || this.follow(again - 1), 250); // it was decided, and is about to continue
     if (detail.approvals?.length && this.fresh) say(`${this.name}: needs approval`);
     if (detail.status === "running" || detail.status === "orphaned") return;
+    if (chosen.value?.run === this.id && chosen.value.event > this.tree.lastId)
+      this.failure.value = `This run has no event ${chosen.value.event}.`;
     if (this !== shown.value && !this.fresh) return;
     say(`${this.name}: ${statusWord(detail.status)}`);
     loadPast();
   }
 }
+
+/** How many calls within one are listed at first. */
+export const MOST_CALLS = 200;
 
 let ticking;
 /** The runs whose events are on the page. @type {Set<RunView>} */
@@ -140,6 +194,7 @@ export function open(run, fresh = false) {
   if (before && before !== view && !turnOf(before.id)) before.stop.abort();
   shown.value = view;
   if (!(fresh && run.session)) pane.value = "run";
+  if (chosen.value?.run !== run.id) choose(null);
   setAddress({ run: run.id });
   if ((fresh && !run.session) || ["history", "compare"].includes(side.value)) side.value = "run";
   if (!known) view.follow();
@@ -148,6 +203,21 @@ export function open(run, fresh = false) {
     say(`${run.name} started`);
     loadPast();
   }
+}
+
+/**
+ * Chooses an event, so that the address of the page names it.
+ * @param {RunView | null} view @param {number} [event] @param {"run"|"timeline"} [place]
+ */
+export function choose(view, event, place = "run") {
+  chosen.value = view && { run: view.id, event, view: place, shown: true };
+  setAddress({ event: view ? event : null, view: view && place === "timeline" ? place : null });
+}
+
+/** Chooses an event, and copies the link to it. */
+export function copyLink(view, event, place) {
+  choose(view, event, place);
+  return copy(linkTo(view.id, event, place), "Link to the event");
 }
 
 /** Shows the conversation that a run is part of. @param {RunView} view */
@@ -190,6 +260,10 @@ export async function openLinked() {
   const listed = run.kind === "tool" ? tools.value : agents.value;
   const named = ["tool", "agent"].some((kind) => params.has(kind));
   if (!named && listed.some((one) => one.name === run.name)) select(run.kind, run.name);
+  const event = Number.parseInt(params.get("event"), 10);
+  const place = params.get("view") === "timeline" ? "timeline" : "run";
+  if (event >= 0) chosen.value = { run: id, event, view: place };
+  side.value = place;
   open(run);
 }
 
@@ -263,16 +337,19 @@ let sending = false;
 /** Sends what is written to an agent, as the next message of its conversation. */
 export async function runAgent(name) {
   const input = inputOf(name);
-  if (!input.value.trim()) return document.getElementById("agent-input")?.focus();
+  if (!input.value.trim() && !attachmentsOf(name).value.length)
+    return document.getElementById("agent-input")?.focus();
   const chat = chatOf(name);
   const last = chat.turns.value.at(-1);
   if (sending || (last && ["running", "interrupted"].includes(last.detail.value?.status ?? "running"))) return;
   const session = chat.session.value ?? newSession();
   sending = true;
   const text = input.value;
-  const started = await attempt(() => api.startAgent(name, text, session, chat.changes.value));
+  const files = await readAttachments(name);
+  const started = files && (await attempt(() => api.startAgent(name, text, files, session, chat.changes.value)));
   sending = false;
   if (!started) return;
+  detach(name);
   if (input.value === text) setInput(name, "");
   if (chat.session.value !== session) chat.change(session);
   open({ id: started.run_id, kind: "agent", name, session }, true);
@@ -360,7 +437,10 @@ export function edit(run) {
   select(run.kind, run.name);
   middle.value = "arguments";
   if (run.kind === "tool") draftOf(found).load(run.arguments ?? {});
-  else setInput(run.name, run.input ?? "");
+  else {
+    setInput(run.name, run.input ?? "");
+    attachAgain(run);
+  }
 }
 
 /** @param {object} [run] Without one, all of them are deleted. */

@@ -4,6 +4,7 @@
  * @typedef {object} Request
  * @property {string[]} path The calls around the run that has sent it.
  * @property {number} ordinal Its number among the requests of that path, from 0.
+ * @property {number} event The id of the event that it follows.
  * @property {number} from
  * @property {number | null} first When the first part of the response arrived.
  * @property {number | null} to
@@ -44,6 +45,7 @@ export class Spans {
 
   /** @param {object} event @param {number} at Seconds since 1970. */
   apply(event, at) {
+    this.event = event.id;
     const path = event.path ?? [];
     if (event.type === "run_started_event") this.#expect(path, at);
     else if (event.type === "run_finished_event") this.#finish(path, event.status, at);
@@ -66,7 +68,7 @@ export class Spans {
     if (this.#openCalls(path).size || this.#current(path)) return;
     const own = this.requestsOf(path);
     this.#byPath.set(keyOf(path), own);
-    const request = { path, ordinal: own.length, from: at, first: null, to: null, seen: false, retries: [] };
+    const request = { path, ordinal: own.length, event: this.event, from: at, first: null, to: null, seen: false, retries: [] };
     own.push(request);
     this.requests.push(request);
   }

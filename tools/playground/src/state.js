@@ -102,6 +102,16 @@ export function setAddress(parts) {
   history.replaceState(null, "", `?${params}`);
 }
 
+/** The address of an event of a run. @param {string} run @param {number} event @param {"run"|"timeline"} view Where it is shown. */
+export function linkTo(run, event, view) {
+  const params = new URLSearchParams(location.search);
+  params.set("run", run);
+  params.set("event", event);
+  if (view === "timeline") params.set("view", view);
+  else params.delete("view");
+  return `${location.origin}${location.pathname}?${params}`;
+}
+
 /** The tool or agent in the address, if there is one. */
 function addressed() {
   const params = new URLSearchParams(location.search);

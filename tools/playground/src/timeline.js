@@ -2,8 +2,9 @@
 // is chosen below its bar.
 import { useSignal } from "./view.js";
 import * as api from "./api.js";
+import { factsOf } from "./attachments.js";
 import { brief, pretty } from "./json.js";
-import { now } from "./runs.js";
+import { choose, chosen, copyLink, now } from "./runs.js";
 import { attempt } from "./state.js";
 import { Code, Icon, Status, arrows, dollars, duration, statusWord } from "./ui.js";
 
@@ -15,12 +16,13 @@ const WAITED = 0.02;
 /** @param {{view: import("./runs.js").RunView}} props */
 export function Timeline({ view }) {
   const { root, calls } = view.tree;
-  const chosen = useSignal(null);
   [root, ...calls].forEach((node) => view.changed(node).value);
   const facts = view.loadRequests();
   const all = rowsOf(view, root, facts);
   if (!all.length) return html`<p class="empty">No call and no request to a model has started yet.</p>`;
-  const rows = all.slice(-MOST);
+  const goal = chosen.value?.run === view.id && chosen.value.view === "timeline" ? chosen.value.event : null;
+  const at = all.findIndex((row) => row.event === goal);
+  const rows = all.slice(at < 0 ? -MOST : Math.min(at, Math.max(0, all.length - MOST)));
   const running = root.status === "running" || rows.some((row) => row.to === null);
   const last = running ? now.value + view.tree.ahead : 0;
   const zero = Math.min(root.start ?? Infinity, ...rows.map((row) => row.from));
@@ -29,23 +31,32 @@ export function Timeline({ view }) {
   const scale = { zero, span, last };
   return html`<div class="timeline">
     <${Totals} facts=${facts} calls=${calls.length} />
-    ${all.length > MOST && html`<p class="note">${(all.length - MOST).toLocaleString()} earlier bars</p>`}
+    ${all.length > rows.length && html`<p class="note">${(all.length - rows.length).toLocaleString()} earlier bars</p>`}
     <div class="axis" aria-hidden="true">${ticks(span).map(
       (at) => html`<span
         style=${{ left: `${(at / span) * 100}%` }}>${at === 0 ? "0" : duration(at)}</span>`,
     )}</div>
     <ul onKeyDown=${arrows("button.bar-row")}>
       ${rows.map(
-        (row) => html`<li key=${row.key}>
-          <${Bar} row=${row} scale=${scale} open=${chosen.value === row.key}
-            onClick=${() => (chosen.value = chosen.value === row.key ? null : row.key)} />
-          ${chosen.value === row.key && html`<${About} row=${row} scale=${scale} view=${view} />`}
+        (row) => html`<li key=${row.key} ref=${row.event === goal && !chosen.value.shown ? scroll : undefined}>
+          <${Bar} row=${row} scale=${scale} open=${row.event === goal}
+            onClick=${() => (row.event === goal ? choose(null) : choose(view, row.event, "timeline"))} />
+          ${row.event === goal && html`<${About} row=${row} scale=${scale} view=${view} />`}
         </li>`,
       )}
     </ul>
     <p class="legend note"><span class="swatch model" />model <span class="swatch call" />tool
       <span class="swatch wait" />waiting <span class="swatch retry" />failed attempt</p>
   </div>`;
+}
+
+/** Scrolls to the bar of a link, once. */
+function scroll(bar) {
+  chosen.value.shown = true;
+  requestAnimationFrame(() => {
+    bar.scrollIntoView({ block: "center" });
+    bar.firstElementChild.focus({ preventScroll: true });
+  });
 }
 
 /** The requests and calls within a node by their start; each call is followed by those within it. */
@@ -63,6 +74,7 @@ function requestRow(request, facts) {
   return {
     key: `request ${JSON.stringify(request.path)} ${request.ordinal}`,
     kind: "model",
+    event: request.event,
     name: fact?.model ?? "model",
     depth: request.path.length,
     from: fact?.sent ?? request.from,
@@ -82,6 +94,7 @@ function callRow(view, node) {
   return {
     key: node.key,
     kind: "call",
+    event: node.event,
     name: node.name,
     depth: node.path.length - 1,
     from: Math.min(start ?? Infinity, ...waited.map((wait) => wait.from)),
@@ -166,6 +179,8 @@ function About({ row, scale, view }) {
       .filter(([, value]) => value !== null && value !== undefined && value !== "")
       .map(([term, value]) => [html`<dt>${term}</dt>`, html`<dd>${value}</dd>`])}</dl>
     ${row.request && html`<${Prompt} view=${view} fact=${row.fact} />`}
+    <p class="actions"><button type="button" class="small" onClick=${() => copyLink(view, row.event, "timeline")}>
+      <${Icon} name="link" />Copy link</button></p>
   </div>`;
 }
 
@@ -252,9 +267,15 @@ function shownItem(item) {
 
 const LONGEST = 20_000;
 
+/** A file of a message, which the prompt has without its content. */
+const fileText = (block) =>
+  block?.size !== undefined
+    ? `[${factsOf({ ...block, name: block.filename ?? block.type, mime: block.mime_type })}]`
+    : undefined;
+
 function Message({ role, content }) {
   const blocks = typeof content === "string" ? [{ text: content }] : Array.isArray(content) ? content : [content];
-  const text = blocks.map((block) => block?.text ?? pretty(block)).join("\n");
+  const text = blocks.map((block) => block?.text ?? fileText(block) ?? pretty(block)).join("\n");
   return html`<figure class="message"><figcaption class="note">${role}</figcaption>
     <pre class="code" tabindex="0" role="group" aria-label="Message: ${role}">${
       text.length > LONGEST ? `${text.slice(0, LONGEST)}… (${text.length.toLocaleString()} characters)` : text

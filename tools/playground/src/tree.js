@@ -2,9 +2,10 @@
 import { useSignal } from "./view.js";
 import * as api from "./api.js";
 import { isOver } from "../../../js/client/src/tree.ts";
+import { Files } from "./attachments.js";
 import { brief, pretty, same } from "./json.js";
 import { Output } from "./results.js";
-import { cancelCall, now } from "./runs.js";
+import { MOST_CALLS, cancelCall, chosen, copyLink, now } from "./runs.js";
 import { attempt } from "./state.js";
 import { Badge, Code, Icon, IconButton, Status, download, duration } from "./ui.js";
 
@@ -16,7 +17,11 @@ export function Tree({ view }) {
   const alone = view.kind === "tool";
   if (alone && !calls.length)
     return html`<p class="note">${isOver(root) ? "No call was made." : "Starting…"}</p>`;
-  return html`<div role="tree" class="tree" aria-label="Calls of this run" onKeyDown=${walk}>
+  /** The icon behind an event is no element of its own, because a run can have many events. */
+  const copyOf = ({ target }) => {
+    if (target.matches(".event")) copyLink(view, Number(target.dataset.event), "run"); // false would stop the click
+  };
+  return html`<div role="tree" class="tree" aria-label="Calls of this run" onKeyDown=${walk} onClick=${copyOf}>
     ${
       alone
         ? calls.map(
@@ -28,22 +33,28 @@ export function Tree({ view }) {
   </div>`;
 }
 
-/** The arrow keys of a tree; inside of an item they are left alone. */
+const STOPS = "[role=treeitem], .event";
+
+/** The keys of a tree: arrows move among calls, J and K among events, too. Inside of an item they are left alone. */
 function walk(event) {
   const from = event.target;
-  if (from.getAttribute("role") !== "treeitem") return;
-  const all = [...event.currentTarget.querySelectorAll("[role=treeitem]")];
+  if (!from.matches(STOPS) || event.ctrlKey || event.metaKey || event.altKey) return;
+  const all = [...event.currentTarget.querySelectorAll(STOPS)];
   const at = all.indexOf(from);
+  const isCall = (item) => item.matches("[role=treeitem]");
   const open = from.getAttribute("aria-expanded") === "true";
   const toggle = () => from.querySelector(".toggle")?.click();
   const moves = {
-    ArrowDown: () => all[at + 1],
-    ArrowUp: () => all[at - 1],
+    ArrowDown: () => all.slice(at + 1).find(isCall),
+    ArrowUp: () => all.slice(0, at).findLast(isCall),
+    j: () => all[at + 1],
+    k: () => all[at - 1],
     Home: () => all[0],
-    End: () => all.at(-1),
+    End: () => all.findLast(isCall),
     ArrowRight: () => (open ? from.querySelector("[role=treeitem]") : toggle()),
     ArrowLeft: () => (open ? toggle() : from.parentElement.closest("[role=treeitem]")),
     Enter: toggle,
+    c: () => (from.matches(".event") ? from : from.querySelector(".anchor")).click(),
   };
   if (!moves[event.key]) return;
   event.preventDefault();
@@ -55,8 +66,7 @@ function walk(event) {
 
 const FAILED = new Set(["tool_error", "invalid_args", "timeout", "denied", "overloaded", "lost"]);
 
-/** How many calls within one are drawn at once, and how many of them start open. */
-const MOST = 200;
+/** How many of the calls within one start open. */
 const MOST_OPEN = 30;
 
 const described = new WeakMap();
@@ -69,8 +79,7 @@ function describe(node, view, level, open) {
 }
 
 function Call({ view, node, level, first, open: before = true }) {
-  const opened = useSignal(before);
-  const most = useSignal(MOST);
+  const { open: opened, most } = view.shownAs(node, before);
   const open = opened.value;
   const calls = node.items.filter((item) => item.type === "call");
   const hidden = Math.max(0, Math.ceil((calls.length - most.value) / 50) * 50);
@@ -80,7 +89,7 @@ function Call({ view, node, level, first, open: before = true }) {
   const isRoot = node === view.tree.root;
   return html`<div role="treeitem" class="call" aria-expanded=${open} aria-level=${level} aria-labelledby=${id}
         tabindex=${first ? 0 : -1}>
-    <div class="row" id=${id}>
+    <div class="row ${isChosen(view, node.event) ? "chosen" : ""}" id=${id}>
       <button type="button" class="toggle" tabindex="-1" aria-hidden="true" onClick=${() => (opened.value = !open)}>
           <${Icon} name="chevron" /></button>
       <span class="name">${isRoot ? view.name : node.name}</span>
@@ -93,6 +102,7 @@ function Call({ view, node, level, first, open: before = true }) {
         node.status === "running" &&
         html`<${IconButton} icon="close" label="Cancel ${node.name}" onClick=${() => cancelCall(view, node)} />`
       }
+      <${Anchor} view=${view} event=${node.event} />
     </div>
     ${
       open &&
@@ -103,12 +113,11 @@ function Call({ view, node, level, first, open: before = true }) {
       )}
       ${
         hidden > 0 &&
-        html`<button type="button" class="small" onClick=${() => (most.value += MOST)}>
+        html`<button type="button" class="small" onClick=${() => (most.value += MOST_CALLS)}>
           Show earlier (${hidden.toLocaleString()})</button>`
       }
-      ${grouped(node.items.filter((item, index) => index >= begin || item.type === "delta")).map(
-        (item) =>
-          html`<${Item} key=${item.key} item=${item} view=${view} level=${level} live=${!isOver(node)} />`,
+      ${grouped(node.items.filter((item, index) => index >= begin || item.type === "delta")).map((item) =>
+        describeItem(item, view, level, !isOver(node)),
       )}
       ${node.error && html`<p class="line level-error"><b>failed</b> ${node.error}</p>`}
       ${
@@ -160,7 +169,37 @@ function grouped(items) {
   return groups;
 }
 
-const Item = (props) => html`<${ITEMS[props.item.type]} ...${props} />`;
+const isChosen = (view, event) =>
+  chosen.value?.event === event && chosen.value.run === view.id && chosen.value.view === "run";
+
+/** Copies the link to an event. The key C does the same, so this needs no tab stop of its own. */
+function Anchor({ view, event }) {
+  const click = (pressed) => {
+    pressed.preventDefault();
+    copyLink(view, event, "run");
+  };
+  return html`<a class="anchor" href="?run=${view.id}&event=${event}" tabindex="-1" aria-hidden="true"
+    title="Copy the link to this event" onClick=${click} />`;
+}
+
+/** These items stay as they are, so that each is drawn once. */
+const FIXED = new Set(["line", "artifact", "input"]);
+
+function describeItem(item, view, level, live) {
+  const make = () => html`<${Item} key=${item.key} ...${{ item, view, level, live }} />`;
+  if (!FIXED.has(item.type)) return make();
+  if (!described.has(item)) described.set(item, make());
+  return described.get(item);
+}
+
+function Item(props) {
+  const { item, view } = props;
+  const body = ITEMS[item.type](props);
+  if (item.type === "calls") return body;
+  const here = isChosen(view, item.event);
+  return html`<div class="event of-${item.type} ${here ? "chosen" : ""}" id=${view.idOfEvent(item.event)} tabindex="-1"
+    data-event=${item.event} aria-current=${here ? "true" : undefined}>${body}</div>`;
+}
 
 const cut = (item) =>
   item.cut > 0 && html`<span class="note">${item.cut.toLocaleString()} earlier characters </span>`;
@@ -169,7 +208,8 @@ const ITEMS = {
   calls: ({ item, view, level }) => html`<div role="group" class="calls">
     ${item.nodes.map((node, index) => describe(node, view, level + 1, index < MOST_OPEN))}
   </div>`,
-  input: ({ item }) => html`<p class="input">${item.text}</p>`,
+  input: ({ item }) => html`<div class="input">${item.text && html`<p>${item.text}</p>`}
+    <${Files} files=${item.files} /></div>`,
   text: ({ item, live }) =>
     html`<p class="said ${live && item.streamed ? "typing" : ""}">${cut(item)}${item.text}</p>`,
   reasoning: ({ item }) =>
@@ -255,12 +295,13 @@ function Traceback({ view, node }) {
 /** A frame of the user with its source and a link for the editor, or one line for another frame. */
 function Frame({ frame: { file, path, line, function: name, own, first, source } }) {
   const place = `${file}:${line}`;
+  const indent = Math.min(...source.filter((text) => text.trim()).map((text) => text.search(/\S/)));
   if (!own) return html`<p class="note">${place} in ${name}</p>`;
   return html`<figure class="frame">
     <figcaption><a href="vscode://file${encodeURI(`${path}:${line}`)}">${place}</a> in ${name}</figcaption>
-    <pre class="code" tabindex="0" role="group" aria-label="Source of ${place}">
-      ${source.map((text, index) =>
-        first + index === line ? html`<mark>${`${text}\n`}</mark>` : `${text}\n`,
-      )}</pre>
+    <pre class="code" tabindex="0" role="group" aria-label="Source of ${place}">${source.map((text, index) => {
+      const number = first + index;
+      return html`<span class="source-line ${number === line ? "here" : ""}"><span class="number">${number}</span>${`${text.slice(indent)}\n`}</span>`;
+    })}</pre>
   </figure>`;
 }

@@ -10,6 +10,10 @@ const SHAPES = {
   tool: "M9.5 2.5a3.5 3.5 0 0 0-3.3 4.7L2.5 10.9v2.6h2.6l3.7-3.7a3.5 3.5 0 0 0 4.5-4.3L11 7.8 8.2 5l2.3-2.3a3.5 3.5 0 0 0-1-.2z",
   close: "M4 4l8 8M12 4l-8 8",
   plus: "M8 3v10M3 8h10",
+  clip: "M13.5 7.5 8.2 12.8a3.2 3.2 0 0 1-4.5-4.5l5.6-5.6a2.1 2.1 0 0 1 3 3L6.8 11.2a1 1 0 0 1-1.5-1.5L10 5",
+  file: "M4 1.5h5.5L12.5 4.5v10H4zM9.5 1.5v3h3",
+  save: "M8 2v8M4.5 7 8 10.5 11.5 7M3 13.5h10",
+  link: "M6.5 9.5a2.6 2.6 0 0 0 3.7 0l2.5-2.5a2.6 2.6 0 0 0-3.7-3.7l-1 1M9.5 6.5a2.6 2.6 0 0 0-3.7 0L3.300 9a2.6 2.6 0 0 0 3.7 3.7l1-1",
   up: "M8 13V3M4 7l4-4 4 4",
   down: "M8 3v10M4 9l4 4 4-4",
   dark: "M13 9.5A5.5 5.5 0 0 1 6.5 3a5.5 5.5 0 1 0 6.5 6.5z",
@@ -21,6 +25,12 @@ const SHAPES = {
 /** @param {{name: keyof SHAPES}} props */
 export const Icon = ({ name }) =>
   html`<svg class="icon" viewBox="0 0 16 16" aria-hidden="true"><path d=${SHAPES[name]} /></svg>`;
+
+/** The mark of the project, as in docs/images/logo.svg. */
+export const Mark = () =>
+  html`<svg class="mark" viewBox="0 0 32 32" aria-hidden="true"><path class="nut" d=${NUT} /><path class="spark" d=${SPARK} /></svg>`;
+const NUT = "M16 4 26.4 10v12L16 28 5.6 22V10z";
+const SPARK = "M16 6.5l2.9 6.6 6.6 2.9-6.6 2.9-2.9 6.6-2.9-6.6L6.5 16l6.6-2.9z";
 
 export const IconButton = ({ icon, label, ...rest }) =>
   html`<button type="button" class="icon-button" aria-label=${label} title=${label} ...${rest}>
@@ -124,7 +134,7 @@ export const spoken = signal("");
 export const say = (text) => (spoken.value = text);
 
 /** @param {string} text @param {string} what What is copied, in words. @returns Whether it was. */
-async function copy(text, what) {
+export async function copy(text, what) {
   let done = true;
   try {
     await navigator.clipboard.writeText(text);

@@ -140,8 +140,8 @@ function afterwards() {
   for (const drawn of all) drawn.undo = drawn.of.props.ref(drawn.dom);
 }
 
-/** Draws what is due, outer components first: they decide whether the inner ones stay. */
-function drawDue() {
+/** Draws what is due at once, outer components first: they decide whether the inner ones stay. */
+export function drawDue() {
   soon = false;
   while (due.size)
     for (const drawn of [...due].sort((one, other) => one.depth - other.depth)) {
@@ -153,6 +153,32 @@ function drawDue() {
         arrange(drawn.host);
     }
   afterwards();
+}
+
+/** How many milliseconds of a frame go to what is waiting for one. */
+const BUDGET = 8;
+const waiting = new Set();
+let framed = 0;
+
+/**
+ * Calls functions in the next frames, in each as many as fit into a few milliseconds, so that the page stays
+ * responsive. @param {(end: number) => void} job Is told when its time is over.
+ */
+export function inFrame(job) {
+  waiting.add(job);
+  framed ||= requestAnimationFrame(callWaiting);
+}
+
+function callWaiting() {
+  framed = 0;
+  const end = performance.now() + BUDGET;
+  for (const job of waiting) {
+    waiting.delete(job);
+    job(end);
+    drawDue();
+    if (performance.now() > end) break;
+  }
+  if (waiting.size) framed ||= requestAnimationFrame(callWaiting);
 }
 
 /** @template T A value; each component that reads `.value` is drawn again when it is set. */
