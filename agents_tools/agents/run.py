@@ -262,6 +262,9 @@ class Run:
     ) -> RunScope:
         config = self.config
         outer = None if parent is None else parent.scope
+        sampler: object = config.sample
+        if isinstance(sampler, str):
+            sampler = choose_model(self.agent, config, sampler)
         return RunScope(
             context,
             agent=self.agent,
@@ -273,17 +276,10 @@ class Run:
             deadline=None if config.timeout is None else time.monotonic() + config.timeout,
             asker=config.ask or (None if outer is None else outer.asker),
             approver=None if config.approve is None else self._decide_inside,
-            sampler=self._load_sampler() or (None if outer is None else outer.sampler),
+            sampler=sampler or (None if outer is None else outer.sampler),
             tool_state=None if self.outer and config is self.outer.config else config.tool_state,
             run=self,
         )
-
-    def _load_sampler(self) -> object:
-        """Return what answers sampling requests of MCP servers: a function or a model."""
-        sample = self.config.sample
-        if isinstance(sample, str):
-            return choose_model(self.agent, self.config, sample)
-        return sample
 
     async def _decide_inside(self, call: Call) -> Decision:
         """Return the decision of a person about a call inside a call of this run."""

@@ -219,6 +219,7 @@ async def test_requests_for_a_model_go_to_the_client(config: dict[str, Any]) -> 
         assert (refused.status, "sampling" in str(refused.output)) == ("tool_error", True)
 
 
+@pytest.mark.leaves_behind("the shop waits for the model of the client until it ends")
 async def test_the_model_of_the_client_can_call_tools_of_a_server(config: dict[str, Any]) -> None:
     """The gateway passes the tools on; a client that cannot use them is an error of the call."""
     model = ScriptedModel(
@@ -342,7 +343,7 @@ async def test_names_are_filtered_and_changed(config: dict[str, Any]) -> None:
         MCPGateway(
             config,
             allow=["shop_*", "echo_echo"],
-            deny=["*_work", "*_slogan"],
+            deny=["*_work", "*_slogan", "*_advertise"],
             rename={"shop_order": "buy"},
         ) as gateway,
         MCPToolManager() as client,

@@ -239,7 +239,7 @@ async def test_a_public_address_requires_a_token() -> None:
 @pytest.mark.requirement("S29")
 async def test_the_body_size_is_bounded() -> None:
     """One request must not fill the memory."""
-    body = json.dumps({"kind": "tool", "name": "x" * (5 << 20)}).encode()
+    body = json.dumps({"kind": "tool", "name": "x" * (17 << 20)}).encode()
     async with playing(add) as client:
         assert (await client.ask("POST", "/api/runs", body)).status == 413
 

@@ -63,7 +63,7 @@ async def sample_model(
     scope = None if context is None else call_of(context).scope
     run: Any = None if scope is None else scope.run
     try:
-        tools = _OfferedTools(params.get("tools"))
+        tools = _RequestedTools(params.get("tools"))
         request = _request_of(params, tools)
         if run is not None:
             check_budgets(run, lambda: [model])
@@ -110,7 +110,7 @@ async def _send(model: Model, request: ModelRequest, emit: Emit) -> ModelRespons
 # --- the request
 
 
-class _OfferedTools:
+class _RequestedTools:
     """The tools of a request, which run on the server.
 
     Args:
@@ -151,7 +151,7 @@ async def _refuse(_context: object, _arguments: object) -> dict[str, Any]:
     raise NotImplementedError(message)
 
 
-def _request_of(params: Mapping[str, Any], tools: _OfferedTools) -> ModelRequest:
+def _request_of(params: Mapping[str, Any], tools: _RequestedTools) -> ModelRequest:
     limit, temperature = params.get("maxTokens"), params.get("temperature")
     stop = [str(one) for one in params.get("stopSequences") or ()]
     choice = text_or_none(an_object(params.get("toolChoice")).get("mode"))
@@ -168,7 +168,7 @@ def _request_of(params: Mapping[str, Any], tools: _OfferedTools) -> ModelRequest
     )
 
 
-def _items_of(messages: object, tools: _OfferedTools) -> list[Item]:
+def _items_of(messages: object, tools: _RequestedTools) -> list[Item]:
     """Return the messages of a request as items.
 
     Raises:
@@ -192,7 +192,7 @@ def _items_of(messages: object, tools: _OfferedTools) -> list[Item]:
     return items
 
 
-def _answer_item(block: Mapping[str, Any], tools: _OfferedTools) -> Item:
+def _answer_item(block: Mapping[str, Any], tools: _RequestedTools) -> Item:
     """Return an earlier answer of the model: a text or a call."""
     match block.get("type"):
         case "text":
@@ -228,7 +228,7 @@ _RESULT_KEYS = ("content", "structuredContent", "isError")
 # --- the answer
 
 
-def _result_of(response: ModelResponse, model: Model, tools: _OfferedTools) -> dict[str, Any]:
+def _result_of(response: ModelResponse, model: Model, tools: _RequestedTools) -> dict[str, Any]:
     """Return a response in the form of the protocol.
 
     Raises:
@@ -254,7 +254,7 @@ def _result_of(response: ModelResponse, model: Model, tools: _OfferedTools) -> d
     }
 
 
-def _tool_use(item: ToolCallItem, tools: _OfferedTools) -> dict[str, Any]:
+def _tool_use(item: ToolCallItem, tools: _RequestedTools) -> dict[str, Any]:
     try:
         arguments: object = json.loads(item.arguments or "{}")
     except ValueError:
