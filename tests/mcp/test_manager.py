@@ -1295,6 +1295,9 @@ async def test_calls_at_the_same_time_end_at_their_own_deadlines() -> None:
         with pytest.raises(asyncio.CancelledError):
             await patient
         assert await call_ok(tools["echo"], text="x") == "x"
+    scheduled: Any = getattr(asyncio.get_running_loop(), "_scheduled", ())
+    left = [repr(timer) for timer in scheduled if not timer.cancelled()]
+    assert not any("RequestTimeouts" in timer for timer in left), "it outlives the connection"
 
 
 # --- resources and prompts

@@ -161,6 +161,7 @@ class ConnectionSession:
         finally:
             timer.cancel()
             self.pending.close()
+            self._timeouts.close()
             self.owner.record_dropped(self.pending.ignored)
 
     async def _serve(self, timer: _ConnectTimer) -> None:

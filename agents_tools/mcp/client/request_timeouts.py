@@ -20,6 +20,7 @@ class RequestTimeouts:
     def __init__(self) -> None:
         self._running: set[RequestTimeout] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
 
     def add(self, timeout: RequestTimeout) -> None:
         """Watch a request that begins."""
@@ -29,6 +30,15 @@ class RequestTimeouts:
     def remove(self, timeout: RequestTimeout) -> None:
         """Stop watching a request."""
         self._running.discard(timeout)
+        if self._is_closed:
+            self.close()
+
+    def close(self) -> None:
+        """Cancel the timer as soon as no request is in flight, so that it does not outlive this."""
+        self._is_closed = True
+        if self._timer is not None and not self._running:
+            self._timer.cancel()
+            self._timer = None
 
     def schedule(self, when: float) -> None:
         """Set the timer, unless it fires before that time."""
