@@ -142,11 +142,11 @@ class Site:
 
     def app(self) -> Any:
         """Return the application of one server, with a route for the agent."""
-        if self.protocol == "ag_ui":
-            return ag_ui.app(self._first_agent(), on_disconnect="detach", heartbeat=0.2)
-        if self.protocol == "vercel":
-            return vercel.app(self._first_agent(), on_disconnect="detach", heartbeat=0.2)
         store = None if self.store is None else SQLiteRunStore(self.store)
+        if self.protocol != "sse":
+            app = ag_ui.app if self.protocol == "ag_ui" else vercel.app
+            agent = self._first_agent()
+            return app(agent, store=store, on_disconnect="detach", heartbeat=0.2)
         runs = RunManager(store=store)
         shared = None if store is None else self._first_agent()  # its script continues elsewhere
 
