@@ -1279,6 +1279,26 @@ async def test_a_silent_call_is_cancelled_at_the_server(how: str) -> None:
         await small.cancelled.wait()
 
 
+async def test_a_call_over_sse_outlives_the_answer_to_its_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The server accepts the request at once; the result arrives on the stream of the session."""
+    monkeypatch.setattr("agents_tools.mcp.client.http._DELIVERY_TIMEOUT", 0.0)
+    small = Small()
+    async with (
+        over_sse(small) as url,
+        connected_box({"transport": "sse", "url": url}) as (_, tools),
+    ):
+        long = asyncio.create_task(tools["hang"].call(None, "{}"))
+        await small.began.wait()
+        for text in ("one", "two"):
+            assert await call_ok(tools["echo"], text=text) == text
+        assert not long.done()
+        long.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await long
+
+
 @pytest.mark.requirement("B39")
 async def test_calls_at_the_same_time_end_at_their_own_deadlines() -> None:
     """The timeouts of a connection share a timer, which is set for the earliest of them."""

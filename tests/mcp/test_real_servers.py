@@ -234,7 +234,7 @@ async def test_structured_results_are_kept_in_addition_to_the_model_output(
 async def test_progress_of_a_real_server_reaches_subscribers(everything: Connection) -> None:
     async with connected(everything) as (_, tools):
         operation = tools["trigger-long-running-operation"]
-        async with operation.stream(duration=0.4, steps=4) as stream:
+        async with operation.stream(duration=0.8, steps=4) as stream:
             seen = [e async for e in stream if isinstance(e, ToolProgressEvent)]
         assert [(one.current, one.total) for one in seen] == [(1, 4), (2, 4), (3, 4), (4, 4)]
         assert stream.outcome.status == "ok"

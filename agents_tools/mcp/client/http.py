@@ -210,7 +210,8 @@ async def _check_response(
             f"it answered with {release_text(kind, limit=60) or 'no content type'}, not JSON",
         )
         return _error(httpx, request, number, _INVALID_REQUEST, "unexpected content type")
-    if open_request is not None:
+    # Over SSE, the answer to a POST has no stream: the result arrives on that of the session.
+    if open_request is not None and kind.startswith("text/event"):
         stream = response.stream
         if "content-encoding" not in response.headers:
             stream = _without_lone_surrogates(stream)
