@@ -14,7 +14,7 @@ _MAX_KEYS: Final = 30
 _SAMPLED: Final = 1_000
 """The number of items of a list whose keys and types are compared."""
 _STEP: Final = re.compile(
-    r"\.?(?P<key>[^.\[\]]+)|\[(?P<start>-?\d*)(?P<slice>:(?P<end>-?\d*))?\]"
+    r"\.?(?P<key>[^.\[\]]+)|\[(?P<start>(?:-?\d{1,9})?)(?P<slice>:(?P<end>(?:-?\d{1,9})?))?\]"
     r'|\["(?P<quoted>[^"]*)"\]'
 )
 

@@ -107,7 +107,7 @@ class Offload(Policy):
         return self._reader
 
     def filter_output(self, call: Call, output: ToolOutput) -> ToolOutput:
-        """Store a long output, and return its beginning."""
+        """Store a long output, and return an extract."""
         if isinstance(output, str):
             return output if len(output) <= self._max_chars else self._offload(call, output)
         texts = [block.text for block in output if isinstance(block, ToolOutputText)]
@@ -121,17 +121,22 @@ class Offload(Policy):
         call.note("offloaded", handle)
         reader = f"{self._reader_name}(handle={handle!r}"
         if stored == len(text) and (value := _as_json(text)) is not None:
-            structure = json_structure(value)[:_STRUCTURE_LENGTH]
+            structure = json_structure(value)
+            limit = min(_STRUCTURE_LENGTH, self._max_chars)
+            if len(structure) > limit:
+                structure = f"{structure[:limit]}…"
+            example = _example_of(value)
+            shown = f", for example path={example!r}" if example else ""
             return (
                 f"{shorten_json(text, self._preview) or ''}\n"
                 f"[The result has {len(text):,} characters of JSON, of which the above is an "
-                f"extract: {structure}. Read a part with {reader}, path=...), for example "
-                f"path='{_example_of(value)}', or search it with {reader}, search=...).]"
+                f"extract: {structure}. Read a part with {reader}, path=...){shown}, or search it "
+                f"with {reader}, search=...).]"
             ).lstrip()
-        limit = "" if stored == len(text) else f", of which the first {stored:,} are stored"
+        kept = "" if stored == len(text) else f", of which the first {stored:,} are stored"
         return (
             f"{text[: self._preview]}\n"
-            f"[The result has {len(text):,} characters{limit}; these are the first "
+            f"[The result has {len(text):,} characters{kept}; these are the first "
             f"{self._preview:,}. Read more with {reader}, offset={self._preview}), or search it "
             f"with {reader}, search=...).]"
         )
@@ -152,14 +157,20 @@ def _as_json(text: str) -> Any:
 
 
 def _example_of(value: Any) -> str:
-    """Return a path to a part of a value."""
+    """Return a path to the longest list of a value, or to a part of it."""
     path = ""
     while isinstance(value, dict) and value:
         members = typing.cast("dict[str, Any]", value)
-        key = max(members, key=lambda name: len(str(members[name])))
-        path += f".{key}" if re.fullmatch(r"[\w-]+", key) else f'["{key}"]'
+        key = max(members, key=lambda name: _length(members[name]))
+        if not re.fullmatch(r"[\w-]+", key):
+            break
+        path += f".{key}"
         value = members[key]
-    return f"{path.removeprefix('.')}[0:10]" if isinstance(value, list) else path.removeprefix(".")
+    return path.removeprefix(".") + ("[0:10]" if isinstance(value, list) else "")
+
+
+def _length(value: Any) -> int:
+    return len(typing.cast("Any", value)) if isinstance(value, (list, dict, str)) else 0
 
 
 class _StoredResult(typing.NamedTuple):

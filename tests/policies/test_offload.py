@@ -118,6 +118,7 @@ async def test_of_a_long_json_result_the_structure_is_shown_and_parts_are_read_b
     [
         ("orders[x]", "is not valid at '[x]': expected keys, indexes and slices such as"),
         ("orders[]", "is not valid at '[]'"),
+        ("orders[-:]", "is not valid at '[-:]'"),
         ("items", "leads nowhere at 'items': the result is {total: int, orders: list of 500}."),
         ("orders[500]", "leads nowhere at '[500]': orders is 500 x {...}."),
         ("orders[0].id.x", "leads nowhere at '.x': orders[0].id is int."),
@@ -129,6 +130,17 @@ async def test_a_path_that_leads_nowhere_is_explained(path: str, message: str) -
     given = {"handle": handle_in(outcome.output), "path": path}
     answer = await aside.reader.call(None, json.dumps(given))
     assert message in str(answer.output)
+
+
+async def test_the_structure_of_a_json_result_is_bounded() -> None:
+    """Otherwise the note could be longer than the result."""
+    value = {f"a long key {number}": number for number in range(30)}
+    outcome = await offload(100, preview=0)(fetch).call(
+        None, json.dumps({"what": json.dumps(value)})
+    )
+    structure = str(outcome.output).partition("extract: ")[2].partition(". Read a part")[0]
+    assert (len(structure), structure[-1]) == (101, "…")
+    assert "for example" not in str(outcome.output), "no key of it is a plain word"
 
 
 async def test_a_text_has_no_paths() -> None:

@@ -116,9 +116,9 @@ def stubs(functions: Mapping[str, AnyTool]) -> list[str]:
     groups: dict[str, list[str]] = {}
     for name, (first, *_) in sentences.items():
         groups.setdefault(first if len(first) >= _MIN_SHARED else "", []).append(name)
-    alone = [
+    alone = {
         name for first, names in groups.items() if len(names) == 1 or not first for name in names
-    ]
+    }
     lines = [
         _stub(name, tool, tool.description) for name, tool in functions.items() if name in alone
     ]
