@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from agents_tools.events.channel import Channel
 from agents_tools.events.kinds import NotifyStreamEvent
 from agents_tools.mcp._progress_meta import EVENT_KEY, EVENTS_KEY, PROGRESS_EVENTS
+from agents_tools.mcp._sdk import RawJson
 from agents_tools.mcp.client.pending_requests import current_request
-from agents_tools.mcp.client.sdk import RawJson
 from agents_tools.persistence.stream.masking import EventMasker
 from agents_tools.text.output import release_text
 

@@ -16,8 +16,8 @@ from agents_tools._package import __version__
 from agents_tools.errors import UserError
 from agents_tools.mcp._coerce import an_object
 from agents_tools.mcp._progress_meta import EVENTS_KEY
+from agents_tools.mcp._sdk import MODERN, sdk_line
 from agents_tools.mcp._task_names import TASKS
-from agents_tools.mcp.client.sdk import MODERN, sdk_line
 from agents_tools.mcp.server.elicitation import ask_client
 from agents_tools.mcp.server.features import features_of
 from agents_tools.mcp.server.input_required import STATE_TTL, WaitingCalls
@@ -32,7 +32,7 @@ from agents_tools.server.http_security import current_principal
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
-    from agents_tools.mcp.client.server_lists import ListKind
+    from agents_tools.mcp._sdk import ListKind
     from agents_tools.mcp.server.features import Feature
     from agents_tools.mcp.server.handlers import ToolHandlers
     from agents_tools.mcp.server.input_required import Perform

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents_tools.concurrency.future import call_on_loop
 from agents_tools.mcp._coerce import an_object
-from agents_tools.mcp.client.streams import MessageSink, MessageSource
+from agents_tools.mcp._streams import MessageSink, MessageSource
 from agents_tools.text.json_limits import JsonFault, JsonLimits, check_bounds
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class _StdinLines(MessageSource):
 
 
 def _from_wire(data: Any) -> Any:
-    from agents_tools.mcp.client.sdk import message_of
+    from agents_tools.mcp._sdk import message_of
 
     return message_of(data)
 
