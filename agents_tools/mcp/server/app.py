@@ -406,6 +406,7 @@ class MCPApp(Application):
 
         try:
             async with stdio_streams() as (read, write):
+                self._server.has_read = write.has_read
                 await self._server.server.run(read, write, self._server.options())
         finally:
             await self._server.close()
