@@ -51,7 +51,7 @@ class HouseProvider(ModelProvider):
     """Knows the models of the house by what stands behind `house/`."""
 
     def get_model(self, name: str | None) -> Model:
-        """Give a model; the name comes exactly as the agent has it."""
+        """Return a model; the name is exactly that of the agent."""
         prefix, _, own = (name or "").partition("/")
         if prefix != "house":
             raise UserError(f"This provider has models named house/…, not {name!r}.")

@@ -33,7 +33,7 @@ def connect() -> str:
 
 
 def short_answer(context: RunContextWrapper[Any], error: Exception) -> str:
-    """Say only that it failed."""
+    """Return only that it failed."""
     del context
     return f"It did not work: {type(error).__name__}."
 

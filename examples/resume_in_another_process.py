@@ -46,7 +46,7 @@ def send_letter(to: str) -> str:
 
 
 def secretary(*answers: object) -> Agent:
-    """Give the agent, with what its model will say in this process."""
+    """Return the agent, with the answers of its model in this process."""
     return Agent(
         name="Secretary",
         instructions="You write and send letters.",

@@ -70,7 +70,7 @@ _SHOWN = (
 
 
 def digest(page: str) -> str:
-    """Give a few rows of the page of figures, as other pages show them.
+    """Return a few rows of the page of figures, as other pages show them.
 
     Raises:
         KeyError: The page has not all of them.

@@ -131,7 +131,7 @@ class Worker:
         return await self._turning(1, slice(390, 410), beside=slice(5, 25))
 
     async def turn_of_many(self) -> Measure | None:
-        """Give the agent 1,000 tools; the limit is a turn with one."""
+        """Time a turn of an agent with 1,000 tools; the limit is a turn with one."""
         return await self._turning(MANY, slice(5, 25), beside=slice(5, 25))
 
     async def _turning(
@@ -190,7 +190,7 @@ class Worker:
         )
 
     def memory(self) -> dict[str, float]:
-        """Give the bytes that one tool of the catalogue keeps: decorated, and built as well."""
+        """Return the bytes that one tool of the catalogue keeps: decorated, and built."""
         self.subject.definitions(self.subject.decorate(workloads.catalogue(10)))  # imports
         functions = workloads.catalogue(self.size)
         gc.collect()
@@ -205,7 +205,7 @@ class Worker:
         return {"decorated": decorated / self.size, "built": built / self.size}
 
     def definitions(self) -> list[Any]:
-        """Give what a model is told of five tools, for their size to be counted."""
+        """Return the definitions of five tools, whose tokens are counted."""
         kinds = ["simple", "medium", "complex", "simple", "medium"]
         told: list[Any] = self.subject.definitions(
             self.subject.decorate(workloads.functions(kinds))

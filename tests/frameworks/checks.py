@@ -59,11 +59,11 @@ class Kit:
         return not self.ours and not self._own
 
     def has(self, feature: str, *, default: bool) -> bool:
-        """Tell what the harness says about the framework."""
+        """Return a flag of the harness about the framework, or the default."""
         return bool(getattr(self.harness, feature, default))
 
     def refused(self, name: str) -> str | None:
-        """Give the words in which the framework refuses a function; `None` if it takes it."""
+        """Return the error with which the framework refuses a function; `None` if it accepts it."""
         made = None if self.ours else self._own[name]
         return f"{type(made).__name__}: {made}" if isinstance(made, Exception) else None
 

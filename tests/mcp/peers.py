@@ -162,7 +162,7 @@ class Listening:
     _news: queue.Queue[str | None] = field(default_factory=queue.Queue[str | None])
 
     def wait_for(self, text: str) -> str:
-        """Give the next line with this text.
+        """Return the next line with this text.
 
         Raises:
             AssertionError: It has ended, or has not written it for long.

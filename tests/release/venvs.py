@@ -73,7 +73,7 @@ def uv(*words: str | Path, **options: Mapping[str, str]) -> Done:
 
 
 def pythons() -> dict[str, Path]:
-    """Give the interpreters of this machine that the package is for, by their version."""
+    """Return the supported interpreters of this machine, by version."""
     found: dict[str, Path] = {}
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     places = [Path(sys.executable), *sorted(pyenv.glob("versions/*/bin/python"), reverse=True)]

@@ -259,7 +259,7 @@ async def defined(times: int) -> None:
     for number in range(times):
 
         def made(a: int, b: str = "x") -> str:
-            """Say something.
+            """Return a text.
 
             Args:
                 a: How often.

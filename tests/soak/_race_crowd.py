@@ -25,10 +25,10 @@ class StuckError(RaceError):
 
 
 def hold(holds: object, what: str) -> None:
-    """Say what does not hold, if it does not.
+    """Check a guarantee.
 
     Raises:
-        RaceError: It does not.
+        RaceError: It is violated.
     """
     if not holds:
         raise RaceError(what)

@@ -40,7 +40,7 @@ class _Model(ScriptedModel):
         self._stage = stage
 
     async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
-        """Give the next answer."""
+        """Return the next answer."""
         await self._stage.at("model, before it speaks")
         response = await super().respond(request, emit)
         await self._stage.at("model, after it has spoken")
@@ -123,7 +123,7 @@ def _stored(stage: Stage, store: RunStore) -> None:
 
 
 def _in_history(items: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
-    """Give the ids of the calls in a history, and those of the answers."""
+    """Return the ids of the calls in a history, and those of the answers."""
     named = dict[str, list[str]](function_call=[], function_call_output=[])
     for item in items:
         if (kind := item.get("type")) in named:

@@ -15,6 +15,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="needs /proc"),
 ]
 
+
 @pytest.mark.parametrize("name", CAMPAIGNS)
 def test_a_long_campaign_finds_nothing(name: str) -> None:
     """Each finding is a violated guarantee."""

@@ -59,12 +59,12 @@ class Job:
 
 
 def clients() -> Sequence[str]:
-    """Give the versions of the client."""
+    """Return the versions of the client."""
     return list(FOLDERS)
 
 
 def missing(client: str) -> str | None:
-    """Say why a client cannot run here."""
+    """Return why a client cannot run here."""
     if shutil.which("node") is None:
         return "there is no node"
     if not (PEERS / FOLDERS[client] / "node_modules" / "@ag-ui" / "client").is_dir():
@@ -185,7 +185,7 @@ class _Hesitant(ScriptedModel):
         self.gates.append(self.gate)
 
     async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
-        """Give the answer, with a break in it."""
+        """Send the answer, with a break in it."""
         del request
         emit(reasoning_delta("Let me "))
         emit(reasoning_delta("think."))
@@ -442,7 +442,7 @@ def _results(messages: Sequence[Told]) -> dict[str, Any]:
 
 
 def _plain(messages: Sequence[Told]) -> list[Any]:
-    """Give what a conversation consists of, in any order of its activities."""
+    """Return the parts of a conversation, without the order of its activities."""
     said = [one for one in messages if one["role"] != "activity"]
     shown = [one for one in messages if one["role"] == "activity"]
     kept = ("id", "role", "content", "toolCalls", "toolCallId", "activityType")
