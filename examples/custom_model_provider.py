@@ -39,7 +39,7 @@ class EchoModel:
         asked = request.input[-1].to_dict()["content"]
         words = f"{self.name} heard: {asked}".split(" ")
         for word in words:
-            emit(text_delta(word + " "))  # seen at once by whoever watches the run
+            emit(text_delta(word + " "))  # readers of the run's events see it at once
         return ModelResponse(
             items=[MessageOutputItem(text=" ".join(words))],
             usage=Usage(requests=1, output_tokens=len(words)),

@@ -39,7 +39,7 @@ def short_answer(context: RunContextWrapper[Any], error: Exception) -> str:
 
 
 async def main() -> None:
-    """Call as a model might; `call` gives the status beside the text."""
+    """Call the tool as a model might; `call` returns the status and the text."""
     for arguments in (
         '{"day": "sunday", "guests": "many", "nmae": "Jones"}',
         '{"day": "fri", "guests": 12}',

@@ -56,7 +56,7 @@ def secretary(*answers: object) -> Agent:
 
 
 def begin(file: Path) -> None:
-    """Run until somebody has to decide, and save what there is."""
+    """Run until a person must decide, and save the state."""
     agent = secretary(
         tool_call("write_letter", to="Ada", call_id="first"),
         tool_call("send_letter", to="Ada", call_id="second"),

@@ -1,4 +1,4 @@
-"""Time one subject beside the limit, in the subject's own environment; prints JSON.
+"""Time one subject and the limit, in the subject's own environment; prints JSON.
 
 Run as `python -m tests.benchmarks.worker NAME [--batches N] [--size N] [--only [WORKLOAD ...]] [--weigh]`.
 """
@@ -46,7 +46,7 @@ class Worker:
         return await self._building(self.subject.decorate)
 
     async def build(self) -> Measure:
-        """Make tools and give what a model is told of each."""
+        """Create tools and their definitions for a model."""
         return await self._building(lambda fs: self.subject.definitions(self.subject.decorate(fs)))
 
     async def call_simple(self) -> Measure:
@@ -127,7 +127,7 @@ class Worker:
         return await self._turning(1, slice(5, 25))
 
     async def late_turn(self) -> Measure | None:
-        """Look at the four hundredth turn of a run beside the tenth."""
+        """Time turn 400 of a run; the limit is its turn 10."""
         return await self._turning(1, slice(390, 410), beside=slice(5, 25))
 
     async def turn_of_many(self) -> Measure | None:

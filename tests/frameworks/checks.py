@@ -1,4 +1,4 @@
-"""The checks of the suite: what a model is told, what is heard, and what is left behind."""
+"""The checks of the suite: definitions and outputs for the model, events, and cleanup."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ def _chain(error: BaseException | None) -> list[BaseException]:
 
 
 async def generators(kit: Kit) -> list[Case]:
-    """Of a generator the model is told the result, and nothing of what it said before."""
+    """The model receives the result of a generator, and none of its earlier events."""
     cases: list[Case] = []
     for name, arguments, expected in (
         ("crawl", {"pages": 2}, "2 pages read"),

@@ -33,7 +33,7 @@ BOUND = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A program of somebody else that speaks MCP.
+    """A third-party program that speaks MCP.
 
     Attributes:
         name: What it is called.

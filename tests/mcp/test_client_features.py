@@ -1,4 +1,4 @@
-"""What the client offers beside calls: instructions, resources, log messages, eras, options."""
+"""The client without calls: instructions, resources, log messages, eras, options."""
 
 from __future__ import annotations
 

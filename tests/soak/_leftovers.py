@@ -1,4 +1,4 @@
-"""What a process holds that somebody has to give back: tasks, threads, descriptors, processes."""
+"""The resources of a process that must be released: tasks, threads, descriptors, processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fuzzes the apps for user interfaces: whatever is asked, they answer, and tell nobody too much."""
+"""Fuzzes the apps for user interfaces: each request is answered, and no secret is sent."""
 
 from __future__ import annotations
 

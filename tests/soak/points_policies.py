@@ -79,7 +79,7 @@ def _overdue_thread(stage: Stage) -> Any:
     @policies.timeout(0.03)
     @function_tool
     def overdue(context: ToolContext[Any], text: str) -> str:
-        """Work until nobody waits any more."""
+        """Work until the caller no longer waits."""
         with stage.inside("overdue"):
             stage.hit("body", body=True)
             while text != "again" and not context.cancelled:

@@ -94,7 +94,7 @@ class _Sink:
 
 
 async def _waited(run: Any) -> None:
-    """Wait for the end of a run, which may be that somebody has cancelled just its task."""
+    """Wait for the end of a run, which can be the cancellation of its task alone."""
     try:
         await run.wait()
     except asyncio.CancelledError:
@@ -311,7 +311,7 @@ async def _with_deadline(stage: Stage) -> None:
 
 
 async def _into_a_stream(stage: Stage) -> None:
-    """Keep the conversation in a file, twice, while somebody reads it."""
+    """Store the conversation in a file, twice, while a subscriber reads it."""
     store = SQLiteEventStore(stage.folder / "events.db")
     try:
         async with EventStream(store) as stream:

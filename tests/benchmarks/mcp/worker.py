@@ -1,4 +1,4 @@
-"""Time one client beside the SDK's, in the environment of its subject; prints JSON.
+"""Time one client and that of the SDK, in the environment of its subject; prints JSON.
 
 Run as `python -m tests.benchmarks.mcp.worker NAME [--batches N] [--only WORKLOAD ...]`.
 """

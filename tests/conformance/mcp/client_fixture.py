@@ -90,7 +90,7 @@ def made_up(schema: Any) -> dict[str, Any]:
 
 
 async def look_around(manager: MCPToolManager) -> None:
-    """Read all that a server has beside its tools."""
+    """Read the resources and prompts of a server."""
     for resource in await manager.list_resources(SERVER):
         await manager.read_resource(SERVER, resource["uri"])
     for prompt in await manager.list_prompts(SERVER):

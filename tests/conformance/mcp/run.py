@@ -59,7 +59,7 @@ class Run:
         side: Which of our sides is looked at.
         revision: The revision of the protocol whose requirements are checked.
         mode: server: whether it keeps sessions.
-        also: What fails in this run only, beside the baseline.
+        also: The failures that are expected in this run only, in addition to the baseline.
         promised: Scenarios that the revision does not count, and that have to pass all the same.
         library: The library that the server is made with, if it is not ours: `fastmcp` or `mcp`.
     """

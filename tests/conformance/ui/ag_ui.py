@@ -49,7 +49,7 @@ class Job:
         name: What it is called.
         scenario: The run.
         does: The part that the client plays.
-        look: Looks at what the client told, beside what is looked at in any case.
+        look: Checks the report of the client, in addition to the common checks.
     """
 
     name: str
@@ -92,7 +92,7 @@ async def check(client: str, only: Sequence[str]) -> Mapping[str, str]:
 
 
 async def read_streams(client: str, streams: Mapping[str, str]) -> dict[str, Told]:
-    """Let a client read streams as they are, and give what it tells of each."""
+    """Let a client read raw streams; return its report about each."""
     texts = dict(enumerate(streams.values()))
     names = list(streams)
 
@@ -175,7 +175,7 @@ _CLIENT_TOOL = Scenario(
 
 
 class _Hesitant(ScriptedModel):
-    """Stops within a thought and within a sentence, until somebody looks on."""
+    """Stops in the middle of a thought and of a sentence, until the client continues reading."""
 
     gates: ClassVar[list[asyncio.Event]] = []
 
