@@ -836,7 +836,7 @@ class ManyVerifier:
 
 @ERAS
 async def test_each_client_has_its_own_tool_state(era: str, tmp_path: Path) -> None:
-    """The shell of one client is not visible to another (finding R1), and ends with the server."""
+    """The shell of one client is not visible to another, and ends with the server."""
 
     def token(name: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {name}-token-of-sixteen"}
