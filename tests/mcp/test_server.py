@@ -12,6 +12,8 @@ import os
 import random
 import secrets
 import signal
+import socket
+import subprocess
 import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -47,7 +49,7 @@ from tests.mcp.peers import listening as program_listening, own_server_command
 from tests.mcp.served import wait as wait_in
 from tests.mcp.small import LINE, listening
 from tests.scale import IS_FULL
-from tests.waiting import comes
+from tests.waiting import comes, until
 
 mcp: Any = sdk
 httpx: Any = importlib.import_module("httpx" if LINE == 1 else "httpx2")
@@ -570,6 +572,75 @@ async def test_progress_increases_and_arrives_before_the_result(how: str, era: s
     assert texts[-1] == "the same again"
     assert len(texts) == 41
     assert at_result == len(heard), "nothing came after the result"
+
+
+BURST = """
+import asyncio, pathlib
+from agents_tools import ToolProgressEvent, function_tool, streaming_tool
+from agents_tools.mcp import serve
+
+@streaming_tool
+async def burst():
+    for number in range(1, 26):
+        yield ToolProgressEvent(number, total=25)
+    yield "done"
+
+@function_tool
+async def mark(path: str) -> str:
+    await asyncio.sleep(0.2)
+    pathlib.Path(path).touch()
+    return "marked"
+
+serve([burst, mark])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a client has read")
+@pytest.mark.parametrize("is_socket", [False, True], ids=["pipe", "socket"])
+def test_a_result_follows_when_a_slow_client_has_read_the_progress(
+    tmp_path: Path, *, is_socket: bool
+) -> None:
+    """Clients in TypeScript ignore reports that they read together with the result."""
+    ours, theirs = socket.socketpair()
+    with (
+        ours,
+        subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-c", BURST],
+            stdin=subprocess.PIPE,
+            stdout=theirs.fileno() if is_socket else subprocess.PIPE,
+        ) as process,
+    ):
+        theirs.close()
+        assert process.stdin is not None
+        output = ours.fileno() if process.stdout is None else process.stdout.fileno()
+
+        def send(*messages: Any) -> None:
+            lines = b"".join(json.dumps(one).encode() + b"\n" for one in messages)
+            cast("Any", process.stdin).write(lines)
+            cast("Any", process.stdin).flush()
+
+        def read() -> list[dict[str, Any]]:
+            return [json.loads(line) for line in os.read(output, 1 << 20).splitlines()]
+
+        try:
+            send(request("initialize", 1, **INITIALIZE))
+            assert [one["id"] for one in read()] == [1]
+            params: dict[str, Any] = {"_meta": {"progressToken": "t"}, "name": "burst"}
+            marked = {"path": str(tmp_path / "marked")}
+            send(
+                {"jsonrpc": "2.0", "method": "notifications/initialized"},
+                request("tools/call", 2, **params),
+                request("tools/call", 3, name="mark", arguments=marked),
+            )
+            until((tmp_path / "marked").exists)
+            first = read()
+            assert len([one for one in first if one.get("method")]) == 25
+            assert 2 not in [one.get("id") for one in first]
+            later = read()
+            while 2 not in [one.get("id") for one in later]:
+                later += read()
+        finally:
+            process.kill()
 
 
 async def test_progress_is_sent_only_on_request() -> None:

@@ -12,6 +12,7 @@ from agents_tools.events.kinds import NotifyStreamEvent
 from agents_tools.mcp._progress_meta import EVENT_KEY, EVENTS_KEY, PROGRESS_EVENTS
 from agents_tools.mcp.client.pending_requests import current_request
 from agents_tools.mcp.client.sdk import RawJson
+from agents_tools.mcp.server.stdio import wait_until_read
 from agents_tools.persistence.stream.masking import EventMasker
 from agents_tools.text.output import release_text
 
@@ -57,8 +58,11 @@ _PACE: Final = 0.01
 """Seconds between two groups of notifications, and between the last one and the result.
 
 Clients in TypeScript handle a result before the notifications that arrive with it, and then
-ignore these.
+ignore these. On a busy machine such a client can be slow to read, so over stdin and stdout the
+seconds begin when it has read the last notification.
 """
+_MAX_WAIT: Final = 1.0
+"""The maximum number of seconds to wait for a client that reads slowly."""
 _MAX_GROUP: Final = 100
 """The number of notifications that a client without event data gets at a time."""
 _MAX_READ: Final = 1_024
@@ -239,8 +243,13 @@ class StreamProgress:
 
     async def settle(self) -> None:
         """Wait until the result can be sent, so that the client has handled all notifications."""
-        left = self._last + _PACE - asyncio.get_running_loop().time()
-        if self._holds and left > 0:
+        if not self._holds:
+            return
+        clock = asyncio.get_running_loop().time
+        if await wait_until_read(_MAX_WAIT):
+            self._last = clock()
+        left = self._last + _PACE - clock()
+        if left > 0:
             await asyncio.sleep(left)
 
 

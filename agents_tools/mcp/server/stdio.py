@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 import re
+import stat
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
     from typing import BinaryIO
 
-__all__ = ["stdio_streams"]
+__all__ = ["stdio_streams", "wait_until_read"]
 
 _LIMITS = JsonLimits(size=16 << 20, depth=200, nodes=1_000_000)
 _ID = re.compile(r'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){1,200}")')
@@ -33,6 +34,11 @@ _ID_WINDOW = 400
 _PARSE_ERROR, _INVALID_REQUEST = -32700, -32600
 _READ_AHEAD = 1_000
 """The maximum number of lines that are read but not handled yet."""
+_PAUSE = 0.002
+"""Seconds between two looks at what the client has read."""
+
+_outputs: list[int] = []
+"""The descriptor to which the protocol is written, while a server uses stdin and stdout."""
 
 
 @contextlib.asynccontextmanager
@@ -47,6 +53,41 @@ async def stdio_streams() -> AsyncGenerator[tuple[Any, Any]]:
             lines.stop()
 
 
+async def wait_until_read(limit: float) -> bool:
+    """Wait until the client has read all that was written to stdout, or for `limit` seconds.
+
+    Only Linux tells what is left in a pipe or a socket. Elsewhere, and without a server on stdin
+    and stdout, this returns at once.
+
+    Returns:
+        Whether there was something to wait for.
+    """
+    clock = asyncio.get_running_loop().time
+    begun = clock()
+    has_waited = False
+    while _outputs and _unread(_outputs[0]) and clock() < begun + limit:
+        has_waited = True
+        await asyncio.sleep(_PAUSE)
+    return has_waited
+
+
+def _unread(output: int) -> int:
+    """Return how many bytes in a pipe or a socket its reader has not read; 0 if that is unknown."""
+    if sys.platform != "linux":
+        return 0
+    from fcntl import ioctl
+    from termios import FIONREAD, TIOCOUTQ
+
+    try:
+        mode = os.fstat(output).st_mode
+        if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+            return 0
+        word = ioctl(output, TIOCOUTQ if stat.S_ISSOCK(mode) else FIONREAD, bytes(4))
+    except OSError:
+        return 0
+    return int.from_bytes(word, sys.byteorder)
+
+
 @contextlib.contextmanager
 def _redirect_stdio() -> Generator[tuple[BinaryIO, BinaryIO]]:
     """Return stdin and stdout as files; redirect descriptors 0 and 1 until the end of the block."""
@@ -59,8 +100,10 @@ def _redirect_stdio() -> Generator[tuple[BinaryIO, BinaryIO]]:
         # The descriptors stay open when the files are closed: a thread can still be reading.
         source = os.fdopen(stdin, "rb", closefd=False)
         sink = os.fdopen(stdout, "wb", closefd=False)
+        _outputs.append(stdout)
         yield source, sink
     finally:
+        _outputs.clear()
         with contextlib.suppress(OSError, ValueError):
             sys.stdout.flush()
         os.dup2(stdin, 0)
