@@ -152,7 +152,7 @@ INPUTS = [
 
 @pytest.mark.parametrize("text", INPUTS)
 async def test_all_kinds_of_tools_give_the_same_answer(text: str) -> None:
-    """A model must not need to know where a tool comes from (C1)."""
+    """A model must not need to know where a tool comes from."""
     answers: dict[str, tuple[str, str]] = {}
     for kind, create in KINDS.items():
         outcome = await create().call(None, text)

@@ -166,7 +166,7 @@ def test_null_selects_the_default_if_the_type_does_not_accept_it() -> None:
 
 
 def test_a_mutable_default_is_copied_for_each_call() -> None:
-    """A tool that changes its default must not change the next call (C28)."""
+    """A tool that changes its default must not change the next call."""
 
     @function_tool
     def tool(a: list[int] = [], b: dict[str, int] = {}) -> int:  # noqa: B006 - the subject

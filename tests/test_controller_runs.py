@@ -623,7 +623,7 @@ async def test_a_run_without_a_store_is_not_continued(tmp_path: Path) -> None:
 
 
 async def test_a_message_while_a_call_runs_steers_the_next_request(stream: EventStream) -> None:
-    """The script of finding R8: the message is read before the next call, and answered."""
+    """A message that arrives while a tool runs is in the next request, and is answered."""
     begun, go = asyncio.Event(), asyncio.Event()
 
     @function_tool

@@ -7,7 +7,11 @@ import decimal
 import enum
 import os
 import re
+import shutil
+import socket
+import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
 
@@ -41,6 +45,38 @@ def test_the_programs_and_commands_of_a_page_print_the_shown_output(
     reader = PageRun(tmp_path)
     for snippet in snippets_of(page):
         reader.run(snippet)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(90)
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+def test_the_server_of_the_first_page_sends_its_events(tmp_path: Path) -> None:
+    """The servers of the page can run at the same time: each has a port of its own."""
+    page = (ROOT / FIRST_PAGE).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```sh\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    (served,) = (block for block in blocks if "uvicorn" in block)
+    (program,) = (one.text for one in snippets_of(ROOT / FIRST_PAGE) if one.title == "bakery.py")
+    ports = re.findall(r"uvicorn .*--port (\d+)|web_page.py (\d+)", page)
+    assert len(set(ports)) == len(ports) == 2
+    assert "8000" not in page  # the default of uvicorn, which other programs use too
+    (tmp_path / "bakery.py").write_text(program, encoding="utf-8")
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = free.getsockname()[1]
+    done = subprocess.run(  # noqa: S602 - the commands of the page
+        served.replace(ports[0][0], str(port)),
+        shell=True,
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.count('"type":"tool_progress_event"') == 6
+    assert "6 rolls, still warm" in done.stdout
 
 
 class Colour(enum.Enum):

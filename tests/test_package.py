@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import pkgutil
 import re
 import subprocess
@@ -11,12 +12,12 @@ import sys
 from collections import defaultdict
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import agents_tools
-from agents_tools.export._openai_agents_names import COUNTERPARTS
+from agents_tools.export._openai_agents_names import COUNTERPARTS, OPTIONS
 from tests.public_modules import public_modules
 
 if TYPE_CHECKING:
@@ -168,3 +169,25 @@ def test_importing_a_name_of_openai_agents_names_its_counterpart() -> None:
                 assert hasattr(resolved, name)
     with pytest.raises(ImportError, match="cannot import name 'no_such_name'"):
         from agents_tools import no_such_name  # type: ignore[attr-defined] # noqa: F401
+
+
+@pytest.mark.parametrize("owner", OPTIONS)
+async def test_an_option_of_openai_agents_names_its_counterpart(owner: str) -> None:
+    """Each option of the table exists there and not here, and the error names the replacement."""
+    pytest.importorskip("agents")
+    theirs = inspect.signature(pkgutil.resolve_name(f"agents:{owner}")).parameters
+    ours = pkgutil.resolve_name(f"agents_tools:{owner}")
+    agent = agents_tools.Agent("a")
+    needed: dict[str, tuple[Any, ...]] = {
+        "Agent": ("a",),
+        "Agent.as_tool": (agent,),
+        "Runner.run": (agent, "hi"),
+        "Runner.run_streamed": (agent, "hi"),
+        "Runner.run_sync": (agent, "hi"),
+        "handoff": (agent,),
+    }
+    for option, remedy in OPTIONS[owner].items():
+        assert option in theirs or "kwargs" in theirs
+        with pytest.raises(agents_tools.UserError) as caught:
+            await ours(*needed.get(owner, ()), **{option: 1})
+        assert str(caught.value) == f"{owner}(...) has no option {option!r}. {remedy}"

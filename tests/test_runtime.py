@@ -697,7 +697,7 @@ async def test_actions_published_before_the_first_runtime_run_once() -> None:
 
 
 async def test_two_runtimes_with_the_same_tools_share_no_state(tmp_path: Path) -> None:
-    """Two sessions of one program must not see each other's shell (finding R1)."""
+    """Two sessions of one program must not see each other's shell."""
     with get_default_tools(tmp_path) as tools:
         async with (
             EventStream() as first,

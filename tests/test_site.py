@@ -1,4 +1,4 @@
-"""The site of the docs shows a recorded run without a server."""
+"""The site of the docs: a recorded run, the buttons that copy commands, and the reference."""
 
 from __future__ import annotations
 
@@ -62,3 +62,36 @@ def test_a_recorded_run_is_shown_at_its_own_pace(site: str, decision: str, outpu
             expect(run.get_by_text("The flour comes on Friday").first).to_be_visible()
             expect(run.get_by_text(output).first).to_be_attached()  # in a folded call
         assert errors == []
+
+
+def test_the_copy_button_copies_commands_without_prompts_and_output(site: str) -> None:
+    """A reader pastes what the button copies into a shell."""
+    from tools.pictures.pages import browser
+
+    with browser() as chromium:
+        context = chromium.new_context(permissions=["clipboard-read", "clipboard-write"])
+        page = context.new_page()
+        page.goto(f"{site}/tutorial/")
+        block = page.locator(".language-console", has_text="error:").first
+        shown = block.locator("code").inner_text().splitlines()
+        commands = [line.removeprefix("$ ") for line in shown if line.startswith("$ ")]
+        assert 0 < len(commands) < len(shown)
+        block.hover()
+        block.locator("[data-clipboard-target]").click()
+        page.wait_for_function("navigator.clipboard.readText().then(text => text.length > 0)")
+        copied = page.evaluate("navigator.clipboard.readText()")
+        assert copied.splitlines() == commands
+
+
+def test_the_example_in_the_reference_is_one_block_of_code(site: str) -> None:
+    """The docstring in the example has a section, which is not one of the function."""
+    from tools.pictures.pages import browser
+
+    with browser() as chromium:
+        page = chromium.new_page()
+        page.goto(f"{site}/reference/tools/")
+        example = page.locator("pre", has_text="async def fetch_weather").first
+        sync_api.expect(example).to_contain_text("location: The location to fetch the weather for.")
+        assert page.get_by_text("```").count() == 0
+        table = page.locator("table", has_text="name_override").first
+        assert table.get_by_text("location", exact=True).count() == 0

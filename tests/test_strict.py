@@ -371,6 +371,14 @@ def test_a_closed_part_of_all_of_is_merged_if_it_declares_every_property(parts: 
     assert strict["additionalProperties"] is False
 
 
+def test_a_single_part_of_all_of_can_be_a_closed_empty_object() -> None:
+    """Generators wrap a reference so that it can have a description."""
+    empty = {"type": "object", "properties": {}, "additionalProperties": False}
+    assert ensure_strict_json_schema({"allOf": [empty]}) == empty
+    strict = ensure_strict_json_schema(object_schema(x={"allOf": [empty], "description": "None."}))
+    assert strict["properties"]["x"] == {**empty, "description": "None."}
+
+
 @pytest.mark.parametrize("ref", ["#/$defs/A", "#/$defs/Z"])
 @pytest.mark.parametrize("place", ["property", "part", "root"])
 def test_descriptions_along_a_chain_of_references_are_all_kept(ref: str, place: str) -> None:

@@ -60,7 +60,7 @@ def is_alive(pid: str) -> bool:
 
 
 async def test_two_users_of_one_agent_share_nothing(agent: Agent[Any, Any], tmp_path: Path) -> None:
-    """One module-level agent serves all users of a web application (finding R1)."""
+    """One module-level agent serves all users of a web application."""
     (tmp_path / "f").write_text("old")
 
     def script(user: str) -> list[Any]:
@@ -96,7 +96,7 @@ async def test_two_users_of_one_agent_share_nothing(agent: Agent[Any, Any], tmp_
 
 
 async def test_sub_agents_have_their_own_state(agent: Agent[Any, Any]) -> None:
-    """Two sub-agents at once, and their caller, use the same list of tools (finding R1)."""
+    """Two sub-agents at once, and their caller, use the same list of tools."""
     sub = Agent("Sub", tools=agent.tools).as_tool("sub", "A worker.")
     lead = Agent("Lead", tools=[*agent.tools, sub])
     model = ScriptedModel(

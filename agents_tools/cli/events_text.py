@@ -89,10 +89,15 @@ def timeline(events: Sequence[Event]) -> Iterator[str]:
 def markdown(events: Sequence[Event], title: str) -> Iterator[str]:
     """Yield a Markdown page: runs as sections, messages as text, calls with their results."""
     yield f"# {_inline(title)}\n"
+    listed = set(_listed_calls(events))
     for event in events:
-        if event.path:
-            continue
         match event:
+            case ToolStreamStartEvent() if event.path not in listed and len(event.path) == 1:
+                yield _call_in_markdown(event.tool_name or "", json.dumps(dict(event.input_args)))
+            case ToolStreamEndEvent() if event.path not in listed and len(event.path) == 1:
+                yield f"\n*{_code(event.tool_name or '')} ended: {_inline(event.status)}*\n"
+            case _ if event.path:
+                pass
             case RunStartedEvent():
                 yield f"\n## {_inline(event.agent or 'run')}\n"
             case AgentUpdatedStreamEvent():
@@ -220,6 +225,19 @@ def _item_in_words(event: RunItemStreamEvent[Any]) -> str:
 # --- Markdown
 
 
+def _call_in_markdown(name: str, arguments: str) -> str:
+    return f"\n**calls {_code(name)}**\n\n{_fenced(arguments, 'json')}\n"
+
+
+def _listed_calls(events: Sequence[Event]) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of the calls that a run has recorded as items."""
+    for event in events:
+        if isinstance(event, RunItemStreamEvent) and not event.path:
+            call_id = cast("RunItemStreamEvent[Any]", event).item.get("call_id")
+            if isinstance(call_id, str):
+                yield (call_id,)
+
+
 def _item_in_markdown(event: RunItemStreamEvent[Any]) -> Iterator[str]:
     try:
         item = item_of(event)
@@ -229,7 +247,7 @@ def _item_in_markdown(event: RunItemStreamEvent[Any]) -> Iterator[str]:
     if isinstance(item, ToolApprovalItem):
         yield f"\n*Waits for approval of {_code(item.name)}.*\n"
     elif isinstance(item, ToolCallItem):
-        yield f"\n**calls {_code(item.name)}**\n\n{_fenced(item.arguments, 'json')}\n"
+        yield _call_in_markdown(item.name, item.arguments)
     elif isinstance(item, ToolCallOutputItem) and item.in_background:
         yield f"\n*{_code(item.name)} continues in the background.*\n"
     elif isinstance(item, ToolCallOutputItem):

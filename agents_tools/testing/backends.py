@@ -179,7 +179,7 @@ class BackendContract:
     # --- results ----------------------------------------------------------------------------------
 
     async def test_values_come_back_as_they_would_from_here(self) -> None:
-        """S31: values are sent as JSON and content blocks, with the same output for the model."""
+        """Values are sent as JSON and content blocks, with the same output for the model."""
         values: list[Any] = [
             *("", "text \u2028 \ud83d\ude00 'quoted'", 7, 1.5, True, None, [], {}),
             *([1, "a", None], {"type": "text", "lc": 1, "v": 2, "__class__": "x"}),
@@ -284,7 +284,7 @@ class BackendContract:
             _is("the inner one", (path[0], len(path), name), ("call", 2, "backend_inner"))
 
     async def test_many_calls_stream_at_once_and_nothing_is_lost_or_mixed_up(self) -> None:
-        """F22: every stream has all its events, once and in order."""
+        """Every stream has all its events, once and in order."""
         async with self._opened() as backend:
 
             async def one(number: int) -> None:
@@ -328,7 +328,7 @@ class BackendContract:
             await self._works(backend)
 
     async def test_a_call_is_over_at_its_deadline(self) -> None:
-        """F5: the result does not wait for the body."""
+        """The result does not wait for the body."""
         async with self._opened() as backend:
             await self._works(backend)
             with tempfile.TemporaryDirectory() as folder:
@@ -353,7 +353,7 @@ class BackendContract:
     # --- repeated calls ---------------------------------------------------------------------------
 
     async def test_a_call_that_is_sent_again_runs_once_and_has_one_answer(self) -> None:
-        """F41: the same call, attempt and arguments."""
+        """The same call, attempt and arguments."""
         async with self._opened() as backend:
             with tempfile.TemporaryDirectory() as folder:
                 envelope = _call("backend_once", json.dumps({"log": f"{folder}/log"}))
@@ -367,7 +367,7 @@ class BackendContract:
                 _is("the value of another attempt", _value(other), 2)
 
     async def test_a_call_that_is_sent_again_while_it_runs_is_joined(self) -> None:
-        """F41: a caller that has lost its connection can reconnect and get the result."""
+        """A caller that has lost its connection can reconnect and get the result."""
         async with self._opened() as backend:
             with tempfile.TemporaryDirectory() as folder:
                 log, until = Path(folder) / "log", Path(folder) / "go"
@@ -401,7 +401,7 @@ class BackendContract:
     # --- workers that die -------------------------------------------------------------------------
 
     async def test_a_call_whose_worker_dies_is_lost(self) -> None:
-        """F45: it runs again only if trusted code allows it, and is not reported as a failure."""
+        """It runs again only if trusted code allows it, and is not reported as a failure."""
         if not self.killable:
             return
         async with self._opened() as backend:
@@ -413,7 +413,7 @@ class BackendContract:
             await self._works(backend)
 
     async def test_an_idempotent_call_is_run_again_when_its_worker_dies(self) -> None:
-        """F45: a new attempt has its own numbers from zero and is marked as restarted."""
+        """A new attempt has its own numbers from zero and is marked as restarted."""
         if not self.killable:
             return
         async with self._opened() as backend:
@@ -427,7 +427,7 @@ class BackendContract:
             _is("the value", _value(events), "attempt 2")
 
     async def test_workers_that_are_killed_again_and_again_leave_nothing_behind(self) -> None:
-        """F25: each call is lost, the next one works, and no descriptor or thread leaks."""
+        """Each call is lost, the next one works, and no descriptor or thread leaks."""
         if not self.killable:
             return
         async with self._opened() as backend:

@@ -174,7 +174,7 @@ class RunStoreContract(EventStoreContract):
     # --- leases -----------------------------------------------------------------------------------
 
     def test_a_second_holder_is_refused_until_the_lease_is_released(self) -> None:
-        """F38: one process at a time drives a run; others read it."""
+        """One process at a time drives a run; others read it."""
         with self.make_run_store() as store:
             for other in self._others(store):
                 first, second = store.log("run"), other.log("run")
@@ -386,7 +386,7 @@ class RunStoreContract(EventStoreContract):
             _is("its texts elsewhere", _texts(_got(log.read_all())), hidden)
 
     def test_large_texts_are_restored_and_those_of_other_logs_stay(self) -> None:
-        """S31: the same large text can be in several events and logs."""
+        """The same large text can be in several events and logs."""
         large = "ä1\x00" * 60_000
         with self.make_run_store() as store:
             events = [_said(large), _said("small"), MessageEvent([{"a": [large, {"b": large}]}])]
@@ -439,7 +439,7 @@ class RunStoreContract(EventStoreContract):
     # --- processes --------------------------------------------------------------------------------
 
     def test_waiting_sees_the_events_of_another_process(self) -> None:
-        """F23: without polling by the caller."""
+        """Without polling by the caller."""
         with self.make_run_store() as store:
             for other in self._others(store):
                 log, reader = store.log("run"), other.log("run")

@@ -78,7 +78,7 @@ class EventStoreContract:
             _is("its events", _got(store.read()), [])
 
     def test_events_come_back_equal_and_in_order(self) -> None:
-        """D11: events of every kind are read as they were written."""
+        """Events of every kind are read as they were written."""
         with closing(self.make_store()) as store:
             _is("the last id", _got(store.append(_samples())), len(_samples()) - 1)
             expected = [event.replace(id=n) for n, event in enumerate(_samples())]
@@ -126,7 +126,7 @@ class EventStoreContract:
             _is("the last id", _got(store.append([], expect_seq=1)), 0)
 
     def test_a_writer_may_say_how_many_events_there_have_to_be(self) -> None:
-        """F38: of two writers that read the same state, one gets a conflict."""
+        """Of two writers that read the same state, one gets a conflict."""
         with closing(self.make_store()) as store:
             _got(store.append([_said("a", 4), _said("b", 9)], expect_seq=0))
             _fails(store.append([_said("c")], expect_seq=0), EventConflictError)
@@ -149,7 +149,7 @@ class EventStoreContract:
             _is("its texts", _texts(_got(store.read())), [str(n) for n in range(200)])
 
     def test_events_of_several_threads_get_ids_without_a_gap(self) -> None:
-        """D9: 4 threads with 300 events each get the ids 0 to 1199, each thread in order."""
+        """4 threads with 300 events each get the ids 0 to 1199, each thread in order."""
         with closing(self.make_store()) as store:
 
             def write(name: int) -> None:
@@ -175,7 +175,7 @@ class EventStoreContract:
     # --- reading in part --------------------------------------------------------------------------
 
     def test_a_part_is_read_between_two_ids(self) -> None:
-        """D52: both ends are excluded; `limit` counts from the side that comes first."""
+        """Both ends are excluded; `limit` counts from the side that comes first."""
         with closing(self.make_store()) as store:
             _got(store.append([_said(str(n), n) for n in range(0, 40, 2)]))
             parts: list[tuple[dict[str, Any], list[int]]] = [
@@ -194,7 +194,7 @@ class EventStoreContract:
                 _is(f"read({options})", _ids(_got(store.read(**options))), expected)
 
     def test_events_are_found_by_each_criterion(self) -> None:
-        """D52: by type, source, cause, call, tool, time, text and whether they are hidden."""
+        """By type, source, cause, call, tool, time, text and whether they are hidden."""
         with closing(self.make_store()) as store:
             _got(store.append(_samples()))
             events = _got(store.read())
@@ -205,7 +205,7 @@ class EventStoreContract:
                 _is(f"the newest of {where}", limited, expected[::-1][:1])
 
     def test_a_text_is_found_in_any_case_and_as_it_was_written(self) -> None:
-        """D52: quotes, line ends, percent signs and letters of other scripts are plain text."""
+        """Quotes, line ends, percent signs and letters of other scripts are plain text."""
         with closing(self.make_store()) as store:
             texts = ['say "No"\n\\ 100%', "ÄRGER and straße", "under_score", "underXscore", "шум"]
             _got(store.append([_said(text) for text in texts]))
@@ -236,7 +236,7 @@ class EventStoreContract:
             _is("waiting for what is there", _got(store.wait(3)), 9)
 
     def test_waiting_sees_what_another_writes(self) -> None:
-        """F23: a reader follows a log that another object or process writes."""
+        """A reader follows a log that another object or process writes."""
         with closing(self.make_store()) as store, closing(self.another(store)) as other:
             waiting = store.wait(-1)
             _got(other.append([_said("a")]))
@@ -283,7 +283,7 @@ class EventStoreContract:
     # --- several logs -----------------------------------------------------------------------------
 
     def test_logs_of_one_place_do_not_mix(self) -> None:
-        """D53: each session has its own ids; all sessions are listed with their facts."""
+        """Each session has its own ids; all sessions are listed with their facts."""
         with closing(self.make_store()) as store:
             other = store.session("other/log ä")
             _got(store.append([_said("a"), _said("b", 5)]))
@@ -298,7 +298,7 @@ class EventStoreContract:
             _is("its times", (known.first, known.last), (_AT, _AT))
 
     def test_a_deleted_log_starts_again(self) -> None:
-        """D20, D53: deleting an unknown log is not an error; other logs stay."""
+        """Deleting an unknown log is not an error; other logs stay."""
         with closing(self.make_store()) as store:
             other = store.session("other")
             _got(store.append([_said("a")]))
@@ -312,7 +312,7 @@ class EventStoreContract:
             _is("its texts", _texts(_got(again.read())), ["c"])
 
     def test_two_ways_to_one_log_see_the_same(self) -> None:
-        """D53: a reopened log continues its ids."""
+        """A reopened log continues its ids."""
         with closing(self.make_store()) as store:
             _got(store.append([_said("a")]))
             other = self.another(store)
@@ -351,7 +351,7 @@ class EventStoreContract:
         _fails(two.append([_said("d")]), EventStoreError)
 
     def test_what_was_acknowledged_is_there_when_the_log_is_opened_again(self) -> None:
-        """D53, F23: ids continue beyond those of events that were never stored."""
+        """Ids continue beyond those of events that were never stored."""
         if not self.lasting:
             return
         store = self.make_store()

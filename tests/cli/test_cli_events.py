@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agents_tools import Agent, RunConfig, Runner, ToolError, function_tool, streaming_tool
+from agents_tools import Agent, RunConfig, Runner, ToolError, function_tool, listen, streaming_tool
 from agents_tools.cli.events import command
 from agents_tools.events import (
     Event,
@@ -199,6 +199,26 @@ def test_export_writes_an_html_page(run: Run, path: str) -> None:
     assert "\x1b" not in page
 
 
+def test_export_writes_calls_that_were_made_without_a_run(run: Run, tmp_path: Path) -> None:
+    """Their start and end are the only events; calls of a run are written once."""
+
+    async def direct() -> list[Event]:
+        async with crawl.stream(url="a") as stream:
+            events = [event async for event in stream]
+        async with listen() as heard:
+            await boom.call(None, '{"x": 1}')
+        return events + list(heard.events)
+
+    file = str(tmp_path / "calls.db")
+    with closing(SQLiteEventStore(file, "calls")) as store:
+        store.append(asyncio.run(direct())).result(PATIENCE)
+    page = run("events", "export", file, "--as", "markdown").out
+    assert page.count("**calls `crawl`**") == page.count("**calls `boom`**") == 1
+    assert '**calls `crawl`**\n\n```json\n{"url": "a"}\n```\n' in page
+    assert "\n*`crawl` ended: ok*\n" in page
+    assert "\n*`boom` ended: tool\\_error*\n" in page
+
+
 @pytest.mark.requirement("F35")
 def test_a_damaged_file_is_reported_with_the_command_that_recovers_it(
     run: Run, tmp_path: Path
@@ -255,6 +275,10 @@ def test_internal_records_of_a_run_are_not_shown(run: Run, runs: str) -> None:
     texts = [one["content"] for one in shown if one["type"] == "message_event"]
     assert texts == ["hello of run_a1", "hello of run_a2"]
     assert RunRecordEvent.type not in {one["type"] for one in shown}
+    for words in (["show", "--timeline"], ["replay", "--speed", "0"], ["export"]):
+        done = run("events", words[0], runs, "chat", *words[1:])
+        assert "Clerk" in done.out + done.err or "run_a1" in done.out
+        assert "run_created" not in done.out + done.err
     only = run("events", "export", runs, "chat", "--run", "run_a2").out
     assert "run_a2" in only
     assert "run_a1" not in only
@@ -287,6 +311,8 @@ def test_follow_shows_the_events_of_a_run_until_it_ends(run: Run, tmp_path: Path
     ("words", "told"),
     [
         (["list", "nothing.db"], "The store nothing.db does not exist"),
+        (["list", "redis://host:port/0"], "expected an address such as redis://"),
+        (["list", "postgresql://127.0.0.1:1/runs"], "cannot be reached"),
         (["show", "PATH"], "has 2 sessions; name one"),
         (["show", "PATH", "chaos"], "no session 'chaos'"),
         (["show", "PATH", "chat", "--run", "x"], "there is no run 'x'"),

@@ -292,10 +292,10 @@ async def test_a_server_that_does_not_restart_is_abandoned(notes: ServerNotes) -
 
 @pytest.mark.requirement("F26")
 async def test_a_server_that_never_answers_is_abandoned_with_its_output(notes: ServerNotes) -> None:
-    """The error contains the timeout and the end of stderr."""
+    """The error contains the timeout, the option that sets it, and the end of stderr."""
     error = await connection_error(notes, "never_initializes", connect_timeout=0.5)
     assert isinstance(error, MCPConnectionError)
-    assert "0.5 s" in str(error)
+    assert "0.5 s (connect_timeout=0.5)" in str(error)
     assert "waiting for the database" in str(error)
 
 

@@ -774,6 +774,23 @@ async def test_a_tool_with_an_invalid_schema_is_offered_without_validation(
         ]
 
 
+async def test_a_tool_that_requires_tasks_is_not_offered_if_its_server_has_none(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A call would fail; the log says why the tool is missing."""
+    small = Small(tool("job", execution={"taskSupport": "required"}), tool("see"), legacy=True)
+    async with (
+        serve_over_http("2025-11-25", small) as connection,
+        connected_box(connection) as (manager, tools),
+    ):
+        assert [*tools] == ["see"]
+        reason = manager.skipped["box"]["job"]
+    assert reason == "it can be called as a task only, and the server does not support tasks"
+    assert [one.getMessage() for one in caplog.records if one.levelname == "WARNING"] == [
+        f"Tool 'job' of MCP server 'box': {reason}"
+    ]
+
+
 async def test_a_tool_for_the_page_of_an_app_is_not_offered_to_the_model(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

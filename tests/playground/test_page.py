@@ -111,6 +111,36 @@ def test_errors_are_shown_at_their_fields_until_they_are_fixed(page: Page, api: 
     assert api.runs[-1].told["arguments"]["limit"] == 5
 
 
+def test_a_badge_is_shown_for_a_hint_that_differs_from_its_default(page: Page) -> None:
+    """Badges on every tool would say nothing; `search` sets `openWorldHint` to its default."""
+    expected = {
+        "search": ["read-only"],
+        "crawl": ["streaming"],
+        "delete_file": ["destructive"],
+        "deploy": ["approval"],
+        "picture": [],
+    }
+    shown = {
+        name: page.locator(".entry", has=page.get_by_text(name, exact=True))
+        .locator(".badge")
+        .all_inner_texts()
+        for name in expected
+    }
+    assert shown == expected
+
+
+def test_the_first_run_is_explained(page: Page) -> None:
+    """The panel of runs says what to do until there is one."""
+    guidance = page.get_by_role("region", name="Runs", exact=True)
+    expect(guidance).to_contain_text("Nothing has run yet.")
+    expect(guidance.get_by_role("listitem").first).to_contain_text("Choose a tool on the left")
+    guidance.get_by_role("button", name="Show all keys").click()
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    run(page, "picture", url=None)
+    expect(guidance.get_by_text("Nothing has run yet.")).to_have_count(0)
+
+
 def test_run_shows_its_progress_and_is_cancelled(page: Page, api: FakeApi) -> None:
     """A long call always shows its state and can be cancelled.
 

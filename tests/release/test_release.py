@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import sqlite3
+import subprocess
 import tomllib
 import zipfile
 from collections.abc import Callable
@@ -162,3 +165,30 @@ def test_an_sqlite_that_dbos_cannot_use_is_reported(monkeypatch: pytest.MonkeyPa
         _engine.explaining("postgresql://me@db.internal/runs", QueueError),
     ):
         raise OSError("it is away")
+
+
+def test_the_classifiers_claim_only_what_the_whole_check_runs_on() -> None:
+    """A claim without a run is a guess."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    whole = workflow.partition("  whole:\n")[2].partition("- run: .ci/run\n")[0]
+    named = re.findall(r"Python :: (3\.\d+)$", "\n".join(project["classifiers"]), re.MULTILINE)
+    assert sorted(named) == sorted(re.findall(r"^ +(3\.\d+)$", whole, re.MULTILINE))
+    assert project["requires-python"] == f">={named[0]}"
+    systems = [one for one in project["classifiers"] if one.startswith("Operating System")]
+    assert systems == ["Operating System :: POSIX :: Linux"]
+    assert "runs-on: ubuntu-latest" in whole
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_the_suite_needs_only_pip(tmp_path: Path) -> None:
+    """A newcomer does not wait for the frameworks, servers and clients of `make test-all`."""
+    words = ["make", "--dry-run", "--directory", str(ROOT), f"VENV={tmp_path / 'venv'}", "test"]
+    done = subprocess.run(  # noqa: S603 - our own words
+        words, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.count("-m pip") == 2  # pip itself, and the package with its group `test`
+    assert "--group test\n" in done.stdout
+    assert "-m pytest" in done.stdout
+    for more in ("npm", "node", "tests.frameworks", "tests.mcp", "chromium", "apt-get", "git "):
+        assert more not in done.stdout

@@ -181,6 +181,9 @@ async def test_a_preflight_is_for_pages_that_are_allowed() -> None:
     assert "last-event-id" in reply.headers["access-control-allow-headers"]
     reply = await ask(app, "GET", "/tools", headers={"origin": PAGE})
     assert reply.headers["access-control-allow-origin"] == PAGE
+    local = "http://localhost:5173"  # the dev server of Vite
+    reply = await ask(app, "OPTIONS", "/runs", headers={"origin": local}, kind=None)
+    assert (reply.status, reply.headers["access-control-allow-origin"]) == (204, local)
     reply = await ask(app, "OPTIONS", "/runs", headers={"origin": "https://evil.example"})
     assert reply.status == 403
 
