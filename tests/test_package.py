@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import agents_tools
-from agents_tools.export._openai_agents_names import COUNTERPARTS
+from agents_tools.export._openai_agents_names import ATTRIBUTES, COUNTERPARTS
 from tests.public_modules import public_modules
 
 if TYPE_CHECKING:
@@ -168,3 +168,25 @@ def test_importing_a_name_of_openai_agents_names_its_counterpart() -> None:
                 assert hasattr(resolved, name)
     with pytest.raises(ImportError, match="cannot import name 'no_such_name'"):
         from agents_tools import no_such_name  # type: ignore[attr-defined] # noqa: F401
+
+
+def test_importing_an_mcp_server_of_openai_agents_names_its_counterpart() -> None:
+    """Programs import these names from the module `mcp`."""
+    with pytest.raises(ImportError, match=r"agents_tools.mcp has no MCPServerStdio. Use agents_t"):
+        from agents_tools.mcp import MCPServerStdio  # type: ignore[attr-defined] # noqa: F401
+
+
+def test_an_attribute_of_openai_agents_names_its_counterpart() -> None:
+    """Each class in the table lacks the attribute, and its error has the remedy."""
+    modules = [importlib.import_module(f"agents_tools.{name}") for name in ("agents", "mcp")]
+    for kind, remedies in ATTRIBUTES.items():
+        owner = next(getattr(one, kind) for one in (agents_tools, *modules) if kind in one.__all__)
+        thing = object.__new__(owner)
+        for name, remedy in remedies.items():
+            assert not hasattr(owner, name)
+            with pytest.raises(AttributeError) as caught:
+                getattr(thing, name)
+            expected = f"{kind!r} object has no attribute {name!r}. {remedy}"
+            assert str(caught.value) == expected
+        with pytest.raises(AttributeError, match=r"has no attribute 'no_such_name'$"):
+            thing.no_such_name  # noqa: B018 - the statement itself

@@ -952,9 +952,10 @@ def with_fastmcp(
         pytest.param(
             server,
             marks=[server.peer.needed, *(pytest.mark.cell(server.title, one) for one in features)],
-            id=f"{server.peer.version}-{server.era}",
+            # Versions that are not installed have no number, and ids have to differ.
+            id=f"{server.peer.version or number}-{server.era}",
         )
-        for server in servers
+        for number, server in enumerate(servers)
     ]
     return pytest.mark.parametrize("server", params)
 
