@@ -266,7 +266,7 @@ async def test_an_invalid_decision_is_reported() -> None:
     with pytest.raises(UserError, match=r"expected a ToolApprovalItem, got a str\. Pass an item"):
         state.approve("ship")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     with pytest.raises(UserError, match=r"approve\(\.\.\.\) has no option 'always_approve'\. Use "):
-        state.approve(item, always_approve=True)  # type: ignore[arg-type] # pyright: ignore
+        state.approve(item, always_approve=True)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     with pytest.raises(UserError) as caught:
         state.approve(item, {"order": {1}})
     assert str(caught.value) == snapshot(
