@@ -11,7 +11,7 @@ import sys
 from collections import defaultdict
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -174,6 +174,15 @@ def test_importing_an_mcp_server_of_openai_agents_names_its_counterpart() -> Non
     """Programs import these names from the module `mcp`."""
     with pytest.raises(ImportError, match=r"agents_tools.mcp has no MCPServerStdio. Use agents_t"):
         from agents_tools.mcp import MCPServerStdio  # type: ignore[attr-defined] # noqa: F401
+
+
+def test_the_decorator_of_other_libraries_names_its_counterpart() -> None:
+    """`tool` is a package here, and `@tool` a decorator in LangChain, Strands and smolagents."""
+    tool: Any = importlib.import_module("agents_tools.tool")
+    with pytest.raises(TypeError, match="is a package, not a decorator"):
+        tool(print)
+    with pytest.raises(TypeError, match="and @function_tool"):
+        tool(name="print")
 
 
 def test_an_attribute_of_openai_agents_names_its_counterpart() -> None:

@@ -306,5 +306,10 @@ ATTRIBUTES: dict[str, dict[str, str]] = {
         "source_agent": "Use item.agent, the name of the agent that made the call.",
         "target_agent": "Use result.last_agent, or the event `agent_updated_stream_event`.",
     },
+    "Usage": {
+        "input_tokens_details": "Use usage.cached_input_tokens.",
+        "output_tokens_details": "Use usage.reasoning_tokens.",
+        "request_usage_entries": "Each of result.raw_responses has its usage.",
+    },
 }
 """A remedy in one sentence for each attribute of openai-agents, by the class of the object."""

@@ -191,6 +191,6 @@ def _check_parameters(cls: type, names: Iterable[str]) -> None:
     """
     from inspect import Parameter, signature
 
-    parameters = signature(cls.__init__).parameters
+    parameters = signature(cast("Any", cls).__init__).parameters
     if all(one.kind is not Parameter.VAR_KEYWORD for one in parameters.values()):
         check_option_names(f"{cls.__name__}(...)", sorted(names), list(parameters)[1:])
