@@ -42,7 +42,7 @@ def main() -> int:
     say("An agent is a model with tools, and agents are tools too. These two work at once.")
     print(indent(source_of("guide"), "    "), end="\n\n", flush=True)
     run("run", AGENTS, REQUEST)
-    note = "(The model was a handful of rules, which need no key: --model NAME takes another.)"
+    note = "(The model was a set of rules and needed no key. Use --model NAME for another one.)"
     print(styled(note, "2"), flush=True)
 
     say("Next: the same tools from Python, in docs/tutorial.md, and examples/, one idea a file.")
@@ -55,7 +55,7 @@ def say(text: str, *, first: bool = False) -> None:
 
 
 def source_of(name: str) -> str:
-    """Give the source of what is assigned to a name at the end of the file of agents."""
+    """Return the source of what is assigned to a name at the end of the file of agents."""
     start = f"\n{name} = "
     text = Path(AGENTS).read_text(encoding="utf-8").rstrip()
     return f"{name} = {text.rpartition(start)[2]}"

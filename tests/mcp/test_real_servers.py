@@ -960,6 +960,13 @@ def with_fastmcp(
     return pytest.mark.parametrize("server", params)
 
 
+def test_ids_of_versions_that_are_not_installed_differ() -> None:
+    """Equal ids stop the whole suite in an environment without these servers."""
+    absent = FastMCPServer(Peer("fastmcp", (), "not installed"), "modern")
+    ids = [one.id for one in with_fastmcp(servers=(absent, absent)).args[1]]
+    assert len({*ids}) == len(ids)
+
+
 @with_fastmcp("tools", "structured content", "images", "errors")
 async def test_a_fastmcp_server_returns_results_of_each_kind(server: FastMCPServer) -> None:
     version = "2026-07-28" if server.era == "modern" else "2025-11-25"
