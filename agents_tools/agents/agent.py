@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, cast
 
-from agents_tools._package import ForeignAttributes
 from agents_tools.agents.as_tool import EventTap, extracted, tool_of_agent
 from agents_tools.agents.guardrail import InputGuardrail, OutputGuardrail, check_guardrails
 from agents_tools.agents.handoff import handoffs_of
@@ -82,7 +81,7 @@ ToolLike: TypeAlias = "Tool | ToolSpecification | ToolProvider | Sequence[ToolLi
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Agent(ForeignAttributes, ForeignOptions, Generic[ContextT, OutputT]):
+class Agent(ForeignOptions, Generic[ContextT, OutputT]):
     """A model with instructions and tools.
 
     Attributes:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
-from agents_tools._package import ForeignAttributes
 from agents_tools.errors import UserValueError
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ _adding = Lock()  # agents of one run can work in several threads, and share a r
 
 
 @dataclass(slots=True, kw_only=True)
-class Usage(ForeignAttributes):
+class Usage:
     """The requests, tokens and cost of a run, including the runs of its sub-agents.
 
     Attributes:

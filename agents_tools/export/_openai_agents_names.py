@@ -253,7 +253,6 @@ OPTIONS: dict[str, dict[str, str]] = {
 
 _FIELDS = "Read the fields of the item itself, such as `name`; item.to_dict() is its JSON."
 _ITEM_ATTRIBUTES = {"raw_item": _FIELDS, "to_input_item": "Use item.to_dict()."}
-_DECIDE = "Decide with the state of the result: result.to_state().approve(item)."
 _TOOL_RESULTS = "The guardrails of a tool are policies. Read the output of the call."
 _RESULT_ATTRIBUTES = {
     "current_turn": "Use len(result.raw_responses).",
@@ -264,15 +263,6 @@ _RESULT_ATTRIBUTES = {
 }
 
 ATTRIBUTES: dict[str, dict[str, str]] = {
-    "Agent": {
-        "get_all_tools": "Use agent.tools.",
-        "get_prompt": _PROMPT,
-        "get_system_prompt": "Use agent.instructions.",
-        "prompt": _PROMPT,
-        "run": "Write await Runner.run(agent, input).",
-        "run_streamed": "Write Runner.run_streamed(agent, input).",
-        "run_sync": "Write Runner.run_sync(agent, input).",
-    },
     "MCPToolManager": {
         "call_tool": "Call a tool of get_tools(): await tool.invoke(...).",
         "invalidate_tools_cache": "The list of tools is read again when it changes.",
@@ -285,13 +275,6 @@ ATTRIBUTES: dict[str, dict[str, str]] = {
         "to_input_items": "Use [item.to_dict() for item in response.items].",
     },
     "ReasoningItem": _ITEM_ATTRIBUTES,
-    "RunContextWrapper": {
-        "approve_tool": _DECIDE,
-        "is_tool_approved": _DECIDE,
-        "reject_tool": _DECIDE,
-        "tool_arguments": "Use ctx.arguments, a dictionary.",
-        "tool_input": "Use ctx.arguments, a dictionary.",
-    },
     "RunResult": _RESULT_ATTRIBUTES,
     "RunResultStreaming": _RESULT_ATTRIBUTES,
     "RunState": {
@@ -305,11 +288,6 @@ ATTRIBUTES: dict[str, dict[str, str]] = {
         "custom_data": _METADATA,
         "source_agent": "Use item.agent, the name of the agent that made the call.",
         "target_agent": "Use result.last_agent, or the event `agent_updated_stream_event`.",
-    },
-    "Usage": {
-        "input_tokens_details": "Use usage.cached_input_tokens.",
-        "output_tokens_details": "Use usage.reasoning_tokens.",
-        "request_usage_entries": "Each of result.raw_responses has its usage.",
     },
 }
 """A remedy in one sentence for each attribute of openai-agents, by the class of the object."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic
 
-from agents_tools._package import ForeignAttributes
-
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
@@ -20,7 +18,7 @@ else:  # defaults of type variables are for type checkers; they come with a heav
 __all__ = ["ContextT", "RunContextWrapper"]
 
 
-class RunContextWrapper(ForeignAttributes, Generic[ContextT]):
+class RunContextWrapper(Generic[ContextT]):
     """The application's own object for a run, as tools see it.
 
     Attributes:
