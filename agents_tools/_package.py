@@ -1,4 +1,4 @@
-"""The version of the package, and the lazy loading of public names."""
+"""The version of the package, the lazy loading of public names, and errors for unknown ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ if TYPE_CHECKING:
 
     from agents_tools.errors import MissingExtraError
 
-__all__ = ["MissingDependency", "__version__", "lazy_exports", "missing_extra"]
+__all__ = [
+    "ForeignAttributes",
+    "MissingDependency",
+    "__version__",
+    "lazy_exports",
+    "missing_extra",
+]
 
 __version__ = "0.2.0"
 
@@ -80,6 +86,32 @@ def _unknown_name(package: str, name: str, counterparts: str | None) -> Exceptio
     if remedy is None:
         return AttributeError(f"module {package!r} has no attribute {name!r}")
     return ImportError(f"{package} has no {name}. {remedy}", name=package)
+
+
+class ForeignAttributes:
+    """Base of classes that name the counterpart of an attribute of openai-agents.
+
+    Up to Python 3.11, each attribute of such a class is read more slowly, so the classes that every
+    call reads many times do without it.
+    """
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # a type checker would accept every attribute
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise an error for an attribute that does not exist."""
+            kind = type(self)
+            message = f"{kind.__name__!r} object has no attribute {name!r}"
+            if not name.startswith("_"):
+                from importlib import import_module
+
+                known = import_module("agents_tools.export._openai_agents_names").ATTRIBUTES
+                for base in kind.__mro__:
+                    if remedy := known.get(base.__name__, {}).get(name):
+                        # With the object, Python would also suggest an attribute of a similar name.
+                        raise AttributeError(f"{message}. {remedy}", name=name)
+            raise AttributeError(message, name=name, obj=self)
 
 
 def missing_extra(name: str, extra: str, error: ImportError) -> MissingExtraError:

@@ -263,6 +263,10 @@ async def test_an_invalid_decision_is_reported() -> None:
             "a call inside": "No call 'call_1' of tool 'ship' waits for approval. Pass an item of `state.interruptions`.",
         }
     )
+    with pytest.raises(UserError, match=r"expected a ToolApprovalItem, got a str\. Pass an item"):
+        state.approve("ship")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    with pytest.raises(UserError, match=r"approve\(\.\.\.\) has no option 'always_approve'\. Use "):
+        state.approve(item, always_approve=True)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     with pytest.raises(UserError) as caught:
         state.approve(item, {"order": {1}})
     assert str(caught.value) == snapshot(
@@ -919,7 +923,7 @@ async def test_a_call_outside_a_run_is_denied() -> None:
     with pytest.raises(ToolDeniedError) as caught:
         await ship.tool.invoke(order=1)
     assert str(caught.value) == snapshot(
-        "Tool 'ship' needs the approval of a person, but no run can request it here. The call was not run."
+        "Tool 'ship' needs the approval of a person, but no run can request it here. The call was not run. Call it in a run of an agent; for a tool that another tool calls, set RunConfig(approve=...)."
     )
     outcome = await ship.tool.call(None, '{"order": 1}')
     assert outcome.status == "denied"

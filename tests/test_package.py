@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import agents_tools
-from agents_tools.export._openai_agents_names import COUNTERPARTS, OPTIONS
+from agents_tools.export._openai_agents_names import ATTRIBUTES, COUNTERPARTS, OPTIONS
 from tests.public_modules import public_modules
 
 if TYPE_CHECKING:
@@ -176,11 +176,14 @@ async def test_an_option_of_openai_agents_names_its_counterpart(owner: str) -> N
     """Each option of the table exists there and not here, and the error names the replacement."""
     pytest.importorskip("agents")
     theirs = inspect.signature(pkgutil.resolve_name(f"agents:{owner}")).parameters
-    ours = pkgutil.resolve_name(f"agents_tools:{owner}")
+    place = "agents_tools.agents" if owner.startswith("RunState") else "agents_tools"
+    ours = pkgutil.resolve_name(f"{place}:{owner}")
     agent = agents_tools.Agent("a")
-    needed: dict[str, tuple[Any, ...]] = {
+    needed: dict[str, tuple[Any, ...]] = {  # the other arguments
         "Agent": ("a",),
         "Agent.as_tool": (agent,),
+        "RunState.approve": (None, None),
+        "RunState.reject": (None, None),
         "Runner.run": (agent, "hi"),
         "Runner.run_streamed": (agent, "hi"),
         "Runner.run_sync": (agent, "hi"),
@@ -191,3 +194,34 @@ async def test_an_option_of_openai_agents_names_its_counterpart(owner: str) -> N
         with pytest.raises(agents_tools.UserError) as caught:
             await ours(*needed.get(owner, ()), **{option: 1})
         assert str(caught.value) == f"{owner}(...) has no option {option!r}. {remedy}"
+
+
+def test_importing_an_mcp_server_of_openai_agents_names_its_counterpart() -> None:
+    """Programs import these names from the module `mcp`."""
+    with pytest.raises(ImportError, match=r"agents_tools.mcp has no MCPServerStdio. Use agents_t"):
+        from agents_tools.mcp import MCPServerStdio  # type: ignore[attr-defined] # noqa: F401
+
+
+def test_the_decorator_of_other_libraries_names_its_counterpart() -> None:
+    """`tool` is a package here, and `@tool` a decorator in LangChain, Strands and smolagents."""
+    tool: Any = importlib.import_module("agents_tools.tool")
+    with pytest.raises(TypeError, match="is a package, not a decorator"):
+        tool(print)
+    with pytest.raises(TypeError, match="and @function_tool"):
+        tool(name="print")
+
+
+def test_an_attribute_of_openai_agents_names_its_counterpart() -> None:
+    """Each class in the table lacks the attribute, and its error has the remedy."""
+    modules = [importlib.import_module(f"agents_tools.{name}") for name in ("agents", "mcp")]
+    for kind, remedies in ATTRIBUTES.items():
+        owner = next(getattr(one, kind) for one in (agents_tools, *modules) if kind in one.__all__)
+        thing = object.__new__(owner)
+        for name, remedy in remedies.items():
+            assert not hasattr(owner, name)
+            with pytest.raises(AttributeError) as caught:
+                getattr(thing, name)
+            expected = f"{kind!r} object has no attribute {name!r}. {remedy}"
+            assert str(caught.value) == expected
+        with pytest.raises(AttributeError, match=r"has no attribute 'no_such_name'$"):
+            thing.no_such_name  # noqa: B018 - the statement itself

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any, cast
 import griffe
 import pytest
 
-from agents_tools import Agent, RunConfig, UserError, function_tool, policies, streaming_tool
+from agents_tools import (
+    Agent,
+    RunConfig,
+    Runner,
+    UserError,
+    function_tool,
+    policies,
+    streaming_tool,
+)
 from tests.public_modules import ROOT, public_modules
 
 if TYPE_CHECKING:
@@ -52,6 +60,11 @@ def _double(number: int) -> int:
     return 2 * number
 
 
+def _ask(context: Any, arguments: Any, call_id: str) -> bool:
+    """Decide as in openai-agents, which also passes the id of the call."""
+    raise AssertionError
+
+
 _tool = function_tool(_double)
 _wrong: Any = "never"
 _MISTAKES: dict[str, Callable[[], Any]] = {
@@ -82,6 +95,27 @@ _MISTAKES: dict[str, Callable[[], Any]] = {
     ),
     r"as_tool(on_stream=...) of agent 'a' expects a function": lambda: Agent("a").as_tool(
         on_stream=_wrong
+    ),
+    "Agent(...) has no option 'instruction'. Did you mean 'instructions'?": lambda: cast(
+        "Any", Agent
+    )("a", instruction="x"),
+    "Agent(...) has no option 'system'. Its options: name, instructions,": lambda: cast(
+        "Any", Agent
+    )("a", system="x"),
+    "Runner needs an agent: expected an Agent, got a str. Pass the agent as the first argument.": (
+        lambda: cast("Any", Runner).run_sync("Go.", Agent("a"))
+    ),
+    "got an int. Pass the arguments by name, or call the function itself: `tool(...)`.": (
+        lambda: cast("Any", _tool).invoke_sync(3)
+    ),
+    "needs_approval expects a function of (context, arguments), got _ask(context": (
+        lambda: policies.needs_approval(cast("Any", _ask))
+    ),
+    "policies.input_guardrail expects a function of (context, arguments), got _double(": (
+        lambda: policies.input_guardrail(cast("Any", _double))
+    ),
+    "policies.output_guardrail expects a function of (context, value), got a str.": (
+        lambda: policies.output_guardrail(_wrong)
     ),
     "RunConfig(model_settings=...) expects ModelSettings": lambda: RunConfig(model_settings=_wrong),
     "cache(ttl=...) is not valid": lambda: policies.cache(ttl=_wrong),

@@ -17,6 +17,7 @@ from typing import (
     get_origin,
 )
 
+from agents_tools._package import ForeignAttributes
 from agents_tools.agents.type_variables import ContextT, OutputT
 from agents_tools.content.items import Item, MessageOutputItem
 from agents_tools.errors import UserTypeError, UserValueError
@@ -384,7 +385,7 @@ ToolUseBehavior: TypeAlias = Union[
 """How a run continues after tool calls."""
 
 
-class RunResult(Generic[OutputT]):
+class RunResult(ForeignAttributes, Generic[OutputT]):
     """The result of a run.
 
     Attributes:

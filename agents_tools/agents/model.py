@@ -13,7 +13,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
-from agents_tools._package import missing_extra
+from agents_tools._package import ForeignAttributes, missing_extra
 from agents_tools.content.items import input_items
 from agents_tools.content.usage import Usage
 from agents_tools.errors import (
@@ -166,7 +166,7 @@ class ModelRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelResponse:
+class ModelResponse(ForeignAttributes):
     """The response of a model.
 
     Attributes:

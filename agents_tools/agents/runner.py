@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, cast
 
+from agents_tools._package import ForeignAttributes
 from agents_tools.agents.agent import Agent
 from agents_tools.agents.config import KEPT, RunConfig, RunHooks
 from agents_tools.agents.foreign_session import ItemSession, SessionHooks
@@ -264,7 +265,7 @@ class Runner:
         )
 
 
-class RunResultStreaming(Generic[OutputT]):
+class RunResultStreaming(ForeignAttributes, Generic[OutputT]):
     """A streamed run, created by `Runner.run_streamed`.
 
     It has the attributes of a `RunResult`. Until the run ends, they contain the progress so far.
@@ -462,7 +463,8 @@ def _cancel(task: asyncio.Task[Any], loop: asyncio.AbstractEventLoop) -> None:
 def _read_input(agent: object, value: object, run_id: object) -> tuple[list[Item], RunState | None]:
     if not isinstance(agent, Agent):
         raise UserTypeError(
-            f"Runner needs an agent: expected an Agent, got {type_with_article(agent)}."
+            f"Runner needs an agent: expected an Agent, got {type_with_article(agent)}. "
+            "Pass the agent as the first argument."
         )
     if not isinstance(value, RunState):
         return input_items(value), None
@@ -539,7 +541,8 @@ def _resumed_run(
     """Check the arguments, and return a function that creates the resumed run."""
     if not isinstance(agent, Agent):
         raise UserTypeError(
-            f"Runner needs an agent: expected an Agent, got {type_with_article(agent)}."
+            f"Runner needs an agent: expected an Agent, got {type_with_article(agent)}. "
+            "Pass the agent as the first argument."
         )
     _check_options(None if max_turns is KEPT else max_turns, run_config, hooks, run_id)
     config = run_config or RunConfig()

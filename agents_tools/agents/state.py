@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from agents_tools._package import ForeignAttributes
 from agents_tools.content.items import (
     Item,
     ToolApprovalItem,
@@ -20,11 +21,12 @@ from agents_tools.errors import UserError, UserKeyError, UserTypeError, UserValu
 from agents_tools.events.kinds import SummaryEvent
 from agents_tools.persistence.conversation import open_calls
 from agents_tools.text.nouns import type_with_article
+from agents_tools.tool.options import refuse_options
 from agents_tools.tool.records import Decision
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Self
+    from typing import Never, Self
 
     from agents_tools.tool.tool import FunctionTool
 
@@ -93,7 +95,7 @@ class FilteredInput:
 
 
 @dataclass(slots=True, kw_only=True)
-class RunState:
+class RunState(ForeignAttributes):
     """The state of an interrupted run. It can be stored as JSON.
 
     Decide about its `interruptions` with `approve` and `reject`, then pass it to `Runner.run`
@@ -152,6 +154,7 @@ class RunState:
         arguments: Mapping[str, Any] | str | None = None,
         *,
         always: bool = False,
+        **unknown: Never,
     ) -> None:
         """Approve a call with the arguments of the item, or with other arguments.
 
@@ -161,23 +164,31 @@ class RunState:
                 the model about them.
             always: Whether later calls of the tool in this run need no approval, as long as its
                 definition does not change.
+            **unknown: No other option exists. For one of openai-agents, the error names the
+                counterpart.
 
         Raises:
             UserError: The call does not wait for approval, or the item does not match it.
         """
+        if unknown:
+            refuse_options("RunState.approve", RunState.approve, unknown)
         text = None if arguments is None else edited_arguments(arguments)
         self.decide(item, Decision(approved=True, arguments=text, always=always))
 
-    def reject(self, item: ToolApprovalItem, message: str | None = None) -> None:
+    def reject(self, item: ToolApprovalItem, message: str | None = None, **unknown: Never) -> None:
         """Reject a call.
 
         Args:
             item: One of the `interruptions`.
             message: The reason, for the model.
+            **unknown: No other option exists. For one of openai-agents, the error names the
+                counterpart.
 
         Raises:
             UserError: The call does not wait for approval, or the item does not match it.
         """
+        if unknown:
+            refuse_options("RunState.reject", RunState.reject, unknown)
         self.decide(item, Decision(approved=False, message=message))
 
     def decide(self, item: ToolApprovalItem, decision: Decision) -> None:
@@ -193,6 +204,11 @@ class RunState:
         self._find(item).decision = decision
 
     def _find(self, item: ToolApprovalItem) -> PendingCall:
+        if not isinstance(cast("object", item), ToolApprovalItem):
+            raise UserTypeError(
+                f"The decision is not valid: expected a ToolApprovalItem, got "
+                f"{type_with_article(item)}. Pass an item of `state.interruptions`."
+            )
         if item.path:
             inner = self.nested.get(item.path[0])
             if inner is not None:

@@ -27,6 +27,10 @@ def main(args: Sequence[str] | None = None) -> int:
             'pip install "agents-tools[cli]"\n'
         )
         return 2
-    from agents_tools.cli.app import run
+    try:
+        from agents_tools.cli.app import run
 
-    return run(args)
+        return run(args)
+    except KeyboardInterrupt:  # while modules are imported
+        sys.stderr.write("cancelled\n")
+        return 130

@@ -47,6 +47,9 @@ _COMMANDS = {
 }
 """The module of each command, which is loaded on demand, and its line in the help."""
 
+_HELP_ERRORS: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
+"""The error of a group without a command, whose message is the help; since click 8.2."""
+
 
 class OutputClosedError(Exception):
     """Standard output was closed by its reader."""
@@ -146,6 +149,9 @@ def _code_of(typed: list[str]) -> int:
     except CommandError as error:
         _report(typed, str(error), error.hint, error)
     except click.UsageError as error:
+        if isinstance(error, _HELP_ERRORS):
+            click.echo(error.format_message(), err=True)
+            return USAGE
         hint = f"Help: {error.ctx.command_path} --help" if error.ctx else None
         _report(typed, _lowered(error.format_message()), hint, error)
     except click.ClickException as error:

@@ -123,8 +123,9 @@ def _words(reader: DefinitionReader, words: Sequence[str]) -> list[_ArgumentWord
                 _ArgumentWord(key=match["key"], text=match["text"], raw=match["op"] == ":=")
             )
         else:
+            form = "--input-json before the JSON" if word.startswith("{") else "name=value"
             raise CommandError(
-                f"{word!r} is not an argument.", hint=f"Write name=value.{_takes(reader)}"
+                f"{word!r} is not an argument.", hint=f"Write {form}.{_takes(reader)}"
             )
     return found
 

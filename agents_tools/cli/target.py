@@ -175,8 +175,14 @@ def _from_name(name: str) -> types.ModuleType:
     except CommandError as error:
         cause = error.__cause__
         if isinstance(cause, ModuleNotFoundError) and cause.name and _is_part(cause.name, name):
-            hint = "Modules are searched for in this folder and in the installed packages."
-            if "." in name and Path(*name.split(".")[:-1]).is_dir():
+            hint = (
+                "Modules are searched for in this folder and in the installed packages. To name a "
+                "file, add its ending: tools.py."
+            )
+            parent, _, last = name.rpartition(".")
+            if parent and Path(*parent.split(".")).with_suffix(".py").is_file():
+                hint = f"Did you mean {parent}:{last}?"
+            elif "." in name and Path(*name.split(".")[:-1]).is_dir():
                 hint = "Its parent package exists, but has no such module."
             raise CommandError(f"module {name!r} not found.", hint=hint) from cause
         raise

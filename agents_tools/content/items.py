@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
+from agents_tools._package import ForeignAttributes
 from agents_tools.content.outputs import (
     ContentBlock,
     ToolOutput,
@@ -84,7 +85,7 @@ class MessageInputItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MessageOutputItem:
+class MessageOutputItem(ForeignAttributes):
     """A message from the model.
 
     Attributes:
@@ -119,7 +120,7 @@ class MessageOutputItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReasoningItem:
+class ReasoningItem(ForeignAttributes):
     """The reasoning of a model, as far as the provider returns it.
 
     Attributes:
@@ -148,7 +149,7 @@ class ReasoningItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallItem:
+class ToolCallItem(ForeignAttributes):
     """A tool call of the model.
 
     Attributes:
@@ -189,7 +190,7 @@ class ToolCallItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallOutputItem:
+class ToolCallOutputItem(ForeignAttributes):
     """The output of a tool call.
 
     Attributes:
@@ -238,7 +239,7 @@ class ToolCallOutputItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolApprovalItem:
+class ToolApprovalItem(ForeignAttributes):
     """A tool call that waits for approval.
 
     Attributes:

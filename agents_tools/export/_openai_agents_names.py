@@ -1,18 +1,21 @@
-"""Names and options of openai-agents that `agents_tools` does not have, with their counterparts."""
+"""Names of openai-agents that `agents_tools` does not have, with their counterparts."""
 
 from __future__ import annotations
 
-__all__ = ["COUNTERPARTS", "OPTIONS"]
+__all__ = ["ATTRIBUTES", "COUNTERPARTS", "OPTIONS"]
 
 _AGENTS = "Import it from agents_tools.agents."
 _NO_TYPE = "Annotate with Any, or with the class of the object."
+_CONTEXT_TYPE = "Annotate with agents_tools.RunContextWrapper."
+_DICT_TYPE = "Annotate with dict[str, Any]: items of the input are dictionaries."
 _TOOL_GUARDRAIL = (
     "Put agents_tools.policies.input_guardrail(check) or output_guardrail(check) around a tool."
 )
 _OWN_ERROR = "The guardrail of a tool raises an exception of its own. Catch that one."
-_TRACING = "Runs are traced with OpenTelemetry: agents_tools.telemetry.instrument()."
+_TRACING = "Remove it. To trace runs, call agents_tools.telemetry.instrument()."
 _OPENAI = 'Name the model "openai/…" and set OPENAI_API_KEY, or configure an OpenAI model.'
 _MCP = "Use agents_tools.mcp.MCPToolManager: await manager.add_server(name, command=...)."
+_MCP_FILTER = "Use add_server(name, allow=[...], deny=[...]), with patterns of names."
 _MCP_APPROVAL = "HostedMCPTool receives agents_tools.agents.MCPApprovalRequest."
 _RETRY = "Use RunConfig(model_retries=..., retry_backoff=...)."
 _HISTORY = "Change the conversation with handoff(agent, input_filter=...)."
@@ -43,6 +46,7 @@ _NAMES = {
     ),
     "Use agents_tools.agents.Computer; its methods are sync or async.": "AsyncComputer",
     "Import it from agents_tools.tool.": "ToolOrigin",
+    "Import it from agents_tools.content.": "RunItem",
     "Import Agent; it is the only class of agents.": "AgentBase",
     "Catch agents_tools.AgentsToolsError.": "AgentsException",
     "Catch agents_tools.ModelBehaviorError.": "ModelRefusalError",
@@ -54,10 +58,12 @@ _NAMES = {
     "Use agents_tools.models.openai_responses.OpenAIResponsesModel.": (
         "OpenAIResponsesModel OpenAIResponsesWSModel"
     ),
-    "Run `agents-tools run TARGET` in a terminal.": "run_demo_loop",
+    "Run `agents-tools chat TARGET` in a terminal.": "run_demo_loop",
     "Tracing is off until agents_tools.telemetry.instrument() is called.": "set_tracing_disabled",
-    "Set the level of the logger `agents_tools`.": "enable_verbose_stdout_logging",
+    'Use logging.getLogger("agents_tools").setLevel("DEBUG").': "enable_verbose_stdout_logging",
     _CODE: "ProgrammaticToolCallingTool ToolCaller",
+    _CONTEXT_TYPE: "AgentHookContext",
+    _DICT_TYPE: "InputItem TResponseInputItem",
     _EDITOR: (
         "ApplyPatchEditor ApplyPatchOperation ApplyPatchResult ApplyPatchTool "
         "ApplyPatchToolCustomDataContext ApplyPatchToolCustomDataExtractor apply_diff"
@@ -77,15 +83,21 @@ _NAMES = {
     ),
     _ITEM: "HandoffCallItem HandoffOutputItem",
     _LIMIT: "ToolExecutionConfig",
-    _MCP: "MCPServerSse MCPServerStdio MCPServerStreamableHttp",
+    _MCP: (
+        "MCPServer MCPServerManager MCPServerSse MCPServerSseParams MCPServerStdio "
+        "MCPServerStdioParams MCPServerStreamableHttp MCPServerStreamableHttpParams"
+    ),
+    _MCP_FILTER: (
+        "ToolFilter ToolFilterCallable ToolFilterContext ToolFilterStatic create_static_tool_filter"
+    ),
     _MCP_APPROVAL: ("MCPToolApprovalFunction MCPToolApprovalFunctionResult MCPToolApprovalRequest"),
     _METADATA: (
         "ComputerToolCustomDataContext ComputerToolCustomDataExtractor "
         "FunctionToolCustomDataContext FunctionToolCustomDataExtractor"
     ),
     _NO_TYPE: (
-        "AgentHookContext Button ComputerProvider Environment ImageGenerationToolConfig InputItem "
-        "ReasoningItemIdPolicy RunItem TContext TResponseInputItem ToolNameCollisionPolicy "
+        "Button ComputerProvider Environment ImageGenerationToolConfig "
+        "ReasoningItemIdPolicy TContext ToolNameCollisionPolicy "
         "ToolOriginType ToolsToFinalOutputFunction WebSearchToolImageSettings"
     ),
     _OPENAI: (
@@ -117,6 +129,7 @@ _NAMES = {
         "ShellTool ShellToolContainerAutoEnvironment ShellToolContainerNetworkPolicy "
         "ShellToolContainerNetworkPolicyAllowlist ShellToolContainerNetworkPolicyDisabled "
         "ShellToolContainerNetworkPolicyDomainSecret ShellToolContainerReferenceEnvironment "
+        "ShellToolContainerSkill "
         "ShellToolEnvironment ShellToolHostedEnvironment ShellToolInlineSkill "
         "ShellToolInlineSkillSource ShellToolLocalEnvironment ShellToolLocalSkill "
         "ShellToolSkillReference sandbox"
@@ -211,6 +224,11 @@ OPTIONS: dict[str, dict[str, str]] = {
         "tracing_disabled": "Tracing is off until agents_tools.telemetry.instrument() is called.",
         "workflow_name": _TRACING,
     },
+    "RunState.approve": {"always_approve": "Use always=True."},
+    "RunState.reject": {
+        "always_reject": "A rejection applies to one call.",
+        "rejection_message": "Use message=.",
+    },
     "Runner.run": _RUN_OPTIONS,
     "Runner.run_streamed": _RUN_OPTIONS,
     "Runner.run_sync": _RUN_OPTIONS,
@@ -232,3 +250,44 @@ OPTIONS: dict[str, dict[str, str]] = {
     "handoff": {"nest_handoff_history": _HISTORY},
 }
 """A remedy in one sentence for each option of openai-agents, by the function or class."""
+
+_FIELDS = "Read the fields of the item itself, such as `name`; item.to_dict() is its JSON."
+_ITEM_ATTRIBUTES = {"raw_item": _FIELDS, "to_input_item": "Use item.to_dict()."}
+_TOOL_RESULTS = "The guardrails of a tool are policies. Read the output of the call."
+_RESULT_ATTRIBUTES = {
+    "current_turn": "Use len(result.raw_responses).",
+    "last_response_id": "Use result.raw_responses[-1].response_id.",
+    "tool_input_guardrail_results": _TOOL_RESULTS,
+    "tool_output_guardrail_results": _TOOL_RESULTS,
+    "trace": _TRACING,
+}
+
+ATTRIBUTES: dict[str, dict[str, str]] = {
+    "MCPToolManager": {
+        "call_tool": "Call a tool of get_tools(): await tool.invoke(...).",
+        "invalidate_tools_cache": "The list of tools is read again when it changes.",
+        "list_tools": "Use get_tools().",
+    },
+    "MessageOutputItem": _ITEM_ATTRIBUTES,
+    "ModelResponse": {
+        "output": "Use response.items.",
+        "raw_usage": "Use response.usage.",
+        "to_input_items": "Use [item.to_dict() for item in response.items].",
+    },
+    "ReasoningItem": _ITEM_ATTRIBUTES,
+    "RunResult": _RESULT_ATTRIBUTES,
+    "RunResultStreaming": _RESULT_ATTRIBUTES,
+    "RunState": {
+        "get_interruptions": "Use state.interruptions.",
+        "to_string": "Use state.to_json(), which returns text.",
+    },
+    "ToolApprovalItem": {**_ITEM_ATTRIBUTES, "tool_name": "Use item.name."},
+    "ToolCallItem": {**_ITEM_ATTRIBUTES, "tool_name": "Use item.name."},
+    "ToolCallOutputItem": {
+        **_ITEM_ATTRIBUTES,
+        "custom_data": _METADATA,
+        "source_agent": "Use item.agent, the name of the agent that made the call.",
+        "target_agent": "Use result.last_agent, or the event `agent_updated_stream_event`.",
+    },
+}
+"""A remedy in one sentence for each attribute of openai-agents, by the class of the object."""

@@ -110,4 +110,5 @@ __getattr__, __dir__, __all__ = lazy_exports(
     requires=dict.fromkeys(
         ("server.app", "server.jwt_verifier"), "pip install -U 'agents-tools[mcp]'"
     ),
+    counterparts="agents_tools.export._openai_agents_names",
 )

@@ -6,7 +6,7 @@ import typing
 from typing import Any, overload
 
 from agents_tools.errors import Interruption, ToolDeniedError
-from agents_tools.policies._policy import ToolT, with_parentheses
+from agents_tools.policies._policy import ToolT, check_function, with_parentheses
 from agents_tools.schema.security_risk import take_risk, with_risk
 from agents_tools.tool.call import RunScope
 from agents_tools.tool.json_schema import copy_json
@@ -60,6 +60,8 @@ class _Approval(Policy):
     asks_person = True
 
     def __init__(self, predicate: bool | Callable[[ToolContext[Any], dict[str, Any]], Any]) -> None:
+        if not isinstance(predicate, bool):
+            check_function("needs_approval", predicate, "context", "arguments")
         self._predicate = predicate
 
     async def before(self, call: Call) -> None:
@@ -81,8 +83,9 @@ async def _ask(call: Call) -> Decision:
     approve = call.find_approver()
     if approve is None:
         raise ToolDeniedError(
-            f"Tool {call.tool_name!r} needs the approval of a person, but no run "
-            "can request it here. The call was not run."
+            f"Tool {call.tool_name!r} needs the approval of a person, but no run can request it "
+            "here. The call was not run. Call it in a run of an agent; for a tool that another "
+            "tool calls, set RunConfig(approve=...)."
         )
     return await approve(call)
 

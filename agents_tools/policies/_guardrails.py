@@ -6,7 +6,7 @@ import typing
 from typing import Any, cast
 
 from agents_tools.errors import UserTypeError
-from agents_tools.policies._policy import with_parentheses
+from agents_tools.policies._policy import check_function, with_parentheses
 from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.json_schema import copy_json
 from agents_tools.tool.policy import Policy
@@ -39,6 +39,7 @@ class _InputGuardrail(Policy):
     name = "input_guardrail(...)"
 
     def __init__(self, function: Callable[[ToolContext[Any], dict[str, Any]], Any]) -> None:
+        check_function("input_guardrail", function, "context", "arguments")
         self._function = function
 
     async def before(self, call: Call) -> Mapping[str, Any] | None:
@@ -69,6 +70,7 @@ class _OutputGuardrail(Policy):
     name = "output_guardrail(...)"
 
     def __init__(self, function: Callable[[ToolContext[Any], Any], Any]) -> None:
+        check_function("output_guardrail", function, "context", "value")
         self._function = function
 
     async def around(self, call: Call, call_next: Run) -> Any:

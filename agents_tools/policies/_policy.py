@@ -1,4 +1,4 @@
-"""What the policies of this package share: the check for parentheses, and facts about tools."""
+"""What the policies of this package share: checks of their options, and facts about tools."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import Any, cast
 from typing_extensions import ParamSpec, TypeVar
 
 from agents_tools.errors import UserTypeError
+from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.policy import Policy
 from agents_tools.tool.tool import FunctionTool
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ToolT", "marked", "with_parentheses"]
+__all__ = ["ToolT", "check_function", "marked", "with_parentheses"]
 
 P = ParamSpec("P")
 ToolT = TypeVar("ToolT", bound=FunctionTool[..., Any])
@@ -46,6 +47,36 @@ def with_parentheses(factory: Callable[P, PolicyT]) -> Callable[P, PolicyT]:
         return factory(*args, **kwargs)
 
     return checked
+
+
+def check_function(policy: str, function: object, *parameters: str) -> None:
+    """Check that a policy can call a function.
+
+    Args:
+        policy: The name of the policy.
+        function: The function.
+        parameters: The arguments that the policy passes.
+
+    Raises:
+        UserError: It is not a function, or it has other parameters.
+    """
+    got = type_with_article(function)
+    if callable(function):
+        from inspect import signature
+
+        try:
+            accepted = signature(function)
+        except (TypeError, ValueError):
+            return  # a function that is not written in Python can have no signature
+        try:
+            accepted.bind(*parameters)
+            return
+        except TypeError:
+            got = f"{getattr(function, '__name__', 'a function')}{accepted}"
+    raise UserTypeError(
+        f"policies.{policy} expects a function of ({', '.join(parameters)}), got {got:.200}. "
+        "Change its parameters."
+    )
 
 
 def marked(tool: FunctionTool[..., Any], **facts: Any) -> FunctionTool[..., Any]:

@@ -58,7 +58,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
         sock.close()
         raise UserError(
             f"The address {host}:{port} cannot be listened on: {error.strerror}. Choose another "
-            "port=, or 0 for a free one."
+            "port, or 0 for a free one."
         ) from None
     return sock
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, NoReturn
 
 from agents_tools._package import lazy_exports
 
@@ -61,3 +63,18 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "records": ("CallOutcome", "Decision", "ToolAnnotations", "ToolOrigin"),
     },
 )
+
+
+class _ToolPackage(ModuleType):
+    """This package, which explains `@tool`, the decorator of other libraries."""
+
+    def __call__(self, *_: object, **_options: object) -> NoReturn:
+        from agents_tools.errors import UserTypeError
+
+        raise UserTypeError(
+            "agents_tools.tool is a package, not a decorator. Write "
+            "`from agents_tools import function_tool` and @function_tool."
+        )
+
+
+sys.modules[__name__].__class__ = _ToolPackage

@@ -33,7 +33,8 @@ def arguments_to_json(name: str, arguments: Any, keywords: Mapping[str, Any]) ->
     if arguments is not None and not isinstance(arguments, Mapping):
         raise UserTypeError(
             f"Tool {name!r} expects a JSON string, a mapping, or keyword arguments, got "
-            f"{type_with_article(arguments)}."
+            f"{type_with_article(arguments)}. Pass the arguments by name, or call the function "
+            "itself: `tool(...)`."
         )
     values = {**typing.cast("Mapping[str, Any]", arguments or {}), **keywords}
     remedy = "To pass Python objects, call the function itself: `tool(...)`."

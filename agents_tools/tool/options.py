@@ -167,16 +167,30 @@ def refuse_options(owner: str, function: Callable[..., Any], unknown: Mapping[st
     """
     from inspect import signature
 
-    known = [name for name in signature(function).parameters if name != "unknown"]
+    known = [name for name in signature(function).parameters if name not in {"self", "unknown"}]
     check_option_names(f"{owner}(...)", unknown, known)
 
 
 class ForeignOptions:
-    """Base of dataclasses whose constructor names the counterpart of an option of openai-agents."""
+    """Base of dataclasses whose constructor explains an unknown option."""
 
     __slots__ = ()
 
     def __new__(cls, *_: Any, **options: Any) -> Self:
-        """Create an object, unless an option exists only in openai-agents."""
-        check_foreign_options(cls.__name__, options, cast("Any", cls).__dataclass_fields__)
+        """Create an object, unless an option is unknown."""
+        if unknown := options.keys() - cast("Any", cls).__dataclass_fields__.keys():
+            check_foreign_options(cls.__name__, unknown)
+            _check_parameters(cls, unknown)
         return super().__new__(cls)
+
+
+def _check_parameters(cls: type, names: Iterable[str]) -> None:
+    """Raise an error for an option that the constructor of a class does not accept.
+
+    A subclass can have a constructor of its own.
+    """
+    from inspect import Parameter, signature
+
+    parameters = signature(cast("Any", cls).__init__).parameters
+    if all(one.kind is not Parameter.VAR_KEYWORD for one in parameters.values()):
+        check_option_names(f"{cls.__name__}(...)", sorted(names), list(parameters)[1:])

@@ -154,6 +154,13 @@ def test_malformed_words_are_rejected(words: tuple[str, ...], message: str) -> N
     assert message in str(caught.value)
 
 
+def test_json_without_its_option_is_explained() -> None:
+    """A user pastes the arguments of a model behind the name of the tool."""
+    with pytest.raises(CommandError) as caught:
+        parsed('{"text": "a"}')
+    assert str(caught.value.hint).startswith("Write --input-json before the JSON. Parameters: ")
+
+
 def test_an_unknown_option_is_reported_with_the_nearest_one() -> None:
     """This is the first message that a new user sees."""
     with pytest.raises(CommandError) as caught:

@@ -130,6 +130,32 @@ def test_without_the_extra_one_line_explains_how_to_install_it() -> None:
     )
 
 
+def test_ctrl_c_while_modules_are_imported_prints_one_line() -> None:
+    """A user presses it when the wrong command starts; a traceback would look like a fault."""
+    code = (
+        "import builtins, sys\n"
+        "from agents_tools.cli import main\n"
+        "original = builtins.__import__\n"
+        "def importing(name, *rest):\n"
+        "    if name == 'agents_tools.cli.app': raise KeyboardInterrupt\n"
+        "    return original(name, *rest)\n"
+        "builtins.__import__ = importing\n"
+        "sys.exit(main(['version']))"
+    )
+    done = python(code)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "cancelled\n")
+
+
+@pytest.mark.parametrize("group", [(), ("events",)], ids=["agents-tools", "events"])
+def test_a_group_without_a_command_prints_its_help(group: tuple[str, ...]) -> None:
+    """It is the first thing that many users type, and it is not an error of theirs."""
+    process = start(*group)
+    _, err = process.communicate(timeout=BOUND)
+    assert err.startswith(f"Usage: {' '.join(['agents-tools', *group])} [OPTIONS] COMMAND")
+    assert "error:" not in err
+    assert process.returncode == 2
+
+
 def test_without_rich_events_are_plain_lines() -> None:
     """Rich is optional."""
     result = python(

@@ -73,6 +73,16 @@ def test_a_module_is_found_in_the_current_folder(
     assert names("sample_pkg.tools:hello") == ["hello"]
 
 
+def test_a_tool_of_a_file_with_a_dot_is_explained(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python writes `module.name`; a target has a colon."""
+    (tmp_path / "sample_oven.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    result = run("show", "sample_oven.bake")
+    assert "Did you mean sample_oven:bake?" in result.err
+
+
 def test_a_file_can_import_its_neighbours_and_have_the_name_of_a_known_module(
     tmp_path: Path,
 ) -> None:

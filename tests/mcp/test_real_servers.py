@@ -952,11 +952,19 @@ def with_fastmcp(
         pytest.param(
             server,
             marks=[server.peer.needed, *(pytest.mark.cell(server.title, one) for one in features)],
-            id=f"{server.peer.version}-{server.era}",
+            # Versions that are not installed have no number, and ids have to differ.
+            id=f"{server.peer.version or number}-{server.era}",
         )
-        for server in servers
+        for number, server in enumerate(servers)
     ]
     return pytest.mark.parametrize("server", params)
+
+
+def test_ids_of_versions_that_are_not_installed_differ() -> None:
+    """Equal ids stop the whole suite in an environment without these servers."""
+    absent = FastMCPServer(Peer("fastmcp", (), "not installed"), "modern")
+    ids = [one.id for one in with_fastmcp(servers=(absent, absent)).args[1]]
+    assert len({*ids}) == len(ids)
 
 
 @with_fastmcp("tools", "structured content", "images", "errors")

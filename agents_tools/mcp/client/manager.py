@@ -11,6 +11,7 @@ import threading
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal
 
+from agents_tools._package import ForeignAttributes
 from agents_tools.agents.model import Model
 from agents_tools.errors import (
     MCPError,
@@ -62,7 +63,7 @@ __all__ = ["MCPToolManager", "ToolListChange"]
 logger = logging.getLogger("agents_tools.mcp")
 
 
-class MCPToolManager(ServerFeatures):
+class MCPToolManager(ForeignAttributes, ServerFeatures):
     """Connects MCP servers and provides their tools as function tools.
 
     ```python
