@@ -224,6 +224,22 @@ async def test_a_chat_resumes_in_another_process(tmp_path: Path) -> None:
         await app.aclose()
 
 
+async def test_a_page_is_sent_only_what_follows_its_question() -> None:
+    """Else a page that checks whether the run continues would draw the form for the answer again."""
+    tables = Tables()
+    app = vercel.app(tables.agent(tool_call("drop", table="a"), "Done."), on_disconnect="detach")
+    first = chunks_in(await ask(app, "POST", "/", {"id": "c", "messages": [HI]}))
+    (question,) = [one["approvalId"] for one in first if "approvalId" in one]
+    header = {"agents-tools-question": question}
+    assert (await ask(app, "GET", "/c/stream", headers=header)).status == 204
+    other = {"agents-tools-question": question.replace("call_1", "call_0")}
+    assert chunks_in(await ask(app, "GET", "/c/stream", headers=other)) == first
+    message = {"id": first[0]["messageId"], "role": "assistant", "parts": [answered(first)]}
+    await ask(app, "POST", "/", {"id": "c", "messages": [HI, message]})
+    assert "Done." in (await ask(app, "GET", "/c/stream", headers=header)).text
+    await app.aclose()
+
+
 async def messages_of(app: Any, chat: str = "c") -> list[Json]:
     """Return the messages that a page loads."""
     answer = await ask(app, "GET", f"/{chat}/messages")

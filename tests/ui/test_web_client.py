@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -453,6 +454,9 @@ def test_the_page_of_the_ai_sdk_guide(context: BrowserContext, tmp_path: Path) -
             site.restore()
             expect(page.locator(".agents-progress")).to_contain_text(f"1 of {PAGES} pages")
             expect(page.locator("ul ul .agents-call > header b")).to_have_text("scan")
+            site.cut()
+            for _ in range(3):  # it tries again until it succeeds
+                page.wait_for_event("requestfailed")
             site.switch()
             site.release(2)
             expect(page.locator(".agents-progress")).to_contain_text(f"3 of {PAGES} pages")
@@ -471,7 +475,9 @@ def test_the_page_of_the_ai_sdk_guide(context: BrowserContext, tmp_path: Path) -
             edit(page, '{"count": 5}')
             expect(page.get_by_role("status")).to_contain_text("No connection to the server")
             site.restore()  # the answer is sent again
-            expect(page.get_by_text("The flour comes tomorrow.")).to_have_count(1)
+            for tab in (page, second):
+                expect(tab.get_by_text("The flour comes tomorrow.")).to_have_count(1)
+                expect(tab.locator(".agents-approval")).to_have_count(0)
             order = page.locator(".agents-call", has=page.locator("b:text-is('order')"))
             expect(order.locator("details pre")).to_contain_text("5 bags ordered")
             page.reload()
@@ -480,6 +486,40 @@ def test_the_page_of_the_ai_sdk_guide(context: BrowserContext, tmp_path: Path) -
                 names = tab.locator(".agents-call > header b").all_text_contents()
                 assert [name for name in names if name != "scan"] == ["research", "order"]
             assert site.scans == 1
+
+
+@needs_vite
+def test_a_chat_that_was_answered_elsewhere_continues_when_its_page_is_visible(
+    browser: Browser, context: BrowserContext, tmp_path: Path
+) -> None:
+    """While the question is open, the page keeps what the user has entered."""
+    with open_site({}, tmp_path / "runs.db", protocol="vercel") as site:
+        program = snippet("main.jsx", "vercel-ai-sdk").replace(
+            "http://localhost:8000", site.url("")
+        )
+        with vite(tmp_path, site, program) as url, closing(browser.new_context()) as other:
+            page, elsewhere = context.new_page(), other.new_page()
+            page.goto(url)
+            page.get_by_role("button", name="Read 3 pages").click()
+            site.release(PAGES)
+            expect(page.locator(".agents-approval")).to_be_visible()
+            elsewhere.goto(url)
+            page.get_by_role("button", name="Edit arguments").click()
+            page.get_by_label("Arguments: order").fill("{")
+            with page.expect_response("**/stream") as asked:
+                page.evaluate(VISIBLE)
+            assert asked.value.status == 204
+            expect(page.get_by_label("Arguments: order")).to_have_value("{")
+            elsewhere.get_by_role("button", name="Approve").click()
+            expect(elsewhere.get_by_text("The flour comes tomorrow.")).to_have_count(1)
+            expect(page.locator(".agents-approval")).to_be_visible()
+            page.evaluate(VISIBLE)
+            expect(page.get_by_text("The flour comes tomorrow.")).to_have_count(1)
+            expect(page.locator(".agents-approval")).to_have_count(0)
+
+
+VISIBLE = "document.dispatchEvent(new Event('visibilitychange'))"
+"""What a browser does when its tab is shown again."""
 
 
 @needs_copilotkit

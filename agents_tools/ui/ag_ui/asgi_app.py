@@ -347,9 +347,8 @@ async def _parts(live: ActiveRun, run_input: RunInput) -> list[ResponsePart]:
     A run that started in another process or app has one part.
     """
     if _KEY not in live.notes:
-        meta: Any = live.meta.get(_KEY)
-        details = {} if meta is None else await live.details()
-        meta = meta or {}
+        meta: Any = live.meta.get(_KEY) or {}
+        details: Mapping[str, Any] = await live.details() if meta else {}
         first = replace(
             _part(run_input, -1, meta.get("client_tools", ()), {}),
             run_id=meta.get("run_id", live.id),
