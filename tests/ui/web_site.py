@@ -128,6 +128,7 @@ class Site:
             calls if self.protocol == "sse" else calls[:1],  # others cannot cancel a single call
             tool_call("order", count=3),
             "The flour comes tomorrow.",
+            "You are welcome.",
         ]
         research = researcher.as_tool("research", "Research something.", streaming=True)
         return Agent("shop", tools=[research, wait, order], model=ScriptedModel(script))
