@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.agents.agent import Agent
-from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.errors import EventStoreCorruptError, UserTypeError, UserValueError
 from agents_tools.events.kinds import (
     RunFinishedEvent,
     RunItemStreamEvent,
@@ -194,14 +194,15 @@ class AgUiApp(Application):
     async def _start(self, run_input: RunInput, request: HttpRequest) -> ActiveRun:
         answers: dict[str, ToolOutput] = {}
         names = [str(tool.get("name")) for tool in run_input.tools]
+        items = items_of(run_input, instructions=self._allow_instructions)
         live = self.runs.start(
             self._with_client_tools(run_input, answers),
-            items_of(run_input, instructions=self._allow_instructions),
+            items,
             run_id=run_input.run_id,
             thread_id=run_input.thread_id,
             context=await self.runs.context_of(request),
             max_turns=self._max_turns,
-            meta={_KEY: {"run_id": run_input.run_id, "client_tools": names}},
+            meta={_KEY: {"run_id": run_input.run_id, "client_tools": names, "items": len(items)}},
             details={"messages": run_input.messages},
         )
         live.notes[_KEY] = [_part(run_input, -1, names, answers)]
@@ -321,9 +322,13 @@ class AgUiApp(Application):
         history = MessageHistory(part.messages)
         for run in await self.runs.list(thread_id=live.thread_id) if history.call_ids else ():
             encoder = AgUiEncoder(version=version, run_id=run.id)
-            for event in await run.stored_events(where=_ACTIVITY_EVENTS):
-                if run is not live or event.id <= part.after:
-                    encoder.encode(event)
+            # A run begins with an event for each item of its input: the conversation before it.
+            meta: Any = run.meta.get(_KEY) or {}
+            begin: int = meta.get("items", -1)
+            with suppress(EventStoreCorruptError):  # the messages are still of use
+                for event in await run.stored_events(begin, where=_ACTIVITY_EVENTS):
+                    if run is not live or event.id <= part.after:
+                        encoder.encode(event)
             encoder.flush()
             history.add_activities(one for one in encoder.messages if one["role"] == "activity")
         return history.list()
