@@ -3,7 +3,7 @@
 #   make cov | conformance | mcp-peers | ui-conformance | frameworks | corpus
 #   make test-external | test-long | test-mcp1 | test-pythons | test-hostile    the parts of test-all
 #   make docs | docs-serve | pictures | reference
-#   make bench | bench-gate | figures | compare
+#   make bench | bench-gate | figures | compare | soak
 #   make dist | dist-test | audit | release-check | setup | clean
 #   PYTHON=/path/to/python   the interpreter to create .venv with
 #   ARGS="-k name"           further arguments for the command that runs
@@ -46,7 +46,7 @@ pytest = $(1) $(PYTEST) $(2) $(if $(AGAIN),|| $(1) $(PYTEST) $(2) $(FAILED))
 TEST_PARTS := test-external test-long test-mcp1 test-pythons test-hostile
 .PHONY: help setup demo test test-all $(TEST_PARTS) programs conformance mcp-peers ui-conformance frameworks
 .PHONY: cov corpus check dist dist-test audit release-check
-.PHONY: format docs docs-serve pictures reference bench bench-gate figures compare clean
+.PHONY: format docs docs-serve pictures reference bench bench-gate figures compare soak clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -158,6 +158,10 @@ bench-gate: $(DEV)
 # All figures of docs/performance.md anew: three quarters of an hour, best on a quiet machine.
 figures: $(DEV) $(FRAMEWORKS)
 	@$(BIN)/python -m tests.benchmarks.page $(ARGS)
+
+# Fuzzing, kills, leaks, faults and races at length: about twelve minutes.
+soak: programs $(DEV)
+	@$(BIN)/python -m tests.soak.report
 
 # What the comparison rests on, measured again with the versions that are installed: the calls of
 # the data sets, tool search, code mode, other frameworks and the protocol's suites.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MissingDependency", "__version__", "lazy_exports", "missing_extra"]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def lazy_exports(

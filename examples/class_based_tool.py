@@ -66,7 +66,7 @@ class Database(ToolExecutor[QueryAction, QueryObservation]):
         return QueryObservation.from_text(table, columns=columns, rows=rows)
 
     def interrupt(self) -> None:
-        """End the query that runs: nobody waits for it any more."""
+        """Cancel the running query."""
         self._connection.interrupt()
 
     def close(self) -> None:

@@ -39,7 +39,7 @@ class EchoModel:
         asked = request.input[-1].to_dict()["content"]
         words = f"{self.name} heard: {asked}".split(" ")
         for word in words:
-            emit(text_delta(word + " "))  # seen at once by whoever watches the run
+            emit(text_delta(word + " "))  # readers of the run's events see it at once
         return ModelResponse(
             items=[MessageOutputItem(text=" ".join(words))],
             usage=Usage(requests=1, output_tokens=len(words)),
@@ -51,7 +51,7 @@ class HouseProvider(ModelProvider):
     """Knows the models of the house by what stands behind `house/`."""
 
     def get_model(self, name: str | None) -> Model:
-        """Give a model; the name comes exactly as the agent has it."""
+        """Return a model; the name is exactly that of the agent."""
         prefix, _, own = (name or "").partition("/")
         if prefix != "house":
             raise UserError(f"This provider has models named house/…, not {name!r}.")

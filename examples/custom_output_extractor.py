@@ -39,7 +39,7 @@ def read_sensors(room: str) -> dict[str, float]:
 
 
 def json_payload(result: RunResult) -> str:
-    """Give the last JSON object that a tool returned, instead of the chatter around it."""
+    """Return the last JSON object that a tool returned, without the text around it."""
     for item in reversed(result.new_items):
         if isinstance(item, ToolCallOutputItem) and str(item.output).startswith("{"):
             return str(item.output)

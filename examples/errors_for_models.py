@@ -33,13 +33,13 @@ def connect() -> str:
 
 
 def short_answer(context: RunContextWrapper[Any], error: Exception) -> str:
-    """Say only that it failed."""
+    """Return only that it failed."""
     del context
     return f"It did not work: {type(error).__name__}."
 
 
 async def main() -> None:
-    """Call as a model might; `call` gives the status beside the text."""
+    """Call the tool as a model might; `call` returns the status and the text."""
     for arguments in (
         '{"day": "sunday", "guests": "many", "nmae": "Jones"}',
         '{"day": "fri", "guests": 12}',

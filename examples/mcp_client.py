@@ -53,7 +53,7 @@ async def main() -> None:
         for name, arguments in (
             ("files_add", '{"a": 1, "b": 2}'),
             ("files_add", '{"a": "one"}'),  # never reaches the server
-            ("files_crash", "{}"),  # may have taken effect or not: nobody knows
+            ("files_crash", "{}"),  # whether it took effect is unknown
             ("files_add", '{"a": 3, "b": 4}'),  # the server is started again for this one
         ):
             outcome = await tools[name].call(None, arguments)

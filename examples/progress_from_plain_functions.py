@@ -39,5 +39,5 @@ for event in said:
     else:
         print(f"{event.tool_name}: {event.type}")
 
-# Outside a call there is nobody to tell, and the functions do nothing.
+# Outside a call, the functions do nothing.
 print(digests(["a"]))

@@ -46,7 +46,7 @@ def send_letter(to: str) -> str:
 
 
 def secretary(*answers: object) -> Agent:
-    """Give the agent, with what its model will say in this process."""
+    """Return the agent, with the answers of its model in this process."""
     return Agent(
         name="Secretary",
         instructions="You write and send letters.",
@@ -56,7 +56,7 @@ def secretary(*answers: object) -> Agent:
 
 
 def begin(file: Path) -> None:
-    """Run until somebody has to decide, and save what there is."""
+    """Run until a person must decide, and save the state."""
     agent = secretary(
         tool_call("write_letter", to="Ada", call_id="first"),
         tool_call("send_letter", to="Ada", call_id="second"),

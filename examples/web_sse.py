@@ -47,7 +47,7 @@ async def serving() -> AsyncGenerator[str]:
 
 
 async def frames(answer: httpx.Response) -> AsyncIterator[Event]:
-    """Give the events of an answer as they come."""
+    """Yield the events of an answer as they arrive."""
     text = ""
     async for part in answer.aiter_text():
         *whole, text = (text + part).split("\n\n")

@@ -33,7 +33,7 @@ class Snippet:
 
 
 def snippets_of(page: Path) -> list[Snippet]:
-    """Give the programs and the commands of a page, in order."""
+    """Return the programs and the commands of a page, in order."""
     source = page.read_text(encoding="utf-8")
     found: list[Snippet] = []
     for match in _FENCE.finditer(source):
@@ -120,7 +120,7 @@ def _timeless(text: str) -> str:
 
 
 def _commands(text: str) -> list[tuple[str, str]]:
-    """Give each command of a console block with the output that is shown below it."""
+    """Return each command of a console block with the output that is shown below it."""
     found: list[tuple[str, str]] = []
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         lines = part.split("\n")

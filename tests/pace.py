@@ -1,4 +1,4 @@
-"""How dear a piece of work is, in units that the machine itself sets.
+"""The cost of a piece of work, in units that the machine itself sets.
 
 Seconds say nothing on a machine that is slow, shared or busy. What is counted is the processor time
 of this thread, in runs of a loop that is measured on the same machine right after it, and without

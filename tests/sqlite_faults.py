@@ -1,4 +1,4 @@
-"""A disk for SQLite that fails when it is told to, and that notes what reaches it, in order.
+"""A disk for SQLite that fails on demand, and records the writes that reach it, in order.
 
 It stands between SQLite and the disk: the default VFS of SQLite, whose writes, syncs and cuts go
 through functions of ours. Every connection of the process that is opened meanwhile uses it. A sync

@@ -22,7 +22,7 @@ from agents_tools.persistence import (
 
 
 def say(text: str) -> None:
-    """Tell the tests something, in one write."""
+    """Send a line to the tests, in one write."""
     os.write(1, f"{text}\n".encode())
 
 

@@ -225,7 +225,7 @@ async def test_a_decision_without_a_waiting_call_is_an_error(stream: EventStream
 
 
 async def test_a_stop_ends_a_run_that_waits_for_approval(stream: EventStream) -> None:
-    """A later message starts anew, and the call was never made."""
+    """A later message starts a new run, and the call was never made."""
     ship = Ship()
     model = ScriptedModel([tool_call("ship", order=1), "Hello."])
     agent = Agent("A", tools=[ship.tool], model=model)

@@ -198,7 +198,7 @@ async def session_items(session: Session) -> list[Any]:
 
 
 async def test_after_the_end_sending_names_the_remedy() -> None:
-    """A message that nobody reads must not look delivered."""
+    """A message that no run reads must not look delivered."""
     run = Runner.run_streamed(Agent("A", model=ScriptedModel(["One."])), "Go.", run_id="run_7")
     await run.wait()
     with pytest.raises(UserError, match=r"run 'run_7' of agent 'A' has ended.*Runner\.run\(agent"):

@@ -40,7 +40,7 @@ PATIENCE = BOUND
 
 @pytest.fixture(autouse=True)
 def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[_threads._ThreadPool]:
-    """Give each test its own pool, and check that the pool is empty at the end."""
+    """Provide a pool of its own for each test, and check that the pool is empty at the end."""
     fresh = _threads._ThreadPool(size=64, cap=256)
     monkeypatch.setattr(_threads, "_pool", fresh)
     yield fresh

@@ -12,7 +12,7 @@ from agents_tools.telemetry import instrument
 
 
 def spans_here() -> dict[str, str]:
-    """Give what the trace is here, as it would go on to a service."""
+    """Return the trace context, as it would be sent to a service."""
     headers: dict[str, str] = {}
     propagate.inject(headers)
     return headers

@@ -1,4 +1,4 @@
-"""Waiting for what another process, thread or task does and tells nobody."""
+"""Wait for changes in another process, thread or task that sends no notification."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAUSE = 0.005
 def until(condition: Callable[[], object], *, within: float = BOUND) -> None:
     """Wait until something is so in another process: a file that it writes, its own end.
 
-    Nothing of that is told here, so it has to be looked at, again and again within a bound.
+    There is no notification, so the condition is polled, within a bound.
     """
     latest = time.monotonic() + within
     while not condition():

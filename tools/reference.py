@@ -65,14 +65,14 @@ def lint_rules() -> str:
 
 
 def command_line() -> str:
-    """Give the page: the commands in the order of their use, each with its options."""
+    """Return the page: the commands in the order of their use, each with its options."""
     return "\n".join([_HEAD, *_told(cli, None, "agents-tools", 2)])
 
 
 def _told(
     command: click.Command, parent: click.Context | None, name: str, level: int
 ) -> Iterator[str]:
-    """Tell of a command, and of those below it."""
+    """Yield the text about a command, and about those below it."""
     context = click.Context(command, info_name=name, parent=parent, **command.context_settings)
     yield f"{'#' * level} {context.command_path}\n"
     yield inspect.cleandoc(command.help or "").partition("\f")[0].replace("\b\n", "") + "\n"

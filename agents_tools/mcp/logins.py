@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agents_tools.errors import MCPConnectionError
+from agents_tools.mcp._sdk import sdk_http, silence_sdk_loggers
 from agents_tools.mcp.client.login import OAuthLogin
 from agents_tools.mcp.client.login_errors import LoginError
 from agents_tools.mcp.client.login_store import LoginStoreBusyError
-from agents_tools.mcp.client.sdk import sdk_http, silence_sdk_loggers
 
 if TYPE_CHECKING:
     from agents_tools.mcp.config import MCPServerConfig

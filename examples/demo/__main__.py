@@ -55,7 +55,7 @@ def say(text: str, *, first: bool = False) -> None:
 
 
 def source_of(name: str) -> str:
-    """Give the source of what is assigned to a name at the end of the file of agents."""
+    """Return the source of an assignment at the end of the file of agents."""
     start = f"\n{name} = "
     text = Path(AGENTS).read_text(encoding="utf-8").rstrip()
     return f"{name} = {text.rpartition(start)[2]}"

@@ -110,7 +110,7 @@ def commits(folder: str = ".") -> str:
 
 @cache
 def facts() -> dict[str, dict[str, str]]:
-    """Give the row of each planet."""
+    """Return the row of each planet."""
     text = Path(__file__).with_name("planets.csv").read_text(encoding="utf-8")
     rows = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
     return {row["planet"]: row for row in rows}
@@ -149,7 +149,7 @@ def counts_of(source: str) -> Counter[str]:
 
 
 def imports_of(source: str) -> set[str]:
-    """Give the names of the modules that a file imports."""
+    """Return the names of the modules that a file imports."""
     try:
         nodes = list(ast.walk(ast.parse(source)))
     except (SyntaxError, ValueError):

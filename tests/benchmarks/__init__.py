@@ -1,4 +1,4 @@
-"""How fast the library is beside its limit and its peers; run it with `make bench`.
+"""The speed of the library compared with its limit and its peers; run it with `make bench`.
 
 The limit of a workload is the least that could do it: pydantic-core and asyncio, used by hand. The
 limit of a call keeps the same promises as a call of the library; see `limit.caller`.

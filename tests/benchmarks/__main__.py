@@ -137,9 +137,9 @@ def table(results: dict[str, Any]) -> str:
 
 
 def builtin_table(results: dict[str, Any]) -> str:
-    """Lay the medians of class-based and built-in tools out, with the first subject beside the rest.
+    """Format the medians of class-based and built-in tools, with ratios to the first subject.
 
-    What is beside the others is how many times as long as the first subject they took.
+    The columns of the others have their time as a multiple of that of the first subject.
     """
     measured = {
         name: report["workloads"]

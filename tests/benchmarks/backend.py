@@ -38,7 +38,7 @@ asyncio.run(main())
 
 
 async def median_of(call: Callable[[], Awaitable[object]]) -> float:
-    """Give the median duration in seconds."""
+    """Return the median duration in seconds."""
     for _ in range(50):
         await call()
     taken: list[float] = []

@@ -35,7 +35,7 @@ HELD = tuple(
 
 
 def too_slow(ratios: Mapping[str, float], accepted: Mapping[str, float]) -> dict[str, float]:
-    """Give what is slower than accepted, by how many times it is."""
+    """Return the figures that are slower than accepted, with their factor."""
     return {
         name: ratio / accepted[name]
         for name, ratio in ratios.items()

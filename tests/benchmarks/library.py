@@ -47,7 +47,7 @@ def from_schema(
 
 
 def definitions(tools: list[FunctionTool[..., Any]]) -> list[dict[str, Any]]:
-    """Give what the model is told; the natural schema is built on the way and asked for too."""
+    """Return the definitions for the model; the natural schema is built, too."""
     for tool in tools:
         tool.params_json_schema  # noqa: B018 - building it is what is timed
     return [to_openai_responses(tool) for tool in tools]

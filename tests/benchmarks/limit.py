@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def definitions(functions: list[Callable[..., Any]]) -> list[dict[str, Any]]:
-    """Give what a model is told of each function, and build each validator on the way."""
+    """Return the definition of each function for a model, and build its validator."""
     _leaves.clear()
     return [_build(function)[0] for function in functions]
 

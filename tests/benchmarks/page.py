@@ -1,6 +1,6 @@
-"""`python -m tests.benchmarks.page`: measure everything, and put the figures on the page of the docs.
+"""`python -m tests.benchmarks.page`: measure everything, and put the figures on the pages of the docs.
 
-The page has a pair of comments for each table, `<!-- figures: NAME -->` and `<!-- end -->`; what is
+A page has a pair of comments for each table, `<!-- figures: NAME -->` and `<!-- end -->`; what is
 between them is replaced by what the program of that name prints, with its command and the versions
 below it. Text around the figures is written by people.
 """
@@ -22,10 +22,12 @@ from tests.benchmarks.__main__ import NONE
 from tests.benchmarks.subjects import SUBJECTS
 from tests.benchmarks.tables import markdown
 
-__all__ = ["DIGESTS", "SECTIONS", "digest", "put"]
+__all__ = ["DIGESTS", "PAGE", "PAGES", "SECTIONS", "digest", "put"]
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "performance.md"
+PAGES: Mapping[str, Path] = {"campaigns": ROOT / "docs" / "explanation" / "reliability.md"}
+"""The page of each section that is on another one."""
 _ALL = "--quick --subjects"
 _PYTHON = "python -m tests.benchmarks"
 SECTIONS: Mapping[str, str] = {
@@ -49,6 +51,7 @@ SECTIONS: Mapping[str, str] = {
     "backend": f"{_PYTHON}.backend",
     "durable": f"{_PYTHON}.durable",
     "profiles": f"{_PYTHON}.profiles",
+    "campaigns": "python -m tests.soak.report",
 }
 """The command that prints the tables of each section."""
 DIGESTS = (ROOT / "README.md", ROOT / "docs" / "comparison.md")
@@ -67,7 +70,7 @@ _SHOWN = (
 
 
 def digest(page: str) -> str:
-    """Give a few rows of the page of figures, as other pages show them.
+    """Return a few rows of the page of figures, as other pages show them.
 
     Raises:
         KeyError: The page has not all of them.
@@ -156,7 +159,8 @@ def main() -> None:
         if options.print:
             print(text)
         else:
-            PAGE.write_text(put(PAGE.read_text(), name, text))
+            page = PAGES.get(name, PAGE)
+            page.write_text(put(page.read_text(), name, text))
     if not options.print:
         few = digest(PAGE.read_text())
         for page in DIGESTS:

@@ -56,7 +56,7 @@ PATHS: dict[str, tuple[str, Callable[[], Awaitable[None]]]] = {
 
 
 def profiled(work: Callable[[], Awaitable[None]]) -> list[tuple[str, float]]:
-    """Give each function's share of the time, its own calls of others left out; most first."""
+    """Return the share of each function of the time, without its calls of others; largest first."""
 
     async def run() -> None:
         await work()

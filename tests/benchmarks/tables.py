@@ -19,7 +19,7 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Say a time in the unit in which people read it."""
+    """Format a time in the unit in which people read it."""
     for unit, size in _UNITS:
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -27,7 +27,7 @@ def duration(seconds: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """Say how many times as much something is, in three digits."""
+    """Format a ratio with three digits."""
     if ratio >= _THOUSAND:
         return f"{round(ratio, -1):,.0f}x"
     return f"{ratio:.3g}x"

@@ -41,7 +41,7 @@ class Measure:
         return self.seconds / self.limit
 
     def to_dict(self) -> dict[str, float]:
-        """Give the figures as JSON."""
+        """Return the figures as JSON."""
         return {
             "seconds": self.seconds,
             "limit": self.limit,

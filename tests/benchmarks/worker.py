@@ -1,4 +1,4 @@
-"""Time one subject beside the limit, in the subject's own environment; prints JSON.
+"""Time one subject and the limit, in the subject's own environment; prints JSON.
 
 Run as `python -m tests.benchmarks.worker NAME [--batches N] [--size N] [--only [WORKLOAD ...]] [--weigh]`.
 """
@@ -46,7 +46,7 @@ class Worker:
         return await self._building(self.subject.decorate)
 
     async def build(self) -> Measure:
-        """Make tools and give what a model is told of each."""
+        """Create tools and their definitions for a model."""
         return await self._building(lambda fs: self.subject.definitions(self.subject.decorate(fs)))
 
     async def call_simple(self) -> Measure:
@@ -127,11 +127,11 @@ class Worker:
         return await self._turning(1, slice(5, 25))
 
     async def late_turn(self) -> Measure | None:
-        """Look at the four hundredth turn of a run beside the tenth."""
+        """Time turn 400 of a run; the limit is its turn 10."""
         return await self._turning(1, slice(390, 410), beside=slice(5, 25))
 
     async def turn_of_many(self) -> Measure | None:
-        """Give the agent 1,000 tools; the limit is a turn with one."""
+        """Time a turn of an agent with 1,000 tools; the limit is a turn with one."""
         return await self._turning(MANY, slice(5, 25), beside=slice(5, 25))
 
     async def _turning(
@@ -190,7 +190,7 @@ class Worker:
         )
 
     def memory(self) -> dict[str, float]:
-        """Give the bytes that one tool of the catalogue keeps: decorated, and built as well."""
+        """Return the bytes that one tool of the catalogue keeps: decorated, and built."""
         self.subject.definitions(self.subject.decorate(workloads.catalogue(10)))  # imports
         functions = workloads.catalogue(self.size)
         gc.collect()
@@ -205,7 +205,7 @@ class Worker:
         return {"decorated": decorated / self.size, "built": built / self.size}
 
     def definitions(self) -> list[Any]:
-        """Give what a model is told of five tools, for their size to be counted."""
+        """Return the definitions of five tools, whose tokens are counted."""
         kinds = ["simple", "medium", "complex", "simple", "medium"]
         told: list[Any] = self.subject.definitions(
             self.subject.decorate(workloads.functions(kinds))

@@ -156,7 +156,7 @@ def untouched(inside: Path) -> bool:
 
 
 def run(editor: FileEditorExecutor, command: str, path: str) -> str | None:
-    """Give what a command shows, or nothing if it is refused."""
+    """Return the output of a command; an empty text if it is refused."""
     action: Any = {"command": command, "path": path, **COMMANDS[command]}
     seen = editor(FileEditorAction.model_construct(**{**BLANK, **action}))
     assert len(seen.text) < 20_000

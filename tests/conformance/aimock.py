@@ -31,7 +31,7 @@ class Mock:
     url: str
 
     def requests(self) -> list[dict[str, Any]]:
-        """Give the requests that it got, oldest first."""
+        """Return the requests that it has received, oldest first."""
         with urllib.request.urlopen(f"{self.url}/v1/_requests", timeout=5) as answer:  # noqa: S310
             got: list[dict[str, Any]] = json.load(answer)
         return got

@@ -146,7 +146,7 @@ class MyCustomModelProvider(ModelProvider):
         self.asked: list[str | None] = []
 
     def get_model(self, name: str | None) -> Model:
-        """Give the model of any name."""
+        """Return the same model for every name."""
         self.asked.append(name)
         return self.model
 

@@ -62,7 +62,7 @@ MARKS = {
 
 
 def _fixtures() -> list[dict[str, Any]]:
-    """Give the script as the server's answers; the particular ones first."""
+    """Return the script as answers of the server; the specific ones first."""
     answers: list[dict[str, Any]] = []
     for agent in sorted(MARKS, key=lambda name: -len(MARKS[name][0])):
         message, instructions = MARKS[agent]

@@ -98,7 +98,7 @@ def test_the_command_prints_its_figures(
 def test_the_command_fails_when_a_promise_is_broken(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run whose status nobody has to interpret can guard a release."""
+    """The exit status alone tells whether a release is safe."""
 
     def odd(x: int) -> None:
         """Do.

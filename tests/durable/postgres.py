@@ -18,7 +18,7 @@ __all__ = ["postgres", "why_not"]
 
 
 def why_not() -> str:
-    """Say why no server can be started; empty if one can."""
+    """Return why no server can be started; an empty text if one can."""
     if _binaries() is None:
         return "PostgreSQL is not installed (apt-get install postgresql)"
     if os.name != "posix":

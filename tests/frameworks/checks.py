@@ -1,4 +1,4 @@
-"""The checks of the suite: what a model is told, what is heard, and what is left behind."""
+"""The checks of the suite: definitions and outputs for the model, events, and cleanup."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ class Kit:
         return not self.ours and not self._own
 
     def has(self, feature: str, *, default: bool) -> bool:
-        """Tell what the harness says about the framework."""
+        """Return a flag of the harness about the framework, or the default."""
         return bool(getattr(self.harness, feature, default))
 
     def refused(self, name: str) -> str | None:
-        """Give the words in which the framework refuses a function; `None` if it takes it."""
+        """Return the error with which the framework refuses a function; `None` if it accepts it."""
         made = None if self.ours else self._own[name]
         return f"{type(made).__name__}: {made}" if isinstance(made, Exception) else None
 
@@ -247,7 +247,7 @@ def _chain(error: BaseException | None) -> list[BaseException]:
 
 
 async def generators(kit: Kit) -> list[Case]:
-    """Of a generator the model is told the result, and nothing of what it said before."""
+    """The model receives the result of a generator, and none of its earlier events."""
     cases: list[Case] = []
     for name, arguments, expected in (
         ("crawl", {"pages": 2}, "2 pages read"),

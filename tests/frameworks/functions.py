@@ -28,7 +28,7 @@ PIXEL = base64.b64decode(
 
 
 def to_url(data: bytes) -> str:
-    """Give a picture as a URL."""
+    """Return a picture as a URL."""
     return f"data:image/png;base64,{base64.b64encode(data).decode()}"
 
 
@@ -184,7 +184,7 @@ def tally(first: int, /, *rest: int, unit: str = "pieces") -> str:
 
 
 async def whoami(ctx: ToolContext[Any], prefix: str) -> str:
-    """Tell who is called.
+    """Return who is called.
 
     Args:
         ctx: The call.

@@ -168,7 +168,7 @@ _COLUMNS = {
 
 
 def table(findings: list[Finding]) -> str:
-    """Give the page that compares our tools with those that the frameworks make themselves."""
+    """Return the page that compares our tools with those that the frameworks create."""
     rows = [_row(finding) for finding in sorted(findings, key=lambda one: one.framework)]
     heads = ["framework", *_COLUMNS, "everything else"]
     lines = ["| " + " | ".join(cells) + " |" for cells in (heads, ["---"] * len(heads), *rows)]

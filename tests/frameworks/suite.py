@@ -123,11 +123,11 @@ class Harness(Protocol):
     """Whether it hands over the JSON text of the arguments as the model wrote it."""
 
     def ours(self, tools: Sequence[FunctionTool[..., Any]]) -> list[Any]:
-        """Give our tools as it takes them: `to_<framework>(tools)`."""
+        """Return our tools in its form: `to_<framework>(tools)`."""
         ...
 
     def own(self, functions: dict[str, Callable[..., Any]]) -> dict[str, Any]:
-        """Give its own tool for each plain function; the exception where it refuses one.
+        """Return its own tool for each plain function; the exception if it refuses one.
 
         None at all where it makes no tools of functions.
         """
@@ -142,7 +142,7 @@ class Harness(Protocol):
 
 
 def harness_of(name: str) -> Harness:
-    """Give the harness of a framework.
+    """Return the harness of a framework.
 
     Args:
         name: Its name, such as `pydantic_ai` or `pydantic-ai`.
@@ -152,7 +152,7 @@ def harness_of(name: str) -> Harness:
 
 
 def attempted(make: Callable[[Any], Any], function: Callable[..., Any]) -> Any:
-    """Give what a framework makes of a plain function, or what it says when it refuses it."""
+    """Return the tool that a framework creates from a plain function, or its error."""
     try:
         return make(function)
     except Exception as error:  # noqa: BLE001 - that it refuses is the finding
@@ -160,7 +160,7 @@ def attempted(make: Callable[[Any], Any], function: Callable[..., Any]) -> Any:
 
 
 def awaitable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a function that can be awaited: what a user writes for a framework that wants one."""
+    """Return an async function, as users write it for a framework that requires one."""
     if inspect.iscoroutinefunction(function):
         return function
 

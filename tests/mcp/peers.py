@@ -33,7 +33,7 @@ BOUND = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A program of somebody else that speaks MCP.
+    """A third-party program that speaks MCP.
 
     Attributes:
         name: What it is called.
@@ -162,7 +162,7 @@ class Listening:
     _news: queue.Queue[str | None] = field(default_factory=queue.Queue[str | None])
 
     def wait_for(self, text: str) -> str:
-        """Give the next line with this text.
+        """Return the next line with this text.
 
         Raises:
             AssertionError: It has ended, or has not written it for long.

@@ -259,7 +259,7 @@ def refuse(question: Question) -> Any:
     ids=["declined", "refused", "closed", "nobody", "undeclared"],
 )
 async def test_an_unanswered_question_has_a_reason(how: str, handler: Any, text: str) -> None:
-    """The model must not read that a person declined if nobody was asked (finding M7)."""
+    """The model must not read that a person declined if no person was asked."""
     async with asyncio.timeout(BOUND), joined(how, ask=handler) as tools:
         outcome = (await call_tool(tools["ask"])).outcome
     assert outcome.status == "tool_error"

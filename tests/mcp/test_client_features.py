@@ -1,4 +1,4 @@
-"""What the client offers beside calls: instructions, resources, log messages, eras, options."""
+"""The client without calls: instructions, resources, log messages, eras, options."""
 
 from __future__ import annotations
 
@@ -36,6 +36,9 @@ from agents_tools import (
 )
 from agents_tools.errors import MCPConnectionError, MCPProtocolError, UserError
 from agents_tools.mcp import MCPToolManager, Resource, load_config, mcp_server, prompt, resource
+from agents_tools.mcp._sdk import sdk_http
+from agents_tools.mcp.client.tls import tls_settings
+from agents_tools.mcp.config import MCPServerConfig
 from agents_tools.testing import ScriptedModel, call_tool, tool_call
 from agents_tools.toolset import Toolset
 from tests.mcp.peers import has_ended
@@ -779,6 +782,16 @@ def certificates(folder: Path) -> None:
         )
         (folder / f"{file}.key").write_bytes(secret)
         (folder / f"{file}.pem").write_bytes(text + secret)
+
+
+def test_connections_without_tls_settings_load_the_authorities_once() -> None:
+    """It takes as long as several calls."""
+    shared, own = (
+        MCPServerConfig(name="one", transport="http", url="https://one.example"),
+        MCPServerConfig(name="two", transport="http", url="https://two.example", verify=False),
+    )
+    assert tls_settings(sdk_http(), shared) is tls_settings(sdk_http(), shared)
+    assert tls_settings(sdk_http(), own) is False
 
 
 async def test_certificates_of_servers_and_clients_are_checked(tmp_path: Path) -> None:

@@ -467,7 +467,7 @@ async def test_changes_of_lists_of_resources_and_prompts_are_passed_on(era: Any)
     """The clients are notified, and read the new lists at once."""
 
     def hello() -> str:
-        """Say hello."""
+        """Return a greeting."""
         return "hello"
 
     shelf = Shelf()

@@ -843,7 +843,7 @@ Run = Callable[..., Awaitable[tuple[int, str, str]]]
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in a thread beside the servers; return its exit code and what it wrote."""
+    """Run a command in a thread; return its exit code and its output."""
 
     async def run(*words: str) -> tuple[int, str, str]:
         async with asyncio.timeout(BOUND):

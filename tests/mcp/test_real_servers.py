@@ -768,7 +768,7 @@ class _Pages(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Ignore the message."""
 
 
 @pytest.fixture

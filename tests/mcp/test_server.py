@@ -12,9 +12,12 @@ import os
 import random
 import secrets
 import signal
+import socket
+import subprocess
 import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from time import monotonic
 from typing import Any, cast
 
 import mcp as sdk
@@ -47,7 +50,7 @@ from tests.mcp.peers import listening as program_listening, own_server_command
 from tests.mcp.served import wait as wait_in
 from tests.mcp.small import LINE, listening
 from tests.scale import IS_FULL
-from tests.waiting import comes
+from tests.waiting import comes, until
 
 mcp: Any = sdk
 httpx: Any = importlib.import_module("httpx" if LINE == 1 else "httpx2")
@@ -1105,6 +1108,53 @@ async def piped() -> AsyncGenerator[PipedServer]:
         if process.returncode is None:
             process.kill()
             await process.wait()
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="needs Linux: who has read is unknown elsewhere"
+)
+def test_a_result_waits_until_the_client_has_read_the_progress() -> None:
+    """Node gives its children sockets, and a client in TypeScript loses what comes with a result."""
+    ours, theirs = socket.socketpair()
+    ours.settimeout(BOUND)
+
+    def unread() -> bytes:
+        return ours.recv(1 << 20, socket.MSG_PEEK)
+
+    def send(method: str, number: int | None = None, **params: Any) -> None:
+        message = {"jsonrpc": "2.0", "method": method, "params": params}
+        assert server.stdin is not None
+        server.stdin.write(
+            json.dumps(message if number is None else {**message, "id": number}) + "\n"
+        )
+        server.stdin.flush()
+
+    command = own_server_command("stdio")
+    with (
+        ours,
+        subprocess.Popen(  # noqa: S603 - our own server
+            command, stdin=subprocess.PIPE, stdout=theirs.fileno(), text=True
+        ) as server,
+    ):
+        theirs.close()
+        send("initialize", 1, **INITIALIZE)
+        assert ours.recv(1 << 20)
+        send("notifications/initialized")
+        arguments, meta = {"lines": 25}, {"progressToken": "p"}
+        send("tools/call", 2, name="burst", arguments=arguments, _meta=meta)
+        until(lambda: b"line-25" in unread())
+        begun, number = monotonic(), 2
+        while monotonic() < begun + 0.1:  # ten times as long as a result waits in other cases
+            number += 1
+            send("ping", number)
+            until(lambda: b'"id":%d' % number in unread())  # noqa: B023 - called at once
+        is_early = b"25 lines" in unread() and monotonic() < begun + 0.9
+        assert not is_early
+        assert b"line-25" in ours.recv(1 << 20)
+        until(lambda: b"25 lines" in unread())
+        assert server.stdin is not None
+        server.stdin.close()
+        assert server.wait(BOUND) == 0
 
 
 CALL = b'{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "order", "arguments": {"orders": %s}}}'

@@ -591,7 +591,7 @@ def _frames(api: FakeApi, run: Run | None, after: int) -> list[str]:
 def _info(api: FakeApi) -> Json:
     return {
         "name": "agents-tools",
-        "version": "0.1.0",
+        "version": "0.2.0",
         "target": "examples/tools.py",
         "history": True,
         "read_only": False,

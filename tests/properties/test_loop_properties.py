@@ -100,7 +100,7 @@ class World:
     failed: bool = False
 
     async def respond(self, request: ModelRequest, emit: Any) -> ModelResponse:
-        """Say the turn that follows from the conversation alone, so that any order is the same."""
+        """Return the turn that follows from the conversation alone, independent of the order of requests."""
         turn = sum(isinstance(item, MessageOutputItem) for item in request.input)
         emit(text_delta(f"turn {turn}"))
         script = self.plan.turns[request.agent]

@@ -28,7 +28,7 @@ def say(text: str) -> None:
 
 
 def told(faults: Iterable[str]) -> int:
-    """Say what is wrong; give how much it is."""
+    """Print the faults; return their number."""
     found = list(faults)
     for fault in found:
         say(f"  FAULT {fault}")

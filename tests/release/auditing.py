@@ -101,13 +101,13 @@ def audited(packages: Mapping[str, str]) -> Audit:
 
 
 def is_permissive(said: list[str]) -> bool:
-    """Tell whether one of the licenses that a package names lets everybody use it in anything."""
+    """Return whether one of the licenses of a package is permissive."""
     free = [text for text in said if _PERMISSIVE.search(text) and not _COPYLEFT.search(text)]
     return bool(free) and not (len(free) < len(said) and any(map(_COPYLEFT.search, said)))
 
 
 def license_faults(packages: Mapping[str, tuple[str, list[str]]]) -> tuple[list[str], list[str]]:
-    """Give the packages whose license is in the way, and those that a person has to look at."""
+    """Return the packages whose license is a problem, and those that a person must check."""
     faults: list[str] = []
     notes: list[str] = []
     for name, (version, said) in sorted(packages.items()):

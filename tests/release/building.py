@@ -187,7 +187,7 @@ def _files_of_wheel(packed: Mapping[str, bytes]) -> list[str]:
 
 
 def _tracked() -> set[str]:
-    """Give what git keeps and the source distribution has to hold; nothing without git."""
+    """Return the tracked files that the source distribution must contain; empty without git."""
     done = run("git", "-C", ROOT, "ls-files", "-z", limit=30) if (ROOT / ".git").exists() else None
     if done is None or done.code:
         return set()
@@ -213,7 +213,7 @@ def _places_told(where: str, files: Mapping[str, bytes]) -> list[str]:
 
 
 def _indexes() -> set[str]:
-    """Give the hosts that packages come from here, other than the public one."""
+    """Return the hosts of packages here, other than the public one."""
     told = [
         os.environ.get(name, "") for name in ("PIP_INDEX_URL", "UV_INDEX_URL", "UV_DEFAULT_INDEX")
     ]

@@ -31,7 +31,7 @@ class Result:
 
 
 def extras() -> list[str]:
-    """Give the extras that the package declares."""
+    """Return the extras that the package declares."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         return sorted(tomllib.load(file)["project"]["optional-dependencies"])
 
@@ -81,7 +81,7 @@ def _doors(extra: str) -> dict[str, str]:
 
 
 def bare_faults(run: Callable[[str], Done]) -> list[str]:
-    """Give the doors that do not say which extra is missing where none is installed."""
+    """Return the entry points that do not name the missing extra when none is installed."""
     faults: list[str] = []
     for extra, program in DOORS.items():
         told = run(program)

@@ -64,7 +64,7 @@ def run(
 
 
 def uv(*words: str | Path, **options: Mapping[str, str]) -> Done:
-    """Run uv, as it is installed beside this interpreter."""
+    """Run the uv that is installed next to this interpreter."""
     beside = Path(sys.executable).with_name("uv.exe" if os.name == "nt" else "uv")
     program = str(beside) if beside.exists() else shutil.which("uv")
     if program is None:
@@ -73,7 +73,7 @@ def uv(*words: str | Path, **options: Mapping[str, str]) -> Done:
 
 
 def pythons() -> dict[str, Path]:
-    """Give the interpreters of this machine that the package is for, by their version."""
+    """Return the supported interpreters of this machine, by version."""
     found: dict[str, Path] = {}
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     places = [Path(sys.executable), *sorted(pyenv.glob("versions/*/bin/python"), reverse=True)]
@@ -88,7 +88,7 @@ def pythons() -> dict[str, Path]:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """An environment of its own, and an empty folder beside it in which programs run."""
+    """A virtual environment, and an empty folder next to it in which programs run."""
 
     folder: Path
 

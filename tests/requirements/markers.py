@@ -62,7 +62,7 @@ def read(root: Path, folder: Path) -> Found:
 
 
 def _is_collected(file: str) -> bool:
-    """Say whether pytest looks for tests in a file of this name."""
+    """Return whether pytest looks for tests in a file of this name."""
     return file.startswith("test_") or file.endswith("_test.py")
 
 
@@ -105,14 +105,14 @@ class _File:
         self._found.marks.append(mark)
 
     def _decorators(self, node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
-        """Give the rows named above a test, by a mark of its own or by those of its parameters."""
+        """Return the rows that the marks of a test or of its parameters name."""
         rows = [row for one in node.decorator_list for row in self._rows_below(one)]
         if rows and any(_is_never_run(one) for one in node.decorator_list):
             self._fault(node, f"`{node.name}` is never run, so it shows nothing")
         return rows
 
     def _pytestmark(self, body: list[ast.stmt]) -> list[str]:
-        """Give the rows named for all tests of a module or of a class."""
+        """Return the rows named for all tests of a module or of a class."""
         return [
             row
             for node in body
@@ -139,7 +139,7 @@ class _File:
 
 
 def _marks_below(node: ast.AST) -> Iterator[ast.Call]:
-    """Give each `pytest.mark.requirement(...)` in a piece of source."""
+    """Yield each `pytest.mark.requirement(...)` in a piece of source."""
     for one in ast.walk(node):
         if not isinstance(one, ast.Call) or not isinstance(one.func, ast.Attribute):
             continue
@@ -152,7 +152,7 @@ def _line(node: ast.expr | ast.stmt) -> int:
 
 
 def _is_test_class(node: ast.ClassDef) -> bool:
-    """Say whether pytest looks for tests in a class: by its name, and it is made without help."""
+    """Return whether pytest looks for tests in a class: by its name, and it has no constructor."""
     return node.name.startswith("Test") and not any(
         isinstance(one, ast.FunctionDef) and one.name == "__init__" for one in node.body
     )
@@ -163,6 +163,6 @@ def _is_test(node: ast.stmt) -> bool:
 
 
 def _is_never_run(decorator: ast.expr) -> bool:
-    """Say whether a mark keeps a test from being run, or its failure from being seen."""
+    """Return whether a mark skips a test, or hides its failure."""
     function = decorator.func if isinstance(decorator, ast.Call) else decorator
     return ast.unparse(function) in {f"pytest.mark.{name}" for name in _NEVER_RUN}

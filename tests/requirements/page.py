@@ -52,7 +52,7 @@ def areas(path: Path = ROWS) -> list[Area]:
 
 
 def faults(given: list[Area], found: Found) -> list[str]:
-    """Say which marks are wrong and which rows have no test, one line each."""
+    """Return the wrong marks and the rows without a test, one line each."""
     shown = _shown(given, found.marks)
     known = {row for area in given for row in area.rows}
     unknown = [
@@ -77,7 +77,7 @@ def faults(given: list[Area], found: Found) -> list[str]:
 
 
 def page(given: list[Area], found: Found) -> str:
-    """Give the whole text of the page."""
+    """Return the text of the page."""
     shown = _shown(given, found.marks)
     count = sum(len(area.rows) for area in given)
     tests = sum(bool(mark.rows) for mark in found.marks)
@@ -87,7 +87,7 @@ def page(given: list[Area], found: Found) -> str:
 
 
 def _shown(given: list[Area], marks: list[Mark]) -> dict[str, list[Mark]]:
-    """Give the tests of each row, the most telling ones first.
+    """Return the tests of each row, the most informative ones first.
 
     That is the one that the list of rows names, then those that are named after the row, then those
     of the file that has most of them, in the order in which they stand there.

@@ -379,7 +379,6 @@ NO_SOCKETS = {
     "classes/registry_entry.py": {"bind"},  # inspect.Signature.bind
     "tool/tool.py": {"bind"},  # a declaration to its instance
     "mcp/client/connection_session.py": {"listen"},  # for changes, at a session
-    "mcp/client/sdk.py": {"listen"},  # as above
     "mcp/server/notifications.py": {"listen"},  # for a stream of notifications
     "pytest_plugin.py": {"listen"},  # to the events of calls
     "events/listener.py": {"Listener"},  # of events

@@ -60,14 +60,14 @@ class Kind:
         name: What it is called in the report.
         run: Makes so many calls; raises `BrokenError` when one does not end as it has to.
         least: How many calls make a batch worth measuring.
-        dear: How many seconds such a batch may take on a slow machine.
+        max_seconds: The time of such a batch on a slow machine.
         most: How many bytes may stay per call: no more than noise.
     """
 
     name: str
     run: Callable[[int], Awaitable[None]]
     least: int = 200
-    dear: float = 0.2
+    max_seconds: float = 0.2
     most: float = 24.0
 
 
@@ -157,7 +157,7 @@ def _one_by_one(
     *,
     heard: bool = False,
 ) -> Callable[[int], Awaitable[None]]:
-    """Call a tool again and again, with somebody who hears its events or without."""
+    """Call a tool repeatedly, with or without a subscriber to its events."""
     text = json.dumps(arguments)
 
     async def calls(times: int) -> None:
@@ -259,7 +259,7 @@ async def defined(times: int) -> None:
     for number in range(times):
 
         def made(a: int, b: str = "x") -> str:
-            """Say something.
+            """Return a text.
 
             Args:
                 a: How often.
@@ -362,12 +362,12 @@ CALLS: tuple[Kind, ...] = (
     Kind(name="cancelled", run=cancelled),
     Kind(name="stream left early", run=left_early),
     Kind(name="timed out", run=_together(overdue, "{}", "timeout")),
-    Kind(name="abandoned in a thread", run=abandoned, dear=0.5),
+    Kind(name="abandoned in a thread", run=abandoned, max_seconds=0.5),
     Kind(name="from threads", run=from_threads),
-    Kind(name="from loops that end", run=from_loops, dear=0.5),
-    Kind(name="tools defined and dropped", run=defined, dear=0.5),
-    Kind(name="runs of agents in agents", run=runs, least=50, dear=0.5, most=64),
-    Kind(name="streamed runs", run=streamed_runs, least=50, dear=0.5, most=64),
+    Kind(name="from loops that end", run=from_loops, max_seconds=0.5),
+    Kind(name="tools defined and dropped", run=defined, max_seconds=0.5),
+    Kind(name="runs of agents in agents", run=runs, least=50, max_seconds=0.5, most=64),
+    Kind(name="streamed runs", run=streamed_runs, least=50, max_seconds=0.5, most=64),
     Kind(name="listeners", run=listened),
     Kind(name="events published", run=published, least=_MANY),
     Kind(name="secrets registered", run=secrets, least=50),

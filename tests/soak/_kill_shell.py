@@ -1,6 +1,6 @@
 """`python -m tests.soak._kill_shell FOLDER MARK`: a program with a shell in it, to be killed.
 
-Its commands leave processes behind, each of which is told by the mark in its command line.
+Its commands leave processes behind, which are identified by the mark in their command lines.
 """
 
 from __future__ import annotations

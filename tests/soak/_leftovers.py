@@ -1,4 +1,4 @@
-"""What a process holds that somebody has to give back: tasks, threads, descriptors, processes."""
+"""The resources of a process that must be released: tasks, threads, descriptors, processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DESCRIPTORS = Path("/proc/self/fd")
 
 
 def held() -> Held:
-    """Give what this process holds now, without what belongs to a pool."""
+    """Return the resources of this process, without those of a pool."""
     pool = thread_stats()
     return {
         "tasks": {repr(task) for task in _tasks()},
@@ -59,7 +59,7 @@ async def settled(before: Held) -> Held:
 
 
 def descendants(pid: int) -> dict[int, str]:
-    """Give the processes below a process that still run, each with its command line."""
+    """Return the running descendants of a process, each with its command line."""
     found: dict[int, str] = {}
     below = _children(pid)
     while below:
@@ -82,7 +82,7 @@ def _children(pid: int) -> list[int]:
 
 
 def resident() -> int:
-    """Give how many bytes of memory this process takes; 0 where nothing says so."""
+    """Return the memory of this process in bytes; 0 if it is unknown."""
     with suppress(OSError):
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")

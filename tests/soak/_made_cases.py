@@ -38,7 +38,7 @@ class Cases:
         self._found: dict[str, Finding] = {}
 
     def __iter__(self) -> Iterator[tuple[int, Random]]:
-        """Give the number of each case with the source of its choices, while there is time."""
+        """Yield the number of each case with the source of its choices, while there is time."""
         number = 0
         while self.left > 0:
             yield number, Random(f"{self._budget.seed}:{number}")  # noqa: S311 - not for secrets
@@ -65,7 +65,7 @@ class Cases:
         self._found.setdefault(kind, finding)
 
     def outcome(self) -> Outcome:
-        """Say what was seen."""
+        """Return the outcome."""
         return Outcome(
             cases=self.count, findings=list(self._found.values()), figures=dict(self.counted)
         )

@@ -93,7 +93,7 @@ def _prose(rng: Random) -> str:
 
 
 def _a_huge_part(rng: Random) -> str:
-    """Repeat what could be dear to read over and over."""
+    """Repeat parts that could be expensive to parse."""
     one = rng.choice(
         (
             "\nArgs:\n    x: a",

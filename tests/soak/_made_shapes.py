@@ -1,4 +1,4 @@
-"""The types that made-up tools take, beside those made up for each of them."""
+"""The fixed parameter types of generated tools; others are generated for each tool."""
 
 from __future__ import annotations
 

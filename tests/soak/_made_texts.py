@@ -71,7 +71,7 @@ ODD_KEYS = ("", "a", "x", "self", "ctx", "__class__", "$ref", "type", "a.b", "é
 
 
 def any_text(rng: Random) -> str:
-    """Give a text of whatever kind."""
+    """Return a text of any kind."""
     if rng.random() < 0.4:
         return rng.choice(ODD_TEXTS)
     size = rng.choice((1, 2, 5, 20))
@@ -79,7 +79,7 @@ def any_text(rng: Random) -> str:
 
 
 def any_value(rng: Random, depth: int = 3) -> Any:
-    """Give a JSON value of whatever kind; `NaN` and half surrogates are among its leaves."""
+    """Return a JSON value of any kind; its leaves include `NaN` and half surrogates."""
     kind = rng.randrange(7 if depth else 5)
     if kind == 0:
         return rng.choice((None, True, False))
@@ -215,7 +215,7 @@ def spoiled_text(rng: Random, text: str) -> str:
 
 
 def _with_a_repeated_key(rng: Random, text: str) -> str:
-    """Say the first member of an object twice, wherever an object begins."""
+    """Repeat the first member of every object."""
     places = [at for at, one in enumerate(text) if one == "{"]
     if not places:
         return text * 2
@@ -232,7 +232,7 @@ def _escaped(rng: Random, text: str) -> str:
 
 
 def a_bomb(rng: Random, keys: tuple[str, ...]) -> str:
-    """Give a text that is dear to read: deep, wide, long, full of keys or of digits."""
+    """Return a text that is expensive to parse: deep, wide, long, full of keys or of digits."""
     key = json.dumps(rng.choice(keys or ("a",)))
     many = rng.choice((60, 70, 1_000, 20_000, 200_000))
     match rng.randrange(9):

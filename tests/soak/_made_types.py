@@ -57,7 +57,7 @@ class MadeTool:
     picky: bool
 
     def arguments(self, rng: Random) -> dict[str, Any]:
-        """Give arguments that it accepts."""
+        """Return arguments that it accepts."""
         return {
             name: made.sample(rng)
             for name, made, required in self.parameters

@@ -13,7 +13,7 @@ from typing import Any
 __all__ = ["WITHIN", "Crowd", "RaceError", "StuckError", "hold"]
 
 WITHIN = 30.0
-"""Seconds for what takes far less than one: whoever waits longer has been forgotten."""
+"""Seconds for an operation that takes far less than one; a longer wait is a lost wakeup."""
 
 
 class RaceError(AssertionError):
@@ -25,10 +25,10 @@ class StuckError(RaceError):
 
 
 def hold(holds: object, what: str) -> None:
-    """Say what does not hold, if it does not.
+    """Check a guarantee.
 
     Raises:
-        RaceError: It does not.
+        RaceError: It is violated.
     """
     if not holds:
         raise RaceError(what)
@@ -48,20 +48,20 @@ class Crowd:
         self._start = threading.Barrier(1)
 
     def thread(self, work: Callable[[], object]) -> None:
-        """Let somebody work in a thread without a loop."""
+        """Run a function in a thread without an event loop."""
 
         def run() -> None:
             try:
                 self._start.wait(self._within)
                 work()
-            except BaseException:  # noqa: BLE001 - told to whoever waits for all
+            except BaseException:  # noqa: BLE001 - raised again after all have ended
                 self._failed.append(traceback.format_exc())
 
         name = f"race {len(self._threads)}"
         self._threads.append(threading.Thread(target=run, name=name, daemon=True))
 
     def loop(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
-        """Let somebody work in a thread with a loop of its own."""
+        """Run a coroutine function in a thread with an event loop of its own."""
 
         async def bounded() -> None:
             async with asyncio.timeout(self._within):

@@ -88,7 +88,7 @@ def _texts(rng: Random, made: MadeTool) -> Iterator[str]:
 
 
 def _secret_texts(rng: Random, made: MadeTool) -> Iterator[str]:
-    """Give arguments whose passwords, of whatever type, hold one text that is not to be seen."""
+    """Yield arguments whose passwords, of any type, contain one secret text."""
     for _ in range(TEXTS):
         hidden = rng.choice((SECRET, [SECRET], {"a": SECRET}, [[SECRET]], {SECRET: 1}))
         value = _with_secret(made.arguments(rng), hidden)
@@ -148,7 +148,7 @@ class _Checker:
         self._cases.found(kind, what, "arguments", program)
 
     async def _seen(self, text: str, *, again: bool = False) -> tuple[str, str] | None:
-        """Give what is wrong, and in which way; a slow call has to be slow `again`."""
+        """Return the fault and its kind; a slow call must be slow `again`."""
         self._made.ran.clear()
         began = time.thread_time()
         try:
@@ -324,7 +324,7 @@ class _Lenient:
         self._models = models
 
     def root(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Give what is taken as the arguments of a tool."""
+        """Return the part of a schema that describes the arguments of a tool."""
         return self._inside(schema)
 
     def _value(self, schema: Any) -> Any:

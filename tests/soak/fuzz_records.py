@@ -75,7 +75,7 @@ def _check(cases: Cases, rng: Random, kind: _Kind) -> None:
 
 
 def _wrong(cases: Cases, kind: _Kind, given: Any) -> tuple[str, str] | None:
-    """Say what is wrong with how a record was read."""
+    """Return the fault in reading a record."""
     began = time.thread_time()
     try:
         record = kind.read(given)
@@ -156,7 +156,7 @@ async def work(steps: int) -> AsyncGenerator[ToolProgressEvent]:
 
 
 async def _told() -> tuple[list[dict[str, Any]], RunState]:
-    """Give the events of a run, and the state in which it waits."""
+    """Return the events of a run, and the state in which it waits."""
     steps = [
         [tool_call("look", where="shelf"), tool_call("work", steps=2)],
         [tool_call("pay", amount=1), tool_call("look", where="table")],

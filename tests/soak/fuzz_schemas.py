@@ -204,7 +204,7 @@ def _unconstrained(schema: Any, *, names: bool = False) -> Any:
 
 
 def _not_strict(schema: Any, *, anthropic: bool) -> str | None:
-    """Say what a strict mode does not take, as the providers document it."""
+    """Return what a strict mode refuses, as the providers document it."""
     if not isinstance(schema, dict):
         return f"a schema that is {schema!r}"
     told = cast("dict[str, Any]", schema)

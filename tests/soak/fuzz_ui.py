@@ -1,4 +1,4 @@
-"""Fuzzes the apps for user interfaces: whatever is asked, they answer, and tell nobody too much."""
+"""Fuzzes the apps for user interfaces: each request is answered, and no secret is sent."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class People:
     """A verifier that knows two people."""
 
     def verify_token(self, token: str) -> Any:
-        """Tell who has a token."""
+        """Return the owner of a token."""
         name = {"a" * 20: "anna", "b" * 20: "bert"}.get(token)
         return None if name is None else type("Known", (), {"client_id": "web", "subject": name})
 
@@ -56,7 +56,7 @@ class Talkative(ScriptedModel):
         self._turns = 0
 
     async def respond(self, request: Any, emit: Any) -> Any:
-        """Give an answer; every so often a call that waits for somebody."""
+        """Return an answer; sometimes a call that waits for a person."""
         self._turns += 1
         if self._turns > 2:
             self.add(tool_call("pay", amount=1) if self._turns % 7 == 0 else "Done.")
@@ -220,7 +220,7 @@ async def _check(
 async def _wrong(
     exchange: Exchange, request: MadeRequest, *, secret: bool
 ) -> tuple[str, str] | None:
-    """Say what is wrong with an answer."""
+    """Return the fault in an answer."""
     await asyncio.wait({exchange.task}, timeout=A_MOMENT)
     left = not exchange.task.done()
     if left:

@@ -14,13 +14,13 @@ from itertools import pairwise
 from pydantic_core import from_json
 
 from tests.soak._calls import CALLS, Kind
-from tests.soak._dear_calls import DEAR
+from tests.soak._expensive_calls import EXPENSIVE_CALLS
 from tests.soak._leftovers import Held, held, resident, settled
 from tests.soak.campaign import Budget, Figures, Finding, Outcome
 
 __all__ = ["KINDS", "measure"]
 
-KINDS: tuple[Kind, ...] = (*CALLS, *DEAR)
+KINDS: tuple[Kind, ...] = (*CALLS, *EXPENSIVE_CALLS)
 
 _BATCHES = 4
 _WARM_UPS = 2
@@ -73,7 +73,7 @@ def measure(budget: Budget, kinds: Sequence[Kind] = KINDS) -> Outcome:
     left_out: list[str] = []
     for place, kind in enumerate(kinds):
         share = (budget.seconds - (time.monotonic() - begun)) / (len(kinds) - place)
-        if share < kind.dear:
+        if share < kind.max_seconds:
             left_out.append(kind.name)
             continue
         seen.append(asyncio.run(_measured(kind, share)))

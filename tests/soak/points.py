@@ -89,7 +89,7 @@ class Tally:
         self._told = Counter[tuple[str, str]]()
 
     def figures(self) -> Figures:
-        """Give what is told of them."""
+        """Return their figures."""
         return {
             "scenarios": self.scenarios,
             "points_seen": self.points,

@@ -35,7 +35,7 @@ def slow_tool(stage: Stage, **more: Any) -> Any:
 
 
 def both_ways(name: str, play: Callable[[Stage], Awaitable[Any]], **more: Any) -> list[Scenario]:
-    """Make a scenario of something that nobody hears, and one where it is heard."""
+    """Create a scenario without a subscriber, and one with a subscriber."""
     deaf = Scenario(name=name, play=play, **more)
     return [deaf, replace(deaf, name=f"{name}, heard", heard=True)]
 

@@ -50,7 +50,7 @@ class Complaints(logging.Handler):
 
 @contextmanager
 def complaints() -> Generator[Complaints]:
-    """Hear everything that somebody complains of inside the block."""
+    """Collect the output, log records and warnings inside the block."""
     heard = Complaints()
     root, before = logging.getLogger(), (sys.stderr, sys.unraisablehook, threading.excepthook)
     level = root.level

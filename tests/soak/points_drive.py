@@ -11,7 +11,7 @@ from typing import Any
 __all__ = ["BOUND", "MODES", "Case", "Conductor", "Traced", "run_until_over"]
 
 _ASYNCIO = str(Path(asyncio.__file__).parent)
-"""Where tasks of asyncio's own come from, which nobody has hold of."""
+"""The modules of asyncio's own tasks, which have no owner."""
 
 BOUND = 8.0
 """Seconds that a scenario may take; it takes thousandths of one."""

@@ -91,7 +91,7 @@ _BACKEND: list[ProcessBackend] = []
 
 
 def _workers() -> ProcessBackend:
-    """Give workers that all cases share: they are slow to start, and must serve on after each."""
+    """Return workers that all cases share: they start slowly, and must work after each case."""
     if not _BACKEND:
         _BACKEND.append(ProcessBackend(isolated_tools.ALL, workers=1))
     return _BACKEND[0]

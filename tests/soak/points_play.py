@@ -150,7 +150,7 @@ def _ended(
 
 
 def _is_due(error: BaseException, raised: BaseException | None) -> bool:
-    """Whether what has ended a scenario is what was raised, or an error that tells of it."""
+    """Return whether a scenario ended with the raised exception, or an error that names it."""
     if isinstance(error, BaseExceptionGroup):
         return all(_is_due(one, raised) for one in error.exceptions)
     if error is raised:

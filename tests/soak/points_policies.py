@@ -45,7 +45,7 @@ def _alone(make: Callable[[Stage], Any]) -> Callable[[Stage], Awaitable[Any]]:
 
 
 def _slow(*around: Any, **more: Any) -> Callable[[Stage], Any]:
-    """Give what makes a slow tool with policies around it, each the one a function gives."""
+    """Return a function that creates a slow tool with policies."""
 
     def make(stage: Stage) -> Any:
         tool = slow_tool(stage, **more)
@@ -57,7 +57,7 @@ def _slow(*around: Any, **more: Any) -> Callable[[Stage], Any]:
 
 
 def _overdue(stage: Stage) -> Any:
-    """Give a tool that takes longer than it may, but for one text."""
+    """Return a tool that exceeds its time limit, except for one text."""
 
     @policies.timeout(0.005)
     @function_tool
@@ -79,7 +79,7 @@ def _overdue_thread(stage: Stage) -> Any:
     @policies.timeout(0.03)
     @function_tool
     def overdue(context: ToolContext[Any], text: str) -> str:
-        """Work until nobody waits any more."""
+        """Work until the caller no longer waits."""
         with stage.inside("overdue"):
             stage.hit("body", body=True)
             while text != "again" and not context.cancelled:

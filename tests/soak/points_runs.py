@@ -40,7 +40,7 @@ class _Model(ScriptedModel):
         self._stage = stage
 
     async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
-        """Give the next answer."""
+        """Return the next answer."""
         await self._stage.at("model, before it speaks")
         response = await super().respond(request, emit)
         await self._stage.at("model, after it has spoken")
@@ -94,7 +94,7 @@ class _Sink:
 
 
 async def _waited(run: Any) -> None:
-    """Wait for the end of a run, which may be that somebody has cancelled just its task."""
+    """Wait for the end of a run, which can be the cancellation of its task alone."""
     try:
         await run.wait()
     except asyncio.CancelledError:
@@ -123,7 +123,7 @@ def _stored(stage: Stage, store: RunStore) -> None:
 
 
 def _in_history(items: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
-    """Give the ids of the calls in a history, and those of the answers."""
+    """Return the ids of the calls in a history, and those of the answers."""
     named = dict[str, list[str]](function_call=[], function_call_output=[])
     for item in items:
         if (kind := item.get("type")) in named:
@@ -311,7 +311,7 @@ async def _with_deadline(stage: Stage) -> None:
 
 
 async def _into_a_stream(stage: Stage) -> None:
-    """Keep the conversation in a file, twice, while somebody reads it."""
+    """Store the conversation in a file, twice, while a subscriber reads it."""
     store = SQLiteEventStore(stage.folder / "events.db")
     try:
         async with EventStream(store) as stream:

@@ -17,7 +17,7 @@ __all__ = ["ANYWHERE", "KINDS", "WITHIN", "Own", "Scenario", "Stage", "Trip", "t
 
 
 class Own(BaseException):
-    """An exception that is no `Exception`, of somebody's own."""
+    """An exception that does not derive from `Exception`."""
 
 
 KINDS: dict[str, Callable[[], BaseException]] = {

@@ -17,7 +17,7 @@ LONG = Budget(seconds=10, seed=7)
 
 @pytest.mark.requirement("S24", "S25")
 def test_made_up_requests_are_answered() -> None:
-    """No request is answered with a status from 500 on, or with the run of somebody else."""
+    """No request is answered with a status from 500 on, or with the run of another user."""
     outcome = fuzz_ui.run(SHORT)
 
     assert outcome.findings == []

@@ -23,7 +23,7 @@ class Exchange:
         method: The method.
         path: The path, with what follows a `?`.
         body: What is sent as JSON, or as it is where it is bytes; `None` for nothing.
-        headers: Headers beside Host and Content-Type.
+        headers: Headers in addition to Host and Content-Type.
         kind: The content type.
         root_path: Where the app is mounted.
         spec: The version of ASGI that the server speaks: from 2.4 on, to send to a client that is

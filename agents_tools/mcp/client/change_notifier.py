@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 
+    from agents_tools.mcp._sdk import ListKind
     from agents_tools.mcp.client.adapter import AnyTool
-    from agents_tools.mcp.client.server_lists import ListKind
     from agents_tools.mcp.pins import PinChange
 
 __all__ = ["ChangeNotifier", "ToolListChange"]

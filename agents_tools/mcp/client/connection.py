@@ -12,17 +12,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agents_tools.errors import MCPConnectionError, MCPError, ToolLostError
+from agents_tools.mcp._sdk import MODERN
 from agents_tools.mcp.client.connection_session import ConnectionSession
 from agents_tools.mcp.client.cross_loop import LoopEndedError, run_on_loop
 from agents_tools.mcp.client.pending_requests import NotRunError, PendingRequest
-from agents_tools.mcp.client.sdk import MODERN, ClientHooks
+from agents_tools.mcp.client.sdk_session import ClientHooks
 from agents_tools.mcp.client.subscriptions import ResourceSubscriptions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from agents_tools.mcp.client.sdk import ClientSession
-    from agents_tools.mcp.client.server_lists import ListKind
+    from agents_tools.mcp._sdk import ListKind
+    from agents_tools.mcp.client.sdk_session import ClientSession
     from agents_tools.mcp.config import MCPServerConfig, ProtocolEra
     from agents_tools.tool.context import ToolContext
 

@@ -16,6 +16,7 @@ from agents_tools.errors import (
     MCPTimeoutError,
     ToolLostError,
 )
+from agents_tools.mcp._sdk import MODERN
 from agents_tools.mcp.client.cross_loop import consume_exception
 from agents_tools.mcp.client.pending_requests import (
     NotRunError,
@@ -24,7 +25,8 @@ from agents_tools.mcp.client.pending_requests import (
     request_of_run,
 )
 from agents_tools.mcp.client.request_timeouts import RequestTimeout, RequestTimeouts
-from agents_tools.mcp.client.sdk import MODERN, ServerRefusal, open_session
+from agents_tools.mcp.client.sdk import open_session
+from agents_tools.mcp.client.sdk_session import ServerRefusal
 from agents_tools.mcp.client.server_lists import ListReceiver, ServerLists
 from agents_tools.mcp.client.server_log import report_log
 from agents_tools.mcp.client.subscriptions import ResourceSubscriptions, UpdateStream
@@ -35,7 +37,7 @@ from agents_tools.text.output import release_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from agents_tools.mcp.client.sdk import ClientHooks, ClientSession
+    from agents_tools.mcp.client.sdk_session import ClientHooks, ClientSession
     from agents_tools.mcp.client.stdio import StdioTransport
     from agents_tools.mcp.config import MCPServerConfig, ProtocolEra
 

@@ -37,7 +37,7 @@ from agents_tools.mcp.client.features import ServerFeatures
 from agents_tools.mcp.client.input_required import perform_call, request_with_answers
 from agents_tools.mcp.client.instructions import labelled_instructions
 from agents_tools.mcp.client.resource_tool import resource_list
-from agents_tools.mcp.client.sdk import ClientHooks
+from agents_tools.mcp.client.sdk_session import ClientHooks
 from agents_tools.mcp.client.server_tools import ServerTools, clean_tools
 from agents_tools.mcp.config import (
     MCPServerConfig,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
     from typing import Self
 
-    from agents_tools.mcp.client.server_lists import ListKind
+    from agents_tools.mcp._sdk import ListKind
     from agents_tools.mcp.config import LogLevel
     from agents_tools.tool.context import ToolContext
     from agents_tools.tool.question import Question

@@ -14,8 +14,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.mcp._coerce import an_object
+from agents_tools.mcp._streams import MessageSink, MessageSource
 from agents_tools.mcp._task_names import TASKS
-from agents_tools.mcp.client.streams import MessageSink, MessageSource
 from agents_tools.tool.context import call_of
 
 if TYPE_CHECKING:

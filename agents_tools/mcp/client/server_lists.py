@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agents_tools.errors import MCPConnectionError, MCPError, MCPProtocolError
 from agents_tools.mcp._coerce import objects
@@ -12,13 +12,13 @@ from agents_tools.mcp._task_names import refused_tasks
 from agents_tools.mcp.client.pending_requests import NotRunError, PendingRequest
 
 if TYPE_CHECKING:
+    from agents_tools.mcp._sdk import ListKind
     from agents_tools.mcp.client.pending_requests import PendingRequests
-    from agents_tools.mcp.client.sdk import ClientSession
+    from agents_tools.mcp.client.sdk_session import ClientSession
     from agents_tools.mcp.config import MCPServerConfig
 
-__all__ = ["ListKind", "ListReceiver", "ListedSession", "ServerLists"]
+__all__ = ["ListReceiver", "ListedSession", "ServerLists"]
 
-ListKind: TypeAlias = Literal["tools", "resources", "prompts"]
 
 logger = logging.getLogger("agents_tools.mcp")
 

@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING, Any, cast
 from agents_tools.concurrency import processes
 from agents_tools.errors import MCPConnectionError
 from agents_tools.mcp._executables import child_environment, program_of
+from agents_tools.mcp._streams import MessageSink, MessageSource
 from agents_tools.mcp.client.pending_requests import handle_message
-from agents_tools.mcp.client.streams import MessageSink, MessageSource
 from agents_tools.text.json_limits import JsonLimits, check_bounds
 from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from agents_tools.mcp._streams import MessageTransport
     from agents_tools.mcp.client.pending_requests import PendingRequests
-    from agents_tools.mcp.client.streams import MessageTransport
     from agents_tools.mcp.config import MCPServerConfig
 
 __all__ = ["StdioTransport"]

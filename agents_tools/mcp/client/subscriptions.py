@@ -9,14 +9,14 @@ from contextvars import Context
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agents_tools.errors import MCPError, MCPProtocolError, ToolLostError
+from agents_tools.mcp._sdk import MODERN
 from agents_tools.mcp.client.pending_requests import NotRunError, PendingRequest
-from agents_tools.mcp.client.sdk import MODERN
 from agents_tools.mcp.config import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agents_tools.mcp.client.sdk import ClientSession
+    from agents_tools.mcp.client.sdk_session import ClientSession
     from agents_tools.mcp.config import MCPServerConfig
 
 __all__ = ["ResourceSubscriptions", "SubscribingSession", "UpdateStream"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ def tls_settings(httpx: Any, config: MCPServerConfig) -> ssl.SSLContext | bool:
     """
     verify, cert = config.verify, config.cert
     if isinstance(verify, bool) and cert is None:
-        return verify
+        return _default_context(httpx) if verify else False
     context = (
         _context_of(verify) if isinstance(verify, str) else httpx.create_ssl_context(verify=verify)
     )
@@ -35,6 +36,13 @@ def tls_settings(httpx: Any, config: MCPServerConfig) -> ssl.SSLContext | bool:
         except OSError as error:
             message = f"the client certificate {files[0]} cannot be used: {_reason(error)}"
             raise ValueError(message) from error
+    return context
+
+
+@functools.cache
+def _default_context(httpx: Any) -> ssl.SSLContext:
+    """Return the context of all connections without settings: loading the authorities is slow."""
+    context: ssl.SSLContext = httpx.create_ssl_context()
     return context
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agents_tools.errors import UserValueError
-from agents_tools.mcp.client.sdk import MODERN
+from agents_tools.mcp._sdk import MODERN
 from agents_tools.mcp.server.handlers import ToolHandlers
 from agents_tools.mcp.server.prompts import PromptHandlers
 from agents_tools.mcp.server.requests import MCPRequest
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
-    from agents_tools.mcp.client.server_lists import ListKind
+    from agents_tools.mcp._sdk import ListKind
     from agents_tools.mcp.server.handlers import Tools
     from agents_tools.mcp.server.prompts import Prompts
     from agents_tools.mcp.server.resources import Resources
@@ -406,6 +406,7 @@ class MCPApp(Application):
 
         try:
             async with stdio_streams() as (read, write):
+                self._server.has_read = write.has_read
                 await self._server.server.run(read, write, self._server.options())
         finally:
             await self._server.close()

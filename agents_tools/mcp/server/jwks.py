@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from agents_tools.concurrency.fair_lock import FairLock, LockTicket
 from agents_tools.errors import UserValueError
 from agents_tools.mcp._coerce import an_object
-from agents_tools.mcp.client.sdk import sdk_http
+from agents_tools.mcp._sdk import sdk_http
 from agents_tools.server.host_rules import is_loopback
 from agents_tools.server.http_security import RequestRefused
 from agents_tools.text.json_limits import check_bounds

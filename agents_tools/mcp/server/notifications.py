@@ -8,14 +8,14 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from agents_tools.mcp.client.sdk import MODERN, RawJson
+from agents_tools.mcp._sdk import MODERN, RawJson
 from agents_tools.mcp.server.requests import INVALID_PARAMS, RequestError
 from agents_tools.mcp.server.source_updates import SourceUpdates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agents_tools.mcp.client.server_lists import ListKind
+    from agents_tools.mcp._sdk import ListKind
 
 __all__ = ["ServerNotifier", "session_name"]
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from agents_tools.events.channel import Channel
 from agents_tools.events.kinds import NotifyStreamEvent
 from agents_tools.mcp._progress_meta import EVENT_KEY, EVENTS_KEY, PROGRESS_EVENTS
+from agents_tools.mcp._sdk import RawJson
 from agents_tools.mcp.client.pending_requests import current_request
-from agents_tools.mcp.client.sdk import RawJson
 from agents_tools.persistence.stream.masking import EventMasker
 from agents_tools.text.output import release_text
 
@@ -54,11 +54,15 @@ _LOG: Final = "notifications/message"
 _STEP: Final = 1e-6
 """The increase of progress when only the message is new: the protocol requires an increase."""
 _PACE: Final = 0.01
-"""Seconds between two groups of notifications, and between the last one and the result.
+"""Seconds between two groups of notifications.
 
-Clients in TypeScript handle a result before the notifications that arrive with it, and then
-ignore these.
+It is also the time between the last one and the result, if it is not known whether the client has
+read it. Clients in TypeScript handle a result before the notifications that arrive with it, and
+then ignore these.
 """
+_MAX_HOLD: Final = 1.0
+"""The maximum time in seconds for which a result waits until the client has read the last one."""
+_POLL: Final = 0.001
 _MAX_GROUP: Final = 100
 """The number of notifications that a client without event data gets at a time."""
 _MAX_READ: Final = 1_024
@@ -219,12 +223,16 @@ class StreamProgress:
         ctx: The context of the request in the SDK.
         token: The progress token of the client.
         holds: Whether the result has to wait after the last notification.
+        has_read: Returns whether the client has read everything; `None` if this is not known.
     """
 
-    def __init__(self, ctx: Any, token: Any, *, holds: bool) -> None:
+    def __init__(
+        self, ctx: Any, token: Any, *, holds: bool, has_read: Callable[[], bool | None]
+    ) -> None:
         self._ctx = ctx
         self._token = token
         self._holds = holds
+        self._has_read = has_read
         self._last = 0.0
 
     async def __call__(self, notification: Notification) -> None:
@@ -239,8 +247,14 @@ class StreamProgress:
 
     async def settle(self) -> None:
         """Wait until the result can be sent, so that the client has handled all notifications."""
-        left = self._last + _PACE - asyncio.get_running_loop().time()
-        if self._holds and left > 0:
+        if not self._holds:
+            return
+        now = asyncio.get_running_loop().time
+        end = self._last + _MAX_HOLD
+        while (has_read := self._has_read()) is False and now() < end:  # noqa: ASYNC110
+            await asyncio.sleep(_POLL)  # the system does not notify
+        left = self._last + _PACE - now()
+        if has_read is None and left > 0:
             await asyncio.sleep(left)
 
 

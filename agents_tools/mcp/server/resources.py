@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 from agents_tools.content.outputs import ToolOutputText, to_output
 from agents_tools.errors import UserTypeError, UserValueError
-from agents_tools.mcp.client.sdk import MODERN
+from agents_tools.mcp._sdk import MODERN
 from agents_tools.mcp.server.completion import Completer
 from agents_tools.mcp.server.paging import page_of
 from agents_tools.mcp.server.requests import INTERNAL_ERROR, INVALID_PARAMS, RequestError

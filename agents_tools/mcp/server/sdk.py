@@ -16,8 +16,8 @@ from agents_tools._package import __version__
 from agents_tools.errors import UserError
 from agents_tools.mcp._coerce import an_object
 from agents_tools.mcp._progress_meta import EVENTS_KEY
+from agents_tools.mcp._sdk import MODERN, sdk_line
 from agents_tools.mcp._task_names import TASKS
-from agents_tools.mcp.client.sdk import MODERN, sdk_line
 from agents_tools.mcp.server.elicitation import ask_client
 from agents_tools.mcp.server.features import features_of
 from agents_tools.mcp.server.input_required import STATE_TTL, WaitingCalls
@@ -30,9 +30,9 @@ from agents_tools.mcp.server.task_requests import TaskClient, TaskRequests
 from agents_tools.server.http_security import current_principal
 
 if TYPE_CHECKING:
-    from collections.abc import MutableMapping
+    from collections.abc import Callable, MutableMapping
 
-    from agents_tools.mcp.client.server_lists import ListKind
+    from agents_tools.mcp._sdk import ListKind
     from agents_tools.mcp.server.features import Feature
     from agents_tools.mcp.server.handlers import ToolHandlers
     from agents_tools.mcp.server.input_required import Perform
@@ -60,6 +60,10 @@ class SdkServer:
         state_secrets: The keys of the states of calls that ask, which several processes share. The
             first one signs, all verify; by default a random key of this process.
 
+    Attributes:
+        has_read: Returns whether the client has read everything that was sent; `None` if this is
+            not known.
+
     Raises:
         UserError: The SDK is not installed, or is too old for shared keys.
     """
@@ -75,6 +79,7 @@ class SdkServer:
         state_secrets: tuple[str | bytes, ...] = (),
     ) -> None:
         self.waiting_calls = WaitingCalls(is_shared=bool(state_secrets))
+        self.has_read: Callable[[], bool | None] = lambda: None
         major = sdk_line()  # raises an error with the install command
         self._handlers = handlers
         self._tasks: Tasks | None = None
@@ -378,7 +383,7 @@ class SdkServer:
         if token is None and is_stream and self._major > 1:
             return MemoryProgress(ctx)
         holds = is_stream and request.meta.get(EVENTS_KEY) is not True
-        return StreamProgress(ctx, token, holds=holds)
+        return StreamProgress(ctx, token, holds=holds, has_read=self.has_read)
 
     async def _set_log_level(self, ctx: Any, params: Any) -> Any:
         """Store the level of log messages that a session requests (`logging/setLevel`)."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents_tools.errors import UserError
 from agents_tools.mcp._coerce import an_object
-from agents_tools.mcp.client.sdk import MODERN
+from agents_tools.mcp._sdk import MODERN
 from agents_tools.mcp.server.requests import RequestError
 from agents_tools.text.output import release_text
 from agents_tools.tool.question import UnansweredError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from agents_tools.mcp.client.sdk import RawJson, RawResult
+from agents_tools.mcp._sdk import RawJson, RawResult
 from agents_tools.mcp.server.served_client import ServedClient
 from agents_tools.tool.question import UnansweredError
 

@@ -12,14 +12,20 @@ import contextlib
 import json
 import os
 import re
+import stat
 import sys
 import threading
+from array import array
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.concurrency.future import call_on_loop
 from agents_tools.mcp._coerce import an_object
-from agents_tools.mcp.client.streams import MessageSink, MessageSource
+from agents_tools.mcp._streams import MessageSink, MessageSource
 from agents_tools.text.json_limits import JsonFault, JsonLimits, check_bounds
+
+if sys.platform == "linux":
+    import fcntl
+    import termios
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
@@ -144,7 +150,7 @@ class _StdinLines(MessageSource):
 
 
 def _from_wire(data: Any) -> Any:
-    from agents_tools.mcp.client.sdk import message_of
+    from agents_tools.mcp._sdk import message_of
 
     return message_of(data)
 
@@ -174,6 +180,20 @@ class _StdoutSink(MessageSink):
                     await asyncio.to_thread(_write, self._sink, data)
         except (OSError, ValueError):
             raise ClosedResourceError from None
+
+    def has_read(self) -> bool | None:
+        """Return whether the client has read all messages; `None` if the system does not tell."""
+        if sys.platform != "linux":
+            return None
+        # The unread bytes of a pipe, and the memory of the unread messages of a socket.
+        request = {stat.S_IFIFO: termios.FIONREAD, stat.S_IFSOCK: termios.TIOCOUTQ}
+        unread = array("i", [0])
+        try:
+            kind = stat.S_IFMT(os.fstat(self._sink.fileno()).st_mode)
+            fcntl.ioctl(self._sink.fileno(), request[kind], unread)
+        except (KeyError, OSError, ValueError):
+            return None
+        return unread[0] == 0
 
 
 _PIPE_SIZE = 16 << 10

@@ -1,4 +1,4 @@
-"""How fast class-based and built-in tools are, beside the same work done by hand.
+"""The speed of class-based and built-in tools, compared with the same work written by hand.
 
 `limit`, `library` and `peers.openhands` do the same with the same names:
 

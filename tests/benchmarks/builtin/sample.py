@@ -59,7 +59,7 @@ _serial = itertools.count()
 
 
 def tool_source(classes: str) -> Callable[[], Callable[[], type[Any]]]:
-    """Give what prepares the definition of a fresh tool; running the result defines it.
+    """Return a function that defines a new tool.
 
     Args:
         classes: The statement that imports the base classes.

@@ -29,7 +29,7 @@ def measure(
     Args:
         subjects: What is timed.
         workloads: Which, in the order of `BUILTIN_TIMED`.
-        batches: How many turns each has beside its limit.
+        batches: The number of turns of each, alternating with its limit.
     """
     with ExitStack() as stack:
         workers = {

@@ -385,7 +385,7 @@ def _directory(path: Path) -> Generator[Path]:
 
 
 def report(subject: Subject) -> dict[str, Any]:
-    """Say what is timed."""
+    """Return the name of the timed work."""
     names = (subject.distribution, "pydantic", "pydantic_core")
     return {
         "python": platform.python_version(),

@@ -1,4 +1,4 @@
-"""How fast events are published, delivered, stored and read back, beside the least that could do it.
+"""The speed of publishing, delivering, storing and reading events, compared with a lower limit.
 
 `limit`, `library` and the peers do the same with the same names: each function does something to so
 many events, and gives the seconds that took. What a subject does not have is not measured.

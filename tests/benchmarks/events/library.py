@@ -86,7 +86,7 @@ async def emit(size: int) -> float:
 
 
 async def publish(size: int) -> float:
-    """Publish what nobody reads."""
+    """Publish without subscribers."""
     with EventStream() as stream:
         return _published(stream, SHOWN, size)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 TEXT = "a piece of what is said, as long as such pieces are"
 READERS = 10
 STRETCH = 1_000
-"""Events at a time that are delivered to somebody."""
+"""The number of events that are delivered at a time."""
 FILE = 500
 """Events at a time that are kept on disk."""
 SECRETS = ("correct-horse-battery-staple", "sk-0123456789abcdef0123456789", "hunter2hunter2")

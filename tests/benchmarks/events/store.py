@@ -174,7 +174,7 @@ def _reopened(*, writing: bool) -> Callable[[Path, int], tuple[float, float]]:
 
 
 def _limit(folder: Path, synchronous: str, count: int, size: int) -> float:
-    """Give the seconds that SQLite takes for a row, so many in a transaction."""
+    """Return the seconds that SQLite needs for a row, with a number of rows in a transaction."""
     with closing(sqlite3.connect(folder / "limit.db", isolation_level=None)) as limit:
         limit.execute("PRAGMA journal_mode = WAL")
         limit.execute(f"PRAGMA synchronous = {synchronous}")

@@ -1,4 +1,4 @@
-"""Time the events of one subject beside the limit, in the environment of the subject; prints JSON.
+"""Time the events of one subject and the limit, in the environment of the subject; prints JSON.
 
 Run as `python -m tests.benchmarks.events.worker NAME [--batches N] [--only WORKLOAD ...]`.
 """

@@ -77,7 +77,7 @@ async def _of_a_call(call: Callable[[], Awaitable[Any]]) -> float:
 
 
 def _call_of(name: str, tool: Any) -> Callable[[], Awaitable[Any]] | None:
-    """Give how the framework calls the object that we hand over."""
+    """Return how the framework calls the tool."""
     match name:
         case "openai_agents":
             from agents.tool_context import ToolContext

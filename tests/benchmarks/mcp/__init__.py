@@ -1,4 +1,4 @@
-"""How fast calls over MCP are, beside the client of the SDK that is used by hand.
+"""The speed of calls over MCP, compared with the client of the SDK.
 
 All clients talk to the same server, `server`, on the SDK's lowest level. `limit`, `library` and
 `peers.fastmcp_client` do the same with the same names:

@@ -1,4 +1,4 @@
-"""Time one client beside the SDK's, in the environment of its subject; prints JSON.
+"""Time one client and that of the SDK, in the environment of its subject; prints JSON.
 
 Run as `python -m tests.benchmarks.mcp.worker NAME [--batches N] [--only WORKLOAD ...]`.
 """
@@ -69,7 +69,7 @@ class Worker:
         )
 
     async def list_1000(self) -> Measure:
-        """Give 1,000 tools, from the moment the server is asked for them."""
+        """List 1,000 tools, timed from the request."""
 
         async def listing(client: Any) -> float:
             async with client.stdio([*STDIO, str(TOOLS)]) as connection:
@@ -160,7 +160,7 @@ class Worker:
 
 
 async def _connecting(connecting: contextlib.AbstractAsyncContextManager[int]) -> float:
-    """Give the seconds until the tools are there; closing the servers does not count."""
+    """Return the seconds until the tools are listed; closing the servers does not count."""
     start = perf_counter()
     async with connecting as tools:
         taken = perf_counter() - start

@@ -40,7 +40,7 @@ def from_schema(name: str, schema: dict[str, Any], body: Body, description: str 
 
 
 def definitions(tools: list[FunctionTool]) -> list[dict[str, Any]]:
-    """Give what the model is told."""
+    """Return the definitions for the model."""
     listed = [tool.to_mcp_tool().model_dump(by_alias=True, exclude_none=True) for tool in tools]
     return [
         {

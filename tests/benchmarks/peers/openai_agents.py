@@ -51,7 +51,7 @@ def from_schema(
 
 
 def definitions(tools: list[FunctionTool]) -> list[dict[str, Any]]:
-    """Give what the model is told."""
+    """Return the definitions for the model."""
     return Converter.convert_tools(tools, handoffs=[]).tools
 
 

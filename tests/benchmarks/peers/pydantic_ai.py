@@ -32,7 +32,7 @@ def from_schema(name: str, schema: dict[str, Any], body: Body, description: str 
 
 
 def definitions(tools: list[Tool[None]]) -> list[dict[str, Any]]:
-    """Give what the model is told."""
+    """Return the definitions for the model."""
     return [
         {
             "name": tool.tool_def.name,

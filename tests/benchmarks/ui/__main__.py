@@ -78,7 +78,7 @@ async def by_hand(scope: Any, receive: Any, send: Any) -> None:
 
 
 def with_queue(queue: asyncio.Queue[bytes]) -> Any:
-    """Give the app by hand, with what it is to send."""
+    """Return the hand-written app, with the frames that it sends."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await by_hand({**scope, "app_queue": queue}, receive, send)

@@ -71,7 +71,7 @@ async def main(url: str) -> None:
 def calls(
     scenario: str, context: dict[str, Any], tools: dict[str, FunctionTool[..., Any]]
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Give what is called, with which arguments."""
+    """Return the tools to call, with their arguments."""
     if "toolCalls" in context:
         return [(call["name"], call["arguments"]) for call in context["toolCalls"]]
     if scenario in CALLS:
@@ -83,14 +83,14 @@ def calls(
 
 
 def made_up(schema: Any) -> dict[str, Any]:
-    """Give arguments that fit a simple schema."""
+    """Return arguments that are valid for a simple schema."""
     values = {"string": "text", "integer": 1, "number": 1.5, "boolean": True, "object": {}}
     properties = schema.get("properties", {})
     return {name: values.get(properties[name].get("type")) for name in schema.get("required", ())}
 
 
 async def look_around(manager: MCPToolManager) -> None:
-    """Read all that a server has beside its tools."""
+    """Read the resources and prompts of a server."""
     for resource in await manager.list_resources(SERVER):
         await manager.read_resource(SERVER, resource["uri"])
     for prompt in await manager.list_prompts(SERVER):
@@ -98,7 +98,7 @@ async def look_around(manager: MCPToolManager) -> None:
 
 
 def answer(question: Question) -> dict[str, Any]:
-    """Say yes to everything, and leave the rest to the defaults of the question."""
+    """Accept every question, with the defaults of its fields."""
     properties = question.schema.get("properties", {})
     return {
         name: True
@@ -116,7 +116,7 @@ def show(name: str, outcome: CallOutcome) -> None:
 
 
 def provider(scenario: str, url: str, context: dict[str, Any]) -> httpx2.Auth:
-    """Give the provider of the SDK that a scenario is about."""
+    """Return the provider of the SDK that a scenario tests."""
     storage = Storage()
     client_id, secret = context.get("client_id", ""), context.get("client_secret", "")
     if scenario == "auth/client-credentials-basic":
@@ -158,7 +158,7 @@ def provider(scenario: str, url: str, context: dict[str, Any]) -> httpx2.Auth:
 
 
 def identity_assertion(url: str, storage: Storage, context: dict[str, Any]) -> httpx2.Auth:
-    """Give the provider that takes what the company's own identity provider says."""
+    """Return the provider that accepts the assertion of the company's identity provider."""
     metadata = httpx2.get(
         urljoin(url, f"/.well-known/oauth-protected-resource{urlsplit(url).path}")
     )
@@ -199,7 +199,7 @@ class Storage:
         self.client: OAuthClientInformationFull | None = None
 
     async def get_tokens(self) -> OAuthToken | None:
-        """Give the tokens."""
+        """Return the tokens."""
         return self.tokens
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
@@ -207,7 +207,7 @@ class Storage:
         self.tokens = tokens
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """Give what the client is registered as."""
+        """Return the registration of the client."""
         return self.client
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
@@ -228,7 +228,7 @@ class Browser:
         self._back = response.headers["location"]
 
     async def came_back(self) -> AuthorizationCodeResult:
-        """Give what the address says that the browser was sent back to."""
+        """Return the parameters of the address that the browser was redirected to."""
         said = {name: values[0] for name, values in parse_qs(urlsplit(self._back).query).items()}
         return AuthorizationCodeResult.model_validate(said)
 

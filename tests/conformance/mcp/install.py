@@ -80,7 +80,7 @@ def install(folder: Path, packages: tuple[str, ...]) -> str | None:
 
 
 def _npm() -> tuple[list[str], Path | None] | None:
-    """Give the npm of the machine, or else the one of the wheel of Node, and its Node."""
+    """Return the npm of the machine, else that of the wheel of Node, with its Node."""
     found = shutil.which("npm")
     if found is not None:
         return [found], None
@@ -102,7 +102,7 @@ def _link(place: Path, target: Path) -> None:
 
 
 def _reason(text: str) -> str | None:
-    """Give the line of npm's errors that is a sentence; others are a name and a value."""
+    """Return the line of npm's errors that is a sentence; others are a name and a value."""
     lines = [line.partition("npm error ")[2] for line in text.splitlines()]
     return next((line for line in lines if line.count(" ") > 1), None)
 

@@ -59,7 +59,7 @@ class Run:
         side: Which of our sides is looked at.
         revision: The revision of the protocol whose requirements are checked.
         mode: server: whether it keeps sessions.
-        also: What fails in this run only, beside the baseline.
+        also: The failures that are expected in this run only, in addition to the baseline.
         promised: Scenarios that the revision does not count, and that have to pass all the same.
         library: The library that the server is made with, if it is not ours: `fastmcp` or `mcp`.
     """
@@ -187,7 +187,7 @@ async def main(*sides: str, peers: bool = False, write: bool = False) -> int:
 
 
 def row(run: Run, verdict: Verdict) -> str:
-    """Give the line of the table for a run."""
+    """Return the row of the table for a run."""
     checks = verdict.passed + verdict.failed
     return (
         f"{run.name:31}  {checks:6}  {verdict.passed:6}  {verdict.failed:6}  "
@@ -347,7 +347,7 @@ async def end(process: asyncio.subprocess.Process) -> None:
 
 
 def judge(run: Run, code: int, log: str, results: Path) -> Verdict:
-    """Tell from what the runner wrote whether all is as expected."""
+    """Return the verdict on the output of the runner."""
     total = re.search(r"^Total: (\d+) passed, (\d+) failed", log, re.MULTILINE)
     if total is None:
         log_file = (results / "runner.log").relative_to(ROOT)
@@ -370,7 +370,7 @@ def judge(run: Run, code: int, log: str, results: Path) -> Verdict:
 
 
 def listed(log: str, heading: str, mark: str) -> list[str]:
-    """Give the entries below a heading of the runner's summary."""
+    """Return the entries below a heading of the runner's summary."""
     below = log.partition(f"\n{heading}")[2].splitlines()[1:]
     entries: list[str] = []
     for line in below:
@@ -381,7 +381,7 @@ def listed(log: str, heading: str, mark: str) -> list[str]:
 
 
 def outcomes(log: str) -> dict[str, str]:
-    """Give the mark of each scenario in the runner's summary."""
+    """Return the mark of each scenario in the runner's summary."""
     return {name: mark for mark, name in re.findall(r"^([✓✗]) (\S+): \d", log, re.MULTILINE)}
 
 

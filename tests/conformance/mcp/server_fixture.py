@@ -336,7 +336,7 @@ class Shelf:
         self.tools = list(tools)
 
     def get_tools(self) -> list[FunctionTool[..., Any]]:
-        """Give the tools as they are now."""
+        """Return the present tools."""
         return list(self.tools)
 
 

@@ -49,7 +49,7 @@ class Job:
         name: What it is called.
         scenario: The run.
         does: The part that the client plays.
-        look: Looks at what the client told, beside what is looked at in any case.
+        look: Checks the report of the client, in addition to the common checks.
     """
 
     name: str
@@ -59,12 +59,12 @@ class Job:
 
 
 def clients() -> Sequence[str]:
-    """Give the versions of the client."""
+    """Return the versions of the client."""
     return list(FOLDERS)
 
 
 def missing(client: str) -> str | None:
-    """Say why a client cannot run here."""
+    """Return why a client cannot run here."""
     if shutil.which("node") is None:
         return "there is no node"
     if not (PEERS / FOLDERS[client] / "node_modules" / "@ag-ui" / "client").is_dir():
@@ -92,7 +92,7 @@ async def check(client: str, only: Sequence[str]) -> Mapping[str, str]:
 
 
 async def read_streams(client: str, streams: Mapping[str, str]) -> dict[str, Told]:
-    """Let a client read streams as they are, and give what it tells of each."""
+    """Let a client read raw streams; return its report about each."""
     texts = dict(enumerate(streams.values()))
     names = list(streams)
 
@@ -175,7 +175,7 @@ _CLIENT_TOOL = Scenario(
 
 
 class _Hesitant(ScriptedModel):
-    """Stops within a thought and within a sentence, until somebody looks on."""
+    """Stops in the middle of a thought and of a sentence, until the client continues reading."""
 
     gates: ClassVar[list[asyncio.Event]] = []
 
@@ -185,7 +185,7 @@ class _Hesitant(ScriptedModel):
         self.gates.append(self.gate)
 
     async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
-        """Give the answer, with a break in it."""
+        """Send the answer, with a break in it."""
         del request
         emit(reasoning_delta("Let me "))
         emit(reasoning_delta("think."))
@@ -442,7 +442,7 @@ def _results(messages: Sequence[Told]) -> dict[str, Any]:
 
 
 def _plain(messages: Sequence[Told]) -> list[Any]:
-    """Give what a conversation consists of, in any order of its activities."""
+    """Return the parts of a conversation, without the order of its activities."""
     said = [one for one in messages if one["role"] != "activity"]
     shown = [one for one in messages if one["role"] == "activity"]
     kept = ("id", "role", "content", "toolCalls", "toolCallId", "activityType")

@@ -28,11 +28,11 @@ class ClientModule(Protocol):
     """A module that knows how to run some clients."""
 
     def clients(self) -> Sequence[str]:
-        """Give the names of its clients."""
+        """Return the names of its clients."""
         ...
 
     def missing(self, client: str) -> str | None:
-        """Say why a client cannot run here."""
+        """Return why a client cannot run here."""
         ...
 
     async def check(self, client: str, only: Sequence[str]) -> Mapping[str, str]:
@@ -70,7 +70,7 @@ def main(*only: str) -> int:
 
 
 def table(results: Mapping[str, Mapping[str, str]]) -> str:
-    """Give the results as a table: a row for each job, a column for each client."""
+    """Return the results as a table: a row for each job, a column for each client."""
     jobs = list(dict.fromkeys(job for problems in results.values() for job in problems))
     marks = {"": "ok", None: "-"}
     width = max((len(job) for job in jobs), default=0)

@@ -109,7 +109,7 @@ class Job:
 
 
 def jobs(version: int = NEWEST) -> Iterator[Job]:
-    """Give what the pages have to be able to do."""
+    """Yield the jobs that the pages have to do."""
     for scenario in SCENARIOS.values():
         if scenario.approve is not None:
             does = "approve" if scenario.approve else "reject"
@@ -130,12 +130,12 @@ def jobs(version: int = NEWEST) -> Iterator[Job]:
 
 
 def clients() -> list[str]:
-    """Give the names of the clients, with their versions where they are installed."""
+    """Return the names of the clients, with their versions if they are installed."""
     return [f"ai-{_installed(version) or version}" for version in VERSIONS]
 
 
 def missing(client: str) -> str | None:
-    """Say why a client cannot run here, if it cannot."""
+    """Return why a client cannot run here; an empty text if it can."""
     version = _major(client)
     if _installed(version) is None:
         return f"ai {version} is not installed in .ui-peers/vercel/{version}"
@@ -162,7 +162,7 @@ async def read_streams(client: str, streams: Mapping[str, str]) -> dict[str, lis
 
 
 def peer_of(version: int) -> Peer:
-    """Give an installed SDK."""
+    """Return an installed SDK."""
     node = _node(version)
     assert node is not None
     return Peer(version, PEERS / str(version), node)
@@ -189,7 +189,7 @@ def _node(version: int) -> str | None:
 
 
 def problem(job: Job, version: int, told: Mapping[str, Any] | None) -> str:
-    """Say what is wrong with what a page has told; nothing if nothing is."""
+    """Return the fault in the report of a page; an empty text if there is none."""
     if told is None:
         return "it told nothing"
     if told.get("failed"):
@@ -203,7 +203,7 @@ def problem(job: Job, version: int, told: Mapping[str, Any] | None) -> str:
 
 
 def _compared(job: Job, version: int, told: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """Give what is to be equal, in pairs."""
+    """Yield the pairs that must be equal."""
     yield "complaints", [], told["complaints"]
     yield "messages that are not valid", None, told["valid"]
     yield "tools that the page was to run", [], told["calledHere"]
@@ -232,7 +232,7 @@ def _compared(job: Job, version: int, told: Mapping[str, Any]) -> Iterator[tuple
 def _loaded_again(
     job: Job, version: int, told: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Give the messages of a page that loads the chat, and those of the page that wrote it."""
+    """Yield the messages of a page that loads the chat, and those of the page that wrote it."""
     if job.does == "stop":  # the page shows what it had by then
         return
     loaded = _essence(told["loaded"])
@@ -244,7 +244,7 @@ def _loaded_again(
 
 
 def _essence(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Give messages without progress, which is not stored, and without the marks of steps."""
+    """Return messages without progress, which is not stored, and without the marks of steps."""
     shown = {"data-agents-tool", "file", "source-url", "step-start"}
     return [
         {**one, "parts": [part for part in one["parts"] if part["type"] not in shown]}
@@ -330,7 +330,7 @@ class _Stage:
         }
 
     async def status(self, name: str) -> str:
-        """Say how the last run of a job has ended."""
+        """Return the status of the last run of a job."""
         live = (await self.runs[name].list())[-1]
         async with asyncio.timeout(10):
             await live.wait()

@@ -55,7 +55,7 @@ class ScriptedClient(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], Bas
 
 
 def _pieces(given: Sequence[Call] | str) -> list[list[Content]]:
-    """Give an answer as a model streams it, with what it used at the end."""
+    """Return an answer as a model streams it, with its usage at the end."""
     usage = Content.from_usage({"input_token_count": 5, "output_token_count": 2})
     if not isinstance(given, str):
         calls = [Content.from_function_call(c.id, c.name, arguments=c.arguments) for c in given]
@@ -73,7 +73,7 @@ _KINDS = {"data": "file", "uri": "file", "hosted_file": "file"}
 
 
 def answers_in(messages: Sequence[Any]) -> dict[str, Answer]:
-    """Give what the model was told about each call."""
+    """Return the output of each call that the model received."""
     found: dict[str, Answer] = {}
     for message in messages:
         for content in message.contents:
@@ -153,7 +153,7 @@ class AgentFrameworkHarness:
         ]
 
     def as_tool(self, tools: Sequence[Any], answers: Sequence[Any], **options: Any) -> Any:
-        """Give an agent called Scout, with these tools and answers of its model, as a tool."""
+        """Return an agent called Scout, with these tools and answers of its model, as a tool."""
         agent = make_agent(ScriptedClient(*answers), tools, name="Scout")
         return as_tool(agent, **options)
 

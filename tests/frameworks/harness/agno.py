@@ -77,7 +77,7 @@ def make_agent(model: ScriptedModel, tools: Sequence[Any], **more: Any) -> Agent
 
 
 def answers_in(messages: Any) -> dict[str, Answer]:
-    """Give what the model was told about each call."""
+    """Return the output of each call that the model received."""
     return {
         message.tool_call_id: Answer(str(message.content), bool(message.tool_call_error), ("text",))
         for message in messages or ()
@@ -167,7 +167,7 @@ class AgnoHarness:
         return made
 
     def as_tool(self, tools: Sequence[Any], answers: Sequence[Any], **options: Any) -> Any:
-        """Give an agent called Scout, with these tools and answers of its model, as a tool."""
+        """Return an agent called Scout, with these tools and answers of its model, as a tool."""
         return as_tool(make_agent(ScriptedModel(*answers), tools, name="Scout"), **options)
 
 

@@ -245,7 +245,7 @@ class ClaudeAgentSdkHarness:
         return [Incoming(from_claude_agent_sdk(made), label="@tool")]
 
     def as_tool(self, tools: Sequence[Any], answers: Sequence[Any], **options: Any) -> Any:
-        """Give an agent called Scout, with these tools and answers of its model, as a tool."""
+        """Return an agent called Scout, with these tools and answers of its model, as a tool."""
         left = list(answers)
 
         def transport() -> ScriptedTransport:

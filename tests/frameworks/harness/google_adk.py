@@ -66,7 +66,7 @@ def make_agent(model: ScriptedModel, tools: Sequence[Any], name: str = "agent") 
 
 
 async def started(agent: LlmAgent) -> tuple[InMemoryRunner, dict[str, Any]]:
-    """Give a runner of an agent, and what its `run_async` takes to begin."""
+    """Return a runner of an agent, and the arguments of its `run_async`."""
     runner = InMemoryRunner(agent=agent, app_name="tests")
     session = await runner.session_service.create_session(app_name="tests", user_id="u")
     message = types.Content(role="user", parts=[types.Part(text="Go.")])
@@ -160,7 +160,7 @@ class GoogleAdkHarness:
         ]
 
     def as_tool(self, tools: Sequence[Any], answers: Sequence[Any], **options: Any) -> Any:
-        """Give an agent called Scout, with these tools and answers of its model, as a tool."""
+        """Return an agent called Scout, with these tools and answers of its model, as a tool."""
         return as_tool(make_agent(ScriptedModel(*answers), tools, "Scout"), **options)
 
 

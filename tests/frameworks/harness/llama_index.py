@@ -127,7 +127,7 @@ class LlamaIndexHarness:
         ]
 
     def as_tool(self, tools: Sequence[Any], answers: Sequence[Any], **options: Any) -> Any:
-        """Give an agent called Scout, with these tools and answers of its model, as a tool."""
+        """Return an agent called Scout, with these tools and answers of its model, as a tool."""
         agent = make_agent(ScriptedModel(*answers), tools, name="Scout")
         return as_tool(agent, **options)
 

@@ -58,7 +58,7 @@ def make_agent(model: ScriptedModel, tools: Sequence[Any], **more: Any) -> Agent
 
 
 def answers_in(messages: Any) -> dict[str, Answer]:
-    """Give what the model was told about each call."""
+    """Return the output of each call that the model received."""
     found: dict[str, Answer] = {}
     for message in messages:
         for block in message["content"]:
@@ -148,7 +148,7 @@ class StrandsHarness:
         ]
 
     def as_tool(self, tools: Sequence[Any], answers: Sequence[Any], **options: Any) -> Any:
-        """Give an agent called Scout, with these tools and answers of its model, as a tool."""
+        """Return an agent called Scout, with these tools and answers of its model, as a tool."""
         agent = make_agent(ScriptedModel(*answers), tools, name="Scout")
         return as_tool(agent, **options)
 

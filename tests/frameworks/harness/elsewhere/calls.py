@@ -43,7 +43,7 @@ async def _run(tools: Any, *calls: Call) -> Report:
 
 
 def _open(name: str, *parameters: str, **schema: Any) -> tuple[FunctionTool[..., Any], list[Any]]:
-    """Give a tool with a schema of its own, and what it is called with."""
+    """Return a tool with a schema of its own, and its arguments."""
     found: list[Any] = []
 
     async def call(_context: ToolContext[Any], args_json: str) -> str:

@@ -194,7 +194,7 @@ async def test_blocks_of_content_stay_what_they_are() -> None:
 
 
 def to_llama_index_without_context(tool: FunctionTool[..., Any]) -> Any:
-    """Give a tool of ours as theirs, and say that it takes no context."""
+    """Return a tool of ours as one of theirs, which takes no context."""
     theirs = to_llama_index(tool)
     theirs.requires_context = False
     return theirs

@@ -51,7 +51,7 @@ def anyio_backend() -> str:
 
 
 def written(tool: FunctionTool[..., Any]) -> dict[str, Any]:
-    """Give the arguments as a model of a `ToolCallingAgent` is told about them."""
+    """Return the arguments as the model of a `ToolCallingAgent` receives them."""
     return get_tool_json_schema(to_smolagents(tool))["function"]["parameters"]
 
 
@@ -366,7 +366,7 @@ def look_up(topic: str) -> str:
 
 
 def scout(*answers: Any, tools: Any = (), **options: Any) -> FunctionTool[..., Any]:
-    """Give an agent called scout, with these answers of its model, as a tool."""
+    """Return an agent called scout, with these answers of its model, as a tool."""
     agent = make_agent(ScriptedModel(*answers), [look_up, *tools])
     agent.name, agent.description = "scout", "Looks things up."
     return as_tool(agent, **options)

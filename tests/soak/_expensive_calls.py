@@ -1,4 +1,4 @@
-"""Calls of the dear kinds, which start processes, open files or serve: made less often."""
+"""The expensive kinds of calls: they start processes, open files or serve."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.mcp.small import listening
 from tests.soak._calls import BrokenError, Kind, add, count, fail, wait
 from tests.ui.web import Exchange
 
-__all__ = ["DEAR"]
+__all__ = ["EXPENSIVE_CALLS"]
 
 _WITHIN = 60.0
 _ROOT = Path(__file__).parents[2]
@@ -233,15 +233,15 @@ async def stored_runs(times: int) -> None:
         await store.aclose()
 
 
-DEAR: tuple[Kind, ...] = (
-    Kind(name="SSE over HTTP", run=over_sse, least=30, dear=1, most=128),
-    Kind(name="AG-UI over HTTP", run=over_ag_ui, least=30, dear=1, most=128),
-    Kind(name="MCP in memory", run=mcp_in_memory, least=50, dear=1, most=64),
-    Kind(name="MCP over stdio", run=mcp_over_stdio, least=10, dear=8, most=256),
-    Kind(name="MCP over HTTP", run=mcp_over_http, least=30, dear=2, most=256),
-    Kind(name="worker processes", run=in_processes, least=50, dear=6, most=64),
-    Kind(name="isolated tools", run=isolated, least=50, dear=6, most=64),
-    Kind(name="sandboxed shells", run=in_shells, least=20, dear=4, most=128),
-    Kind(name="events in SQLite", run=stored, least=50, dear=0.5, most=64),
-    Kind(name="runs with a store", run=stored_runs, least=20, dear=1, most=64),
+EXPENSIVE_CALLS: tuple[Kind, ...] = (
+    Kind(name="SSE over HTTP", run=over_sse, least=30, max_seconds=1, most=128),
+    Kind(name="AG-UI over HTTP", run=over_ag_ui, least=30, max_seconds=1, most=128),
+    Kind(name="MCP in memory", run=mcp_in_memory, least=50, max_seconds=1, most=64),
+    Kind(name="MCP over stdio", run=mcp_over_stdio, least=10, max_seconds=8, most=256),
+    Kind(name="MCP over HTTP", run=mcp_over_http, least=30, max_seconds=2, most=256),
+    Kind(name="worker processes", run=in_processes, least=50, max_seconds=6, most=64),
+    Kind(name="isolated tools", run=isolated, least=50, max_seconds=6, most=64),
+    Kind(name="sandboxed shells", run=in_shells, least=20, max_seconds=4, most=128),
+    Kind(name="events in SQLite", run=stored, least=50, max_seconds=0.5, most=64),
+    Kind(name="runs with a store", run=stored_runs, least=20, max_seconds=1, most=64),
 )
