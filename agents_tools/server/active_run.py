@@ -321,18 +321,30 @@ class ActiveRun:
         """Yield the events that were stored before the store failed, and then the error."""
         end = self._unstored_end
         with suppress(EventStoreError):
-            for event in await self._stored_events(after):
-                if not isinstance(event, RunRecordEvent):
-                    yield self._manager.masker.event(event, self.id)
+            for event in await self.stored_events(after):
+                yield event
         if end is not None:
             yield end
 
-    async def _stored_events(self, after: int) -> list[Event]:
+    async def stored_events(
+        self, after: int = INVALID_ID, *, where: EventFilter | None = None
+    ) -> list[Event]:
+        """Return the events so far, as clients see them, without waiting for new ones.
+
+        Args:
+            after: Only events with greater ids.
+            where: The filter for events.
+
+        Raises:
+            EventStoreError: The store cannot be read.
+        """
         log = self._manager.store.log(self.id)
         try:
-            return await log.read(after)
+            events = await log.read(after, where=where)
         finally:
             log.close()
+        masker = self._manager.masker
+        return [masker.event(one, self.id) for one in events if not isinstance(one, RunRecordEvent)]
 
     def is_over(self, after: int) -> bool:
         """Return whether no event follows the one with this id, as far as this process knows."""

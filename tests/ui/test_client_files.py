@@ -27,7 +27,7 @@ MOST = {
     "client.js": 5_900,
     "react.js": 2_600,
     "standalone.js": 8_200,
-    "ai-sdk.js": 1_800,
+    "ai-sdk.js": 2_100,
     "ag-ui.js": 2_300,
     "copilotkit.js": 1_000,
 }

@@ -6,20 +6,31 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agents_tools import Agent, RunConfig, ToolContext, UserError, function_tool
+from agents_tools import (
+    Agent,
+    Event,
+    RunConfig,
+    ToolArtifactEvent,
+    ToolContext,
+    ToolProgressEvent,
+    UserError,
+    function_tool,
+    streaming_tool,
+)
 from agents_tools.agents.run_recorder import RunRecorder
 from agents_tools.persistence import MemoryRunStore, SQLiteRunStore
 from agents_tools.policies import needs_approval
 from agents_tools.server.run_manager import RunManager
 from agents_tools.testing import ScriptedModel, check_ag_ui, check_vercel, tool_call
 from agents_tools.ui import ag_ui, vercel
+from agents_tools.ui.ag_ui.messages import MessageHistory
 from tests.ui.web import Exchange, ask
 
 Json = dict[str, Any]
@@ -99,6 +110,87 @@ async def test_a_thread_resumes_in_another_process(tmp_path: Path) -> None:
         await app.aclose()
 
 
+def researcher(tables: Tables, *answers: Any) -> Agent[Any, Any]:
+    """Create an agent with a sub-agent, whose tool reports progress and makes files."""
+
+    @streaming_tool
+    async def scan(pages: int) -> AsyncIterator[Event | str]:
+        """Read pages."""
+        for page in range(1, pages + 1):
+            yield ToolProgressEvent(page, total=pages)
+        yield ToolArtifactEvent("notes.txt", "Flour.")
+        yield f"{pages} pages"
+
+    inner = [
+        *(tool_call("scan", call_id="one", pages=3), "Cheap."),
+        *(tool_call("scan", call_id="two", pages=4), "Dear."),
+    ]
+    helper = Agent("scout", tools=[scan], model=ScriptedModel(inner))
+    research = helper.as_tool("research", "Research something.", streaming=True)
+    return Agent("helper", tools=[research, scan, tables.drop], model=ScriptedModel(answers))
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.x"])
+@pytest.mark.parametrize("is_other", [False, True])
+async def test_a_thread_is_loaded_again_with_the_activities_of_its_runs(
+    version: Any, is_other: bool
+) -> None:
+    """The page shows the same as before: the runs that have ended, and both parts of the last."""
+    tables, store = Tables(), MemoryRunStore(keep_display=True)
+    script = [
+        *(tool_call("research", call_id="a", input="flour"), "It is cheap."),
+        *(tool_call("research", call_id="b", input="milk"), tool_call("drop", table="t")),
+        *(tool_call("scan", call_id="c", pages=2), "Gone."),
+        "Hello again.",
+    ]
+    agent = researcher(tables, *script)
+    app = ag_ui.app(agent, store=store, version=version)
+    book = MessageHistory()
+
+    async def send(run_id: str, text: str | None, path: str = "/", **more: Any) -> list[Json]:
+        new = [] if text is None else [{"id": f"{run_id}-user", "role": "user", "content": text}]
+        nonlocal book
+        book = MessageHistory([*book.list(), *new])
+        sent = [one for one in book.list() if one["role"] != "activity"]
+        request = thread(run_id, **{"messages": sent, **more})
+        answer = await ask(app, "POST", path, request)
+        frames = [json.loads(one[6:]) for one in answer.text.split("\n\n") if one[:6] == "data: "]
+        for frame in frames:
+            book.apply(frame)
+        return frames
+
+    await send("r1", "Research flour.")
+    ended = await send("r2", "And milk.")
+    (asked,) = ended[-1]["outcome"]["interrupts"]
+    await send("r3", None, resume=approved(asked["id"]))
+    before = book.list()
+    if is_other:
+        app = ag_ui.app(agent, store=store, version=version)
+    loaded = await send("r4", None, "/connect", messages=[])
+    assert [one["type"] for one in loaded] == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
+    messages = loaded[1]["messages"]
+    ids = [one["id"] for one in messages]
+    assert len(set(ids)) == len(ids)
+    assert [activity(one) for one in messages] == [activity(one) for one in before]
+    shown = {one["id"]: one["content"] for one in messages if one["role"] == "activity"}
+    assert [shown[f"act-{call}"]["progress"]["current"] for call in SCANS] == [3, 4, 2]
+    book = MessageHistory(messages)
+    await send("r5", "Hello.")
+    items = agent.model.requests[-1].input  # type: ignore[union-attr]
+    assert "activity" not in str(items)
+    assert "AGENTS_TOOL" not in str(items)
+
+
+SCANS = ["a/one", "b/two", "c"]
+"""The calls that report progress, on the wire."""
+
+
+def activity(message: Json) -> Any:
+    """Return what a page shows of a message: an activity, the output of a call, or a text."""
+    shown = message.get("content") or [call["id"] for call in message.get("toolCalls", ())]
+    return message["role"], shown
+
+
 def answered(chunks: list[Json]) -> Json:
     """Return the part of a message in which a person approves the call."""
     (question,) = [one["approvalId"] for one in chunks if "approvalId" in one]
@@ -130,6 +222,22 @@ async def test_a_chat_resumes_in_another_process(tmp_path: Path) -> None:
         assert "Done." in after.text
         assert (tables.dropped, tables.contexts) == (["a"], ["of the answer"])
         await app.aclose()
+
+
+async def test_a_page_is_sent_only_what_follows_its_question() -> None:
+    """Else a page that checks whether the run continues would draw the form for the answer again."""
+    tables = Tables()
+    app = vercel.app(tables.agent(tool_call("drop", table="a"), "Done."), on_disconnect="detach")
+    first = chunks_in(await ask(app, "POST", "/", {"id": "c", "messages": [HI]}))
+    (question,) = [one["approvalId"] for one in first if "approvalId" in one]
+    header = {"agents-tools-question": question}
+    assert (await ask(app, "GET", "/c/stream", headers=header)).status == 204
+    other = {"agents-tools-question": question.replace("call_1", "call_0")}
+    assert chunks_in(await ask(app, "GET", "/c/stream", headers=other)) == first
+    message = {"id": first[0]["messageId"], "role": "assistant", "parts": [answered(first)]}
+    await ask(app, "POST", "/", {"id": "c", "messages": [HI, message]})
+    assert "Done." in (await ask(app, "GET", "/c/stream", headers=header)).text
+    await app.aclose()
 
 
 async def messages_of(app: Any, chat: str = "c") -> list[Json]:

@@ -128,6 +128,7 @@ class Site:
             calls if self.protocol == "sse" else calls[:1],  # others cannot cancel a single call
             tool_call("order", count=3),
             "The flour comes tomorrow.",
+            "You are welcome.",
         ]
         research = researcher.as_tool("research", "Research something.", streaming=True)
         return Agent("shop", tools=[research, wait, order], model=ScriptedModel(script))
@@ -142,7 +143,10 @@ class Site:
 
     def app(self) -> Any:
         """Return the application of one server, with a route for the agent."""
-        store = None if self.store is None else SQLiteRunStore(self.store)
+        keeps_display = self.protocol == "ag_ui"  # its guide says so
+        store = (
+            None if self.store is None else SQLiteRunStore(self.store, keep_display=keeps_display)
+        )
         if self.protocol != "sse":
             app = ag_ui.app if self.protocol == "ag_ui" else vercel.app
             agent = self._first_agent()

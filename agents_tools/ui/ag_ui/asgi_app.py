@@ -9,8 +9,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.agents.agent import Agent
-from agents_tools.errors import UserTypeError, UserValueError
-from agents_tools.events.kinds import RunFinishedEvent
+from agents_tools.errors import EventStoreCorruptError, UserTypeError, UserValueError
+from agents_tools.events.kinds import (
+    RunFinishedEvent,
+    RunItemStreamEvent,
+    RunStartedEvent,
+    ToolArtifactEvent,
+    ToolAttemptEvent,
+    ToolProgressEvent,
+    ToolStreamEndEvent,
+    ToolStreamStartEvent,
+)
+from agents_tools.persistence.filter import EventFilter
 from agents_tools.policies import needs_approval
 from agents_tools.server.application import Application, JsonResponse
 from agents_tools.server.approvals import CallReference
@@ -23,6 +33,7 @@ from agents_tools.tool.records import Decision
 from agents_tools.tool.tool import FunctionTool
 from agents_tools.ui.ag_ui.encoder import AgUiEncoder
 from agents_tools.ui.ag_ui.frames import wire_id
+from agents_tools.ui.ag_ui.messages import MessageHistory
 from agents_tools.ui.ag_ui.run_input import (
     NO_RESULT,
     answers_of,
@@ -47,6 +58,19 @@ __all__ = ["AgUiApp"]
 _KEY = "ag_ui"
 _FINAL = frozenset({"CUSTOM", "RUN_ERROR", "RUN_FINISHED"})
 """The types of frames at the end of a run that are not part of the messages."""
+_ACTIVITY_EVENTS = EventFilter(
+    types=(
+        RunStartedEvent.type,
+        RunFinishedEvent.type,
+        RunItemStreamEvent.type,
+        ToolStreamStartEvent.type,
+        ToolStreamEndEvent.type,
+        ToolProgressEvent.type,
+        ToolArtifactEvent.type,
+        ToolAttemptEvent.type,
+    )
+)
+"""The events that activities are encoded from."""
 _PAUSE = 0.05
 """The seconds without an event after which the encoder sends held updates."""
 
@@ -162,22 +186,24 @@ class AgUiApp(Application):
         run_input = read_input(await request.json_object())
         live = await self.runs.find(run_input.run_id)
         if run_input.resume:
-            return self._stream(await self._resume(run_input, request), run_input)
+            return await self._stream(await self._resume(run_input, request), run_input)
         if live is not None and live.thread_id == run_input.thread_id:
-            return self._stream(live, run_input, late=True)
-        return self._stream(await self._start(run_input, request), run_input)
+            return await self._stream(live, run_input, late=True)
+        return await self._stream(await self._start(run_input, request), run_input)
 
     async def _start(self, run_input: RunInput, request: HttpRequest) -> ActiveRun:
         answers: dict[str, ToolOutput] = {}
         names = [str(tool.get("name")) for tool in run_input.tools]
+        items = items_of(run_input, instructions=self._allow_instructions)
         live = self.runs.start(
             self._with_client_tools(run_input, answers),
-            items_of(run_input, instructions=self._allow_instructions),
+            items,
             run_id=run_input.run_id,
             thread_id=run_input.thread_id,
             context=await self.runs.context_of(request),
             max_turns=self._max_turns,
-            meta={_KEY: {"run_id": run_input.run_id, "client_tools": names}},
+            meta={_KEY: {"run_id": run_input.run_id, "client_tools": names, "items": len(items)}},
+            details={"messages": run_input.messages},
         )
         live.notes[_KEY] = [_part(run_input, -1, names, answers)]
         return live
@@ -192,7 +218,7 @@ class AgUiApp(Application):
                 409,
                 f"resume: thread {shown(run_input.thread_id)} has no run that waits for answers.",
             )
-        parts = _parts(live, run_input)
+        parts = await _parts(live, run_input)
         part = parts[-1]
         if part.client_tools and live.factory is None:
             raise HttpError(
@@ -239,12 +265,12 @@ class AgUiApp(Application):
         return self._agent.clone(tools=[*self._agent.tools, *client_tools])
 
     async def _connect(self, request: HttpRequest) -> Response:
-        """Stream the newest run of a thread from its beginning."""
+        """Stream the messages of a thread, and what follows of its newest run."""
         run_input = read_input(await request.json_object())
         live = await self.runs.find_newest(run_input.thread_id)
         if live is None:
             raise HttpError(404, f"Thread {shown(run_input.thread_id)} has no run.")
-        return self._stream(live, run_input, late=True)
+        return await self._stream(live, run_input, late=True)
 
     async def _cancel(self, request: HttpRequest) -> Response:
         body = await request.json_object()
@@ -268,13 +294,16 @@ class AgUiApp(Application):
                 return live
         return None
 
-    def _stream(self, live: ActiveRun, run_input: RunInput, *, late: bool = False) -> Response:
-        part = _parts(live, run_input)[-1]
+    async def _stream(
+        self, live: ActiveRun, run_input: RunInput, *, late: bool = False
+    ) -> Response:
+        part = (await _parts(live, run_input))[-1]
+        version = self._version or run_input.version
         encoder = AgUiEncoder(
-            version=self._version or run_input.version,
+            version=version,
             thread_id=run_input.thread_id,
             run_id=part.run_id,
-            messages=part.messages,
+            messages=await self._with_activities(live, part, version) if late else part.messages,
             client_tools=part.client_tools,
         )
         return FrameResponse(
@@ -282,6 +311,27 @@ class AgUiApp(Application):
             heartbeat=self._heartbeat,
             watching=live.watching(),
         )
+
+    async def _with_activities(
+        self, live: ActiveRun, part: ResponsePart, version: Version
+    ) -> list[Frame]:
+        """Return the messages before a part of a run with their activities.
+
+        Clients do not send activities, so they are encoded again from the events of the runs.
+        """
+        history = MessageHistory(part.messages)
+        for run in await self.runs.list(thread_id=live.thread_id) if history.call_ids else ():
+            encoder = AgUiEncoder(version=version, run_id=run.id)
+            # A run begins with an event for each item of its input: the conversation before it.
+            meta: Any = run.meta.get(_KEY) or {}
+            begin: int = meta.get("items", -1)
+            with suppress(EventStoreCorruptError):  # the messages are still of use
+                for event in await run.stored_events(begin, where=_ACTIVITY_EVENTS):
+                    if run is not live or event.id <= part.after:
+                        encoder.encode(event)
+            encoder.flush()
+            history.add_activities(one for one in encoder.messages if one["role"] == "activity")
+        return history.list()
 
 
 def _part(
@@ -296,17 +346,22 @@ def _part(
     )
 
 
-def _parts(live: ActiveRun, run_input: RunInput) -> list[ResponsePart]:
+async def _parts(live: ActiveRun, run_input: RunInput) -> list[ResponsePart]:
     """Return the parts of a run.
 
     A run that started in another process or app has one part.
     """
-    known: list[ResponsePart] | None = live.notes.get(_KEY)
-    if known is None:
+    if _KEY not in live.notes:
         meta: Any = live.meta.get(_KEY) or {}
-        first = _part(run_input, -1, meta.get("client_tools", ()), {})
-        known = live.notes[_KEY] = [replace(first, run_id=meta.get("run_id", live.id))]
-    return known
+        details: Mapping[str, Any] = await live.details() if meta else {}
+        first = replace(
+            _part(run_input, -1, meta.get("client_tools", ()), {}),
+            run_id=meta.get("run_id", live.id),
+            messages=details.get("messages", run_input.messages),
+        )
+        live.notes.setdefault(_KEY, [first])  # another request can have been quicker
+    parts: list[ResponsePart] = live.notes[_KEY]
+    return parts
 
 
 def _was_cancelled(live: ActiveRun, event: Event) -> bool:
@@ -332,7 +387,7 @@ async def _bytes(
                 continue  # the end of the run follows
             frames = encoder.flush() if event is None else encoder.encode(event)
             if late and event is not None:
-                if event.id < known and not encoder.finished:
+                if event.id < known and not live.is_over(event.id):
                     continue
                 late = False
                 last = [one for one in frames if one["type"] in _FINAL] if encoder.finished else []

@@ -52,6 +52,18 @@ class MessageHistory:
         elif kind == "ACTIVITY_SNAPSHOT":
             self._set_activity(frame)
 
+    def add_activities(self, activities: Iterable[Frame]) -> None:
+        """Add the activity messages of earlier runs, each after the call that it belongs to.
+
+        Activities of calls that the client has removed from the conversation are ignored.
+        """
+        for message in activities:
+            call = message["content"]["call"]
+            owner = self._owners.get(call) or self._owners.get(call.partition("/")[0])
+            if owner is not None and message["id"] not in self._by_id:
+                place = self._place_after(owner, {"tool", "activity"})
+                self._add(dict(message), {}, place)
+
     def list(self, *, without: Collection[str] = ()) -> list[Frame]:
         """Return the messages.
 
@@ -115,15 +127,7 @@ class MessageHistory:
             "content": frame["content"],
         }
         owner = self._owners.get(frame["toolCallId"])
-        if owner is None:
-            self._add(message, frame)
-            return
-        place = len(self._all)
-        while self._all[place - 1] is not owner:  # usually near the end
-            place -= 1
-        while place < len(self._all) and self._all[place].get("role") == "tool":
-            place += 1
-        self._add(message, frame, place)
+        self._add(message, frame, self._place_after(owner, {"tool"}))
 
     def _set_activity(self, frame: Frame) -> None:
         message = self._by_id.get(frame["messageId"])
@@ -132,6 +136,17 @@ class MessageHistory:
             self._add(message, frame)
         message["activityType"] = frame["activityType"]
         message["content"] = frame["content"]
+
+    def _place_after(self, owner: Frame | None, roles: Collection[str]) -> int:
+        """Return the place after a message and those of these roles that follow it."""
+        place = len(self._all)
+        if owner is None:
+            return place
+        while self._all[place - 1] is not owner:  # usually near the end
+            place -= 1
+        while place < len(self._all) and self._all[place].get("role") in roles:
+            place += 1
+        return place
 
     def _complete(self, message: Frame, without: Collection[str]) -> Iterable[Frame]:
         """Yield a message with its text and calls, or nothing if it is empty without the calls."""

@@ -1,6 +1,7 @@
 import { type ReactNode } from "react";
 /** What the components need of the result of `useChat`. */
 export interface Chat {
+    id: string;
     status: string;
     error?: Error | undefined;
     messages: readonly object[];
@@ -13,7 +14,9 @@ export interface Chat {
     sendMessage(message?: undefined, options?: {
         body?: object;
     }): Promise<void>;
-    resumeStream(): Promise<void>;
+    resumeStream(options?: {
+        headers?: Record<string, string>;
+    }): Promise<void>;
 }
 export interface MessageParts {
     parts: readonly {
@@ -31,8 +34,9 @@ export interface CallPartProps {
 /** A call of the agent with what happens within it, at its first part. Shows nothing for other parts. */
 export declare function CallPart({ chat, message, part }: CallPartProps): ReactNode;
 /**
- * Continues a chat when its connection is lost, as soon as the server can be reached. Returns whether the connection is
- * lost. The run must survive the disconnect: serve it with a store or `on_disconnect="detach"`.
+ * Continues a chat when its connection is lost, as soon as the server can be reached, and when an approval was answered
+ * elsewhere: immediately after another tab, else when the page becomes visible. Returns whether the connection is lost.
+ * The run must survive the disconnect: serve it with a store or `on_disconnect="detach"`.
  */
 export declare function useReconnect(chat: Chat): boolean;
 /** A `fetch` for the transport: after 45 seconds without data, not even a heartbeat, the connection counts as lost. */

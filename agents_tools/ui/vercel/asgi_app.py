@@ -20,6 +20,7 @@ from agents_tools.ui._app_limits import AppLimits, split_limits
 from agents_tools.ui.vercel.encoder import VERSIONS, VercelEncoder
 from agents_tools.ui.vercel.messages import items_of, parse_request
 from agents_tools.ui.vercel.text import DONE, HEADERS, LATEST, WITH_APPROVALS, frame
+from agents_tools.ui.vercel.tool_parts import approval_id
 from agents_tools.ui.vercel.ui_message import UIMessageBuilder
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 __all__ = ["app", "frames_of"]
 
 _KEY: Final = "vercel"
+_QUESTION: Final = "agents-tools-question"
+"""The header with the id of the approval that a page shows, if only what follows it is of use."""
+
 _MAX_BODY: Final = 16 << 20
 """The largest body of a request in bytes: a chat with its images."""
 
@@ -189,7 +193,8 @@ class _Chats:
     async def resume(self, request: HttpRequest) -> Response:
         """Stream a message again from its start, unless the page has all of it."""
         live = await self._newest(request)
-        if live is None or _is_delivered(live):
+        question = request.headers.get(_QUESTION)
+        if live is None or _is_delivered(live) or (question and _waits_for(live, question)):
             return empty_response()
         return self._respond(live, after=-1)
 
@@ -353,6 +358,12 @@ def _is_delivered(live: ActiveRun) -> bool:
     if live.is_running or not live.is_over(_message(live).delivered):
         return False
     return live.ended is None or time.time() - live.ended > _RESEND_PERIOD
+
+
+def _waits_for(live: ActiveRun, question: str) -> bool:
+    """Return whether a run still waits for the answer to an approval."""
+    paths = [(*item.path, item.call_id) for item in live.interruptions]
+    return live.status == "interrupted" and question in [approval_id(live.id, one) for one in paths]
 
 
 def _encode(chunks: list[Chunk]) -> bytes:

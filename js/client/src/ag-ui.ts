@@ -13,11 +13,16 @@ const LAST_PAUSE = 4_000;
 
 /**
  * An `HttpAgent` for an endpoint of `ag_ui.app`. `connectAgent()` shows the newest run of the thread: its messages so
- * far, and what follows. When the connection is lost, the stream continues as soon as the server can be reached; the
- * client sees one stream. The run must survive the disconnect: serve it with a store or `on_disconnect="detach"`.
+ * far, and what follows. A run that starts meanwhile waits for the messages, and keeps those that the user has added.
+ * When the connection is lost, the stream continues as soon as the server can be reached; the client sees one stream. The
+ * run must survive the disconnect: serve it with a store or `on_disconnect="detach"`.
  */
 export class ConnectedAgent extends HttpAgent {
   private ask!: Ask;
+  /** Aborts the request for the thread. */
+  private connection: AbortController | undefined;
+  /** Resolves when the messages of the thread are there, or cannot be had. */
+  private restored: Promise<void> | undefined;
 
   constructor(config: HttpAgentConfig) {
     super(config);
@@ -30,15 +35,35 @@ export class ConnectedAgent extends HttpAgent {
     return other;
   }
 
-  private join(ask: Ask): void {
+  async connectAgent(...[parameters, subscriber]: Parameters<HttpAgent["connectAgent"]>) {
+    let restore = () => {};
+    this.restored = new Promise((done) => (restore = done));
+    const onMessagesChanged: NonNullable<typeof subscriber>["onMessagesChanged"] = (change) => {
+      restore();
+      return subscriber?.onMessagesChanged?.(change);
+    };
+    return super.connectAgent(parameters, { ...subscriber, onMessagesChanged }).finally(restore);
+  }
+
+  /** Leaves the thread; front ends do so before they start a run. */
+  async detachActiveRun(): Promise<void> {
+    await this.restored;
+    await super.detachActiveRun();
+    this.connection?.abort();
+    this.connection = undefined;
+  }
+
+  private join(ask: Ask, known: () => Message[] = () => this.messages): void {
     this.ask = ask;
-    this.fetch = (url, init) => connect(ask, url, init, () => this.messages);
+    this.fetch = (url, init) => connect(ask, url, init, known);
   }
 
   /** Follows the newest run of the thread. */
   protected connect(input: RunInput): Run {
+    if (this.abortController.signal.aborted) this.abortController = new AbortController();
     const other = this.clone();
-    other.abortController = this.abortController = new AbortController();
+    other.join(this.ask, () => this.messages);
+    other.abortController = this.connection = this.abortController;
     other.url = connectUrl(this.url);
     return other.run(input);
   }
@@ -150,21 +175,23 @@ class Joined {
     this.#open.clear();
   }
 
-  /** Adds the activities of earlier runs, which clients do not send and servers do not keep. */
-  #withActivities(messages: Message[]): Message[] {
+  /** Adds what the server does not have: deleted activities, and what the user has added since the request. */
+  #complete(messages: Message[]): Message[] {
     const ids = new Set(messages.map(({ id }) => id));
-    const merged = [...messages];
+    const sent = new Set((JSON.parse(String(this.#init.body)).messages as Message[]).map(({ id }) => id));
+    const complete = [...messages];
     let place = 0;
     for (const message of this.#known()) {
-      if (ids.has(message.id)) place = merged.findIndex(({ id }) => id === message.id) + 1;
-      else if (message.role === "activity") merged.splice(place++, 0, message);
+      if (ids.has(message.id)) place = complete.findIndex(({ id }) => id === message.id) + 1;
+      else if (message.role === "activity") complete.splice(place++, 0, message);
+      else if (message.role === "user" && !sent.has(message.id)) complete.push(message);
     }
-    return merged;
+    return complete;
   }
 
   *#join(event: Frame, isLater: boolean): Generator<Frame> {
     const { type, subagentRunId } = event;
-    if (type === "MESSAGES_SNAPSHOT" && isLater) event = { ...event, messages: this.#withActivities(event.messages) };
+    if (type === "MESSAGES_SNAPSHOT") event = { ...event, messages: this.#complete(event.messages) };
     const [, subject, action] = /^(.+)_(START|END|STARTED|FINISHED|ERROR)$/.exec(type) ?? [];
     if (type === "RUN_STARTED") {
       if (this.#isStarted) return;

@@ -6,13 +6,14 @@ import { pause, watched } from "./stream.js";
 
 /** What the components need of the result of `useChat`. */
 export interface Chat {
+  id: string;
   status: string;
   error?: Error | undefined;
   messages: readonly object[];
   setMessages(update: (messages: any[]) => any[]): void;
   addToolApprovalResponse?(response: { id: string; approved: boolean; reason?: string }): void | PromiseLike<void>;
   sendMessage(message?: undefined, options?: { body?: object }): Promise<void>;
-  resumeStream(): Promise<void>;
+  resumeStream(options?: { headers?: Record<string, string> }): Promise<void>;
 }
 
 /** A part of a message. Its fields depend on the type. */
@@ -145,8 +146,9 @@ const FIRST_PAUSE = 250;
 const LAST_PAUSE = 4_000;
 
 /**
- * Continues a chat when its connection is lost, as soon as the server can be reached. Returns whether the connection is
- * lost. The run must survive the disconnect: serve it with a store or `on_disconnect="detach"`.
+ * Continues a chat when its connection is lost, as soon as the server can be reached, and when an approval was answered
+ * elsewhere: immediately after another tab, else when the page becomes visible. Returns whether the connection is lost.
+ * The run must survive the disconnect: serve it with a store or `on_disconnect="detach"`.
  */
 export function useReconnect(chat: Chat): boolean {
   const wait = useRef(0);
@@ -166,13 +168,56 @@ export function useReconnect(chat: Chat): boolean {
       void (isUnanswered(messages.at(-1)) ? sendMessage() : resumeStream());
     });
     return () => stop.abort();
-  }, [isLost]);
+  }, [isLost && error]); // a resume that fails changes the error only
+  useAnswersOfOthers(chat, latest);
   return isLost || wait.current > 0;
 }
 
+/** Resumes the stream of a chat that shows an approval when another page has answered it. */
+function useAnswersOfOthers({ id, status, messages }: Chat, latest: { current: Chat }): void {
+  const last = messages.at(-1);
+  const question = useRef<string | undefined>(undefined);
+  question.current = status === "ready" ? openQuestion(last) : undefined;
+  const isAnswering = useRef(false);
+  const isBehind = useRef(false); // another tab has answered, and the open request began before
+  const tabs = useRef<BroadcastChannel | null>(null);
+  const follow = (): void => {
+    isBehind.current = latest.current.status !== "ready";
+    if (question.current === undefined) return;
+    // The server sends nothing while the question is open, so that the form stays as it is.
+    void latest.current.resumeStream({ headers: { "agents-tools-question": question.current } });
+  };
+  useEffect(() => {
+    const onVisible = () => document.hidden || follow();
+    tabs.current = new BroadcastChannel(`agents-tools ${id}`);
+    tabs.current.onmessage = follow;
+    document.addEventListener("visibilitychange", onVisible);
+    return () => {
+      tabs.current?.close();
+      document.removeEventListener("visibilitychange", onVisible);
+    };
+  }, [id]);
+  useEffect(() => {
+    const hasContinued = isAnswering.current && (status === "streaming" || status === "ready");
+    if (hasContinued) tabs.current?.postMessage(null);
+    isAnswering.current = status === "submitted" && isAnswered(last);
+    if (status === "ready" && isBehind.current) follow();
+  }, [status]);
+}
+
+/** Returns the id of the first approval that a message asks for. */
+function openQuestion(message: Part): string | undefined {
+  const isOpen = ({ type, state, data }: Part): boolean =>
+    state === "approval-requested" || (type === QUESTION && data.state === "requested");
+  const part = message?.parts.find(isOpen);
+  return part?.approval?.id ?? part?.id;
+}
+
 /** Whether the last request has no answer yet, so that it is sent again: the server runs it once. */
-const isUnanswered = (message: Part): boolean =>
-  message?.role === "user" || message?.parts.some((part: Part) => part.state === "approval-responded");
+const isUnanswered = (message: Part): boolean => message?.role === "user" || isAnswered(message);
+
+const isAnswered = (message: Part): boolean =>
+  !!message?.parts.some((part: Part) => part.state === "approval-responded");
 
 /** A `fetch` for the transport: after 45 seconds without data, not even a heartbeat, the connection counts as lost. */
 export const watchedFetch: typeof fetch = watched((input, init) => fetch(input, init));
