@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 __all__ = ["SearchIndex", "ToolText"]
 
 _K1 = 1.6
-_B = 0.75
+_B = 0.6
 _WHOLE_NAME = 4.0
 """The bonus for a document whose name equals the query, as a multiple of the best score."""
 _NEAR = 0.5
 """The weight of a word that is similar to a word of the query, in form or in meaning."""
-_COVERAGE = 0.2
+_COVERAGE = 0.3
 """The exponent of the part of the query that a document matches."""
 _COMMON = 500
 """A word in more documents than this only ranks the matches of rarer words, if there are any."""
@@ -85,7 +85,7 @@ class ToolText(NamedTuple):
         return cls(name, shown, " ".join(names), " ".join(details), group)
 
 
-_WEIGHTS = (4.0, 1.0, 1.0, 0.8, 1.0)
+_WEIGHTS = (3.0, 1.0, 0.8, 0.6, 1.5)
 """The weight of a word in each part."""
 
 _Postings = dict[int, float]
