@@ -180,7 +180,7 @@ finance financial
 invest investment
 crypto cryptocurrency bitcoin
 research study
-product item goods merchandise
+product item merchandise
 navigate visit browse
 merge join combine
 convert transform
