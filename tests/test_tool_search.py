@@ -225,6 +225,17 @@ async def test_a_synonym_matches_less_than_the_word_itself() -> None:
     assert await search(tools, "a picture") == ["a", "b"]
 
 
+async def test_chinese_and_english_words_match_each_other() -> None:
+    """Many servers describe their tools in Chinese, and models search in English."""
+    tools = tool_search(
+        make_tool("hot_list", "获取热门科技新闻"),
+        make_tool("send_letter", "Send a letter."),
+        make_tool("get_weather", "Return the weather of a city."),
+    )
+    assert (await search(tools, "technology news"))[0] == "hot_list"
+    assert (await search(tools, "查询城市天气"))[0] == "get_weather"
+
+
 async def test_the_values_of_a_request_count_less_than_its_task() -> None:
     """Users write names, quotes and paths, and the model passes them on."""
     tools = tool_search(

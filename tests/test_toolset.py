@@ -512,6 +512,15 @@ def test_a_report_shows_the_token_cost_of_tools() -> None:
     assert "without deferred" in str(report)
 
 
+def test_an_indentation_is_estimated_as_one_token() -> None:
+    """Tokenizers have one token for many spaces, so deep docstrings cost no more than flat ones."""
+    tools = [
+        make_tool("read", ("\n" + " " * depth).join(["Read a line."] * 20)) for depth in (2, 32)
+    ]
+    flat, deep = token_report(tools, "mcp").tools
+    assert deep.tokens == flat.tokens
+
+
 def test_a_report_uses_the_given_tokenizer() -> None:
     """Estimates suit a first look; an exact count needs the tokenizer of the model."""
     seen: list[str] = []

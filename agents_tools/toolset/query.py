@@ -23,9 +23,9 @@ _POLITE = frozenset(
         "about after again against all also am any around because been before being between both "
         "but could d did does down during each few further had has have having he hello her here "
         "hey hi him his just let ll like m many may might more most much no not now off once only "
-        "other out over own re s same shall she should so such t than thank thanks then there "
-        "these they those through too under until up us ve very was were where while who whom "
-        "whose why would yes",
+        "other out over own re regarding related s same shall she should so such t than thank "
+        "thanks then there these they those through too under until up us ve very via was were "
+        "where while who whom whose why would yes",
     )
 )
 """Function words of English requests, besides those that the index leaves out."""
@@ -173,6 +173,23 @@ assist help
 exercise workout fitness
 text string
 number count
+news story headline
+discount deal coupon promotion
+law legal
+finance financial
+invest investment
+crypto cryptocurrency bitcoin
+research study
+product item merchandise
+navigate visit browse
+merge join combine
+convert transform
+rewrite paraphrase rephrase
+recommend recommendation suggest suggestion
+analyze analysis examine inspect
+comment reply feedback review
+food meal
+attraction landmark sightseeing
 """
 """Words that tools and requests use for the same thing, one group a line."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 from bisect import bisect_left
 from collections import Counter
@@ -26,16 +25,16 @@ if TYPE_CHECKING:
 __all__ = ["SearchIndex", "ToolText"]
 
 _K1 = 1.6
-_B = 0.75
+_B = 0.6
 _WHOLE_NAME = 4.0
 """The bonus for a document whose name equals the query, as a multiple of the best score."""
 _NEAR = 0.5
 """The weight of a word that is similar to a word of the query, in form or in meaning."""
-_COVERAGE = 0.2
+_COVERAGE = 0.3
 """The exponent of the part of the query that a document matches."""
-_COMMON = 500
+_COMMON = 200
 """A word in more documents than this only ranks the matches of rarer words, if there are any."""
-_MAX_CANDIDATES = 1_500
+_MAX_CANDIDATES = 400
 """If more documents match, the remaining words only rank them."""
 _RERANKED = 50
 """The number of documents whose coverage is compared."""
@@ -85,7 +84,7 @@ class ToolText(NamedTuple):
         return cls(name, shown, " ".join(names), " ".join(details), group)
 
 
-_WEIGHTS = (4.0, 1.0, 1.0, 0.8, 1.0)
+_WEIGHTS = (3.0, 1.0, 0.8, 0.6, 1.5)
 """The weight of a word in each part."""
 
 _Postings = dict[int, float]
@@ -142,9 +141,8 @@ class SearchIndex:
         for found, _, part in asked:
             known = len(scores)
             if known > _MAX_CANDIDATES or (len(found) > _COMMON and known >= max(limit, _RERANKED)):
-                for place in scores:
-                    if place in found:
-                        scores[place] += part * found[place]
+                for place in scores.keys() & found.keys():
+                    scores[place] += part * found[place]
             else:
                 for place, weight in found.items():
                     scores[place] = scores.get(place, 0.0) + part * weight
@@ -158,7 +156,7 @@ class SearchIndex:
     ) -> list[int]:
         """Return the best documents, ranked by how much of the query they match as well."""
         most = max(_RERANKED, 4 * limit)
-        best = heapq.nsmallest(most, scores, key=lambda place: (-scores[place], place))
+        best = sorted(scores, key=scores.__getitem__, reverse=True)[:most]
         whole = sum(rare for _, rare in asked) or 1.0
         ranked: list[tuple[float, int]] = []
         for place in best:

@@ -24,6 +24,8 @@ _RANK_OFFSET = 60
 """The constant of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009)."""
 _FUSED = 50
 """The number of tools of each ranking that are merged."""
+_EMBEDDING_WEIGHT = 0.5
+"""The weight of the ranking by embeddings; that of the ranking by words is 1."""
 
 
 class ToolIndex(Protocol):
@@ -93,9 +95,12 @@ class _EmbeddingIndex:
         near = [sum(map(mul, asked, vector)) for vector in self._vectors]
         by_vector = heapq.nlargest(most, range(len(near)), key=near.__getitem__)
         fused: dict[int, float] = {}
-        for ranking in (self._words.find(query, most), by_vector):
+        for weight, ranking in (
+            (1.0, self._words.find(query, most)),
+            (_EMBEDDING_WEIGHT, by_vector),
+        ):
             for rank, place in enumerate(ranking):
-                fused[place] = fused.get(place, 0.0) + 1 / (_RANK_OFFSET + rank)
+                fused[place] = fused.get(place, 0.0) + weight / (_RANK_OFFSET + rank)
         return heapq.nsmallest(limit, fused, key=lambda place: (-fused[place], place))
 
     def _vectors_of(self, texts: list[str]) -> list[list[float]]:

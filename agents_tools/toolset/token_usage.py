@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
@@ -170,5 +171,10 @@ def _compact(value: Any) -> str:
 
 
 def estimated_tokens(text: str) -> int:
-    """Return the estimated number of tokens of a text."""
-    return max(1, round(len(text.encode(errors="surrogatepass")) / _BYTES_PER_TOKEN))
+    """Return the estimated number of tokens of a text, in which an indentation is one token."""
+    rest, indentations = _INDENTATION.subn("", text)
+    size = len(rest.encode(errors="surrogatepass"))
+    return max(1, round(size / _BYTES_PER_TOKEN) + indentations)
+
+
+_INDENTATION = re.compile(r"[ \t]{2,}")

@@ -7,6 +7,8 @@ import unicodedata
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from agents_tools.toolset.chinese import translations
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -67,7 +69,10 @@ def _stems(run: str) -> list[str]:
     rest = word
     for match in _UNSPACED.finditer(word):
         signs = match[0]
-        found += [signs[at : at + 2] for at in range(max(1, len(signs) - 1))]
+        for at in range(max(1, len(signs) - 1)):
+            pair = signs[at : at + 2]
+            english = translations().get(pair)
+            found.append(pair if english is None else stem(english))
         rest = rest.replace(signs, " ")
     return found + rest.split()
 

@@ -12,6 +12,7 @@ from agents_tools import ToolAnnotations, UserError, function_tool
 from agents_tools.toolset.lint import RULES, lint_tools
 from agents_tools.toolset.lint.definitions import tools_of_document
 from agents_tools.toolset.lint.fixes import fix_document
+from tests.pace import at_most
 
 if TYPE_CHECKING:
     from agents_tools.toolset.lint import Finding
@@ -109,6 +110,7 @@ CASES: dict[str, tuple[list[Definition], list[Definition]]] = {
         ],
         [
             tool("d", url={"type": "string"}, required=["url"]),
+            tool("c", lat={"type": "number"}, lon={"type": "number"}, required=["lat", "lon"]),
             tool("e", "Show orders.", max_count={"type": "integer", "default": 80}),
             tool("f", "Show orders.", past_days={"type": "number", "default": 7}),
             tool("g", side={"enum": ["left", "right"], "type": "string"}),
@@ -135,6 +137,7 @@ CASES: dict[str, tuple[list[Definition], list[Definition]]] = {
             tool("b", width=number("The width, 512px by default.")),
             tool("c", timeout_ms=number("The longest wait.")),
             tool("d", count=number("The number of orders.")),
+            tool("e", latitude=number("The latitude."), longitude=number("The longitude.")),
         ],
     ),
     "no-date-format": (
@@ -371,6 +374,12 @@ def test_wasted_tokens_are_counted_by_their_cause(definition: Definition, causes
     count = int(found.message.split()[2])
     assert found.message.startswith(f"has about {count} tokens of {causes}, which")
     assert count < 60
+
+
+def test_a_long_list_of_quoted_words_is_searched_in_linear_time() -> None:
+    """A server chooses its descriptions, so none of them may stop a check."""
+    with at_most(400):
+        assert findings(tool(word=string('"word", ' * 20_000)))
 
 
 def test_the_values_of_a_text_are_listed_as_they_are_sent() -> None:

@@ -19,8 +19,9 @@ __all__ = ["explains_itself"]
 _CONVENTIONAL = frozenset(
     re.findall(
         r"\w+",
-        "branch commit email file_path latitude longitude message page_number password path query "
-        "repo_path repository_path revision symbol ticker ticker_symbol title url username",
+        "branch commit email file_path lat latitude lng lon longitude message page_number password "
+        "path query repo_path repository_path revision symbol ticker ticker_symbol title url "
+        "username",
     )
 )
 """Names with one meaning for every model; `filename` is not one, it can be a path."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING
 
 from agents_tools.toolset.lint.fixes import tidy_schema, tidy_text
@@ -58,23 +57,17 @@ def _wasted(subject: Subject) -> Iterator[tuple[str, str]]:
     schema, description = subject.tool.json_schema, subject.tool.description
     before, after = json.dumps(schema), json.dumps(tidy_schema(schema))
     causes = {
-        "indentation": _tokens(description) - _tokens(tidy_text(description)),
+        "indentation": estimated_tokens(description) - estimated_tokens(tidy_text(description)),
         "repeated titles": before.count('"title": ') - after.count('"title": '),
         "`$schema`": before.count('"$schema": ') - after.count('"$schema": '),
     }
-    wasted = causes["indentation"] + _tokens(before) - _tokens(after)
-    if wasted >= max(_MIN_WASTED, _MIN_SHARE * (_tokens(before) + _tokens(description))):
+    schema_tokens = estimated_tokens(before)
+    wasted = causes["indentation"] + schema_tokens - estimated_tokens(after)
+    whole = schema_tokens + estimated_tokens(description)
+    if wasted >= max(_MIN_WASTED, _MIN_SHARE * whole):
         named = " and ".join(cause for cause, found in causes.items() if found > 0)
         message = f"has about {wasted} tokens of {named}, which tell a model nothing"
         yield "wasted-tokens", f"{message}: remove them with --fix"
-
-
-def _tokens(text: str) -> int:
-    """Return an estimate in which a line break with its indentation is one token."""
-    return estimated_tokens(_INDENTATION.sub("", text)) + len(_INDENTATION.findall(text))
-
-
-_INDENTATION = re.compile(r"\n[ \t]{2,}|[ \t]{2,}")
 
 
 def largest_parts(tool: ToolTokens, *, least: int = 0) -> str:

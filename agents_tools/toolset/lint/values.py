@@ -128,7 +128,7 @@ _VALUES: tuple[re.Pattern[str], ...] = (
         rf"{_QUOTED}{_NOTE}(?:{_SEPARATOR}{_QUOTED}{_NOTE})+",
         re.IGNORECASE,
     ),
-    re.compile(rf"{_QUOTED}(?:\s*,\s*{_QUOTED})*,?\s+or\s+{_QUOTED}", re.IGNORECASE),
+    re.compile(rf"{_QUOTED}(?:\s*,\s*{_QUOTED}){{0,20}},?\s+or\s+{_QUOTED}", re.IGNORECASE),
     re.compile(
         r"(?:one of|allowed values?|valid values?|possible values?|options)(?: are)?:?\s*[\[(]?\s*"
         r"\w[\w-]*(?:\s*[,|]\s*(?:or )?\w[\w-]*){2,}[\])]?\s*(?:\.|$)",
