@@ -24,7 +24,7 @@ SOURCES = ROOT / "js" / "client" / "src"
 FACTS: dict[str, Any] = json.loads((CLIENT / "package.json").read_text())
 SCRIPTS = sorted(CLIENT.glob("*.js"))
 MOST = {
-    "client.js": 5_900,
+    "client.js": 6_400,
     "react.js": 2_600,
     "standalone.js": 8_200,
     "ai-sdk.js": 1_800,

@@ -403,10 +403,88 @@ def violations(page: Page, script: str) -> list[tuple[str, list[str]]]:
 def test_an_unknown_run_in_the_address_is_reported(context: BrowserContext, site: Site) -> None:
     page = context.new_page()
     page.goto(site.url("/?run=none"))
-    expect(page.get_by_role("alert")).to_contain_text("The run 'none' does not exist.")
+    expect(page.get_by_role("alert")).to_contain_text("The run 'none' does not exist, or was lost")
+    expect(page.get_by_role("status")).to_have_text("failed")
+    expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
     page.get_by_role("button", name="Read 3 pages").click()
     expect(page.locator(".agents-progress")).to_contain_text(f"1 of {PAGES} pages")
     expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_a_run_that_its_server_has_lost_ends(context: BrowserContext, site: Site) -> None:
+    """Without a store, a server that was restarted does not know the run."""
+    page = context.new_page()
+    page.goto(site.url("/"))
+    page.get_by_role("button", name="Read 3 pages").click()
+    expect(page.locator(".agents-progress")).to_contain_text(f"1 of {PAGES} pages")
+    gone = {"error": {"status": 404, "message": "The run does not exist."}}
+    page.route("**/agent/runs/*/events*", lambda route: route.fulfill(status=404, json=gone))
+    site.cut()
+    expect(page.get_by_role("status")).to_contain_text("No connection to the server")
+    site.restore()
+    expect(page.get_by_role("alert")).to_have_text("The run does not exist.")
+    expect(page.get_by_role("status")).to_have_text("failed")
+    expect(call(page, "scan")).to_contain_text("lost")
+    expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("url", "answer", "problem"),
+    [
+        ("/agnt", {"status": 404}, "/agnt/runs: expected an endpoint of agents-tools, got status"),
+        (
+            "/agent",
+            {"status": 401, "json": {"detail": "Unauthorized"}},
+            "got status 401 (Unauthorized). Check the options 'url' and 'headers', and the proxy.",
+        ),
+        ("/agent", {"status": 403, "json": {"detail": "The trial is over."}}, "The trial is over."),
+        ("/agent", {"status": 500}, "got status 500."),
+        ("/agnt", {"content_type": "text/html", "body": "<p>"}, "got a page (text/html)."),
+        ("localhost:8000", {}, "got \"localhost:8000\"."),
+        (None, {}, "Option 'url': expected an address such as \"/agent\""),
+    ],
+)
+def test_a_wrong_address_is_reported(
+    context: BrowserContext, site: Site, url: str | None, answer: dict[str, Any], problem: str
+) -> None:
+    """The page names the address and the options to check, and does not try for ever."""
+    html = site.pages["/"].replace('url: "/agent"', f"url: {json.dumps(url)}")
+    site.pages["/"] = html
+    page = context.new_page()
+    page.goto(site.url("/"))
+    page.route("**/runs", lambda route: route.fulfill(**answer))
+    page.get_by_role("button", name="Read 3 pages").click()
+    expect(page.get_by_role("alert")).to_contain_text(problem)
+    if "content_type" in answer:  # a copied address asks for the events of the run
+        page.route("**/events*", lambda route: route.fulfill(**answer))
+        page.goto(site.url("/?run=r1"))
+        expect(page.get_by_role("alert")).to_contain_text(problem)
+        expect(page.get_by_role("status")).to_have_text("failed")
+
+
+def test_the_console_says_what_to_check_when_no_server_answers(
+    context: BrowserContext, site: Site
+) -> None:
+    """Browsers do not tell pages why a request has failed; the text comes once."""
+    page = context.new_page()
+    page.goto(site.url("/"))
+    page.evaluate("import('/agent/standalone.js')")
+    warnings: list[str] = []
+    page.on("console", lambda one: warnings.append(one.text) if one.type == "warning" else None)
+    for count in (1, 2):
+        site.cut()
+        page.get_by_role("button", name="Read 3 pages").click()
+        expect(page.get_by_role("status")).to_contain_text("No connection to the server")
+        with page.expect_event("requestfailed"):
+            pass
+        with page.expect_event("requestfailed"):
+            pass
+        site.restore()
+        expect(page.locator(".agents-progress")).to_contain_text(f"1 of {PAGES} pages")
+        assert len(warnings) == count
+    assert f"{site.url('/agent/runs')}".removeprefix(site.url("")) in warnings[0]
+    assert "Check that the server is started" in warnings[0]
+    assert f"allows {site.url('')}" in warnings[0]
 
 
 def test_the_functions_yield_each_event_once(context: BrowserContext, site: Site) -> None:

@@ -12,7 +12,7 @@ export declare class ApiError extends Error {
         faults?: unknown[];
     });
 }
-/** Returns an answer that is a success. Throws an `ApiError` for any other. */
+/** Returns an answer that is a success. Throws an `ApiError` for any other, and for a page. */
 export declare function checked(response: Response): Promise<Response>;
 /** Whether to try a request again: the server could not be reached, or has failed. */
 export declare const isTransient: (error: unknown) => boolean;

@@ -30,10 +30,40 @@ const name = encodeURIComponent;
 
 async function send(endpoint: Endpoint, path: string, init: RequestInit = {}): Promise<Response> {
   const { url, headers, credentials } = endpoint;
+  if (typeof url !== "string" || /^[\w.-]+:\d/.test(url)) {
+    const message = `Option 'url': expected an address such as "/agent" or "http://localhost:8000", got ${JSON.stringify(url)}.`;
+    throw new ApiError(0, { message }); // it would be a lost connection for ever
+  }
   const own = new Headers(typeof headers === "function" ? await headers() : headers);
   new Headers(init.headers).forEach((value, key) => own.set(key, value));
   const ask = endpoint.fetch ?? fetch;
-  return ask(url.replace(/\/$/, "") + path, { ...init, headers: own, ...(credentials && { credentials }) });
+  const address = url.replace(/\/$/, "") + path;
+  try {
+    const response = await ask(address, { ...init, headers: own, ...(credentials && { credentials }) });
+    if (GATEWAY.includes(response.status)) warn(url, address, `status ${response.status}`);
+    else unreachable.delete(url);
+    return response;
+  } catch (error) {
+    if (error instanceof TypeError) warn(url, address, error.message);
+    throw error;
+  }
+}
+
+/** What a proxy answers when it does not reach the server. */
+const GATEWAY = [502, 504];
+/** The endpoints that do not answer. */
+const unreachable = new Set<string>();
+
+/** Writes to the console, once until the server answers, what to check: browsers do not tell pages the cause. */
+function warn(url: string, address: string, found: string): void {
+  if (unreachable.has(url)) return;
+  unreachable.add(url);
+  const { origin } = globalThis.location ?? {};
+  console.warn(
+    `[agents-tools] ${address}: no answer (${found}). Trying again. Check that the server is started, and that the ` +
+      `protocol, the host and the port are right. If the address has another origin than the page, check that the ` +
+      `server allows ${origin}: see its log, and 'allowed_origins'.`,
+  );
 }
 
 const get = async <T>(endpoint: Endpoint, path: string, signal?: AbortSignal): Promise<T> =>
@@ -65,7 +95,7 @@ async function post<T>(
     } catch (error) {
       const status = error instanceof ApiError ? error.status : 0;
       if (status === 409 && tries && known) return known();
-      const isUnreached = error instanceof TypeError || status === 502 || status === 504;
+      const isUnreached = error instanceof TypeError || GATEWAY.includes(status);
       if (signal?.aborted || !isUnreached) throw error;
       onLost?.(true);
       await pause(wait, signal);

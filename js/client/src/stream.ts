@@ -17,11 +17,22 @@ export class ApiError extends Error {
   }
 }
 
-/** Returns an answer that is a success. Throws an `ApiError` for any other. */
+/** Returns an answer that is a success. Throws an `ApiError` for any other, and for a page. */
 export async function checked(response: Response): Promise<Response> {
-  if (response.ok) return response;
-  const body = await response.json().catch(() => ({}));
-  throw new ApiError(response.status, body?.error ?? {});
+  const { status, headers, url } = response;
+  const isPage = headers.get("content-type")?.startsWith("text/html"); // of a development server, for unknown paths
+  if (response.ok && !isPage) return response;
+  const body = await response.json().catch(() => null);
+  if (body?.error?.message) throw new ApiError(status, body.error);
+  const detail = typeof body?.detail === "string" && body.detail; // of FastAPI
+  const isOwn = detail && ![401, 404, 405].includes(status);
+  const found = isPage ? "a page (text/html)" : `status ${status}${detail ? ` (${detail})` : ""}`;
+  throw new ApiError(status, {
+    message: isOwn
+      ? detail
+      : `${url}: expected an endpoint of agents-tools, got ${found}. ` +
+        "Check the options 'url' and 'headers', and the proxy.",
+  });
 }
 
 /** Whether to try a request again: the server could not be reached, or has failed. */
