@@ -361,6 +361,47 @@ def test_arguments_are_edited_with_the_keyboard(context: BrowserContext, site: S
     expect(order.locator("details pre")).to_contain_text("5 bags ordered")
 
 
+def test_edited_arguments_are_shown_again_when_the_reason_comes_late(
+    context: BrowserContext, site: Site
+) -> None:
+    """The state of a run can name a waiting call before the event with the reason has arrived."""
+    wait = {"call_id": "c1", "path": ["c1"], "name": "order", "arguments": '{"count": 3}'}
+    item = {"call_id": "c1", "name": "order", "arguments": '{"count": 3}'}
+    asked = {"type": "run_item_stream_event", "name": "tool_approval_requested", "path": []}
+    stop = {"type": "run_finished_event", "status": "interrupted", "path": []}
+    first = [{**asked, "id": 0, "item": item}, {**stop, "id": 1}]
+    again = [{**asked, "id": 2, "item": {**item, "error": "count: expected an integer"}}]
+    state: dict[str, Any] = {
+        "run_id": "r1",
+        "status": "interrupted",
+        "approvals": [wait],
+        "last_event_id": 1,
+    }
+    streams = [first, [], [*again, {**stop, "id": 3}]]
+
+    def answer(route: Any) -> None:
+        request = route.request
+        if request.url.endswith("/approvals"):
+            route.fulfill(json={"status": "running", "approvals": []})
+        elif "/events" in request.url:
+            events = streams.pop(0) if streams else []
+            frames = [f"id: r1:{one['id']}\ndata: {json.dumps(one)}\n\n" for one in events]
+            status = 200 if events else 204
+            route.fulfill(status=status, content_type="text/event-stream", body="".join(frames))
+        else:
+            route.fulfill(json=state)
+
+    page = context.new_page()
+    page.route(re.compile(r"/agent/runs"), answer)
+    page.goto(site.url("/?run=r1"))
+    page.get_by_role("button", name="Edit arguments").click()
+    editor = page.get_by_label("Arguments: order")
+    editor.fill('{"count": "many"}')
+    page.get_by_role("button", name="Approve").click()
+    expect(page.get_by_role("alert")).to_have_text("count: expected an integer")
+    expect(editor).to_have_value('{"count": "many"}')
+
+
 def test_a_run_is_cancelled(context: BrowserContext, site: Site) -> None:
     page = context.new_page()
     page.goto(site.url("/"))
