@@ -112,4 +112,4 @@ site = Starlette(
 if __name__ == "__main__":
     port = int(sys.argv[1]) if sys.argv[1:] else 8000
     print(f"Open http://127.0.0.1:{port}/ and press the button. Ctrl-C ends.", flush=True)
-    serve(site, port=port)
+    serve(site, port=port, on_ready=None)

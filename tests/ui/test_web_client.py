@@ -481,7 +481,7 @@ def test_a_run_that_its_server_has_lost_ends(context: BrowserContext, site: Site
         ("/agent", {"status": 403, "json": {"detail": "The trial is over."}}, "The trial is over."),
         ("/agent", {"status": 500}, "got status 500."),
         ("/agnt", {"content_type": "text/html", "body": "<p>"}, "got a page (text/html)."),
-        ("localhost:8000", {}, "got \"localhost:8000\"."),
+        ("localhost:8000", {}, 'got "localhost:8000".'),
         (None, {}, "Option 'url': expected an address such as \"/agent\""),
     ],
 )
