@@ -142,7 +142,7 @@ export class Watchdog {
 export function watched(ask: typeof fetch): typeof fetch {
   return async (input, init) => {
     const response = await ask(input, init);
-    if (!response.body) return response;
+    if (!response.body || response.status === 204) return response; // Chromium can give it a body
     const reader = response.body.getReader();
     const body = new ReadableStream<Uint8Array>({
       async pull(controller) {
