@@ -16,6 +16,9 @@ export declare class ApiError extends Error {
 export declare function checked(response: Response): Promise<Response>;
 /** Whether to try a request again: the server could not be reached, or has failed. */
 export declare const isTransient: (error: unknown) => boolean;
+/** Writes to the console, once until the server answers, what to check: browsers do not tell pages the cause. */
+export declare function reportLost(endpoint: string, address: string, found: string): void;
+export declare const reportFound: (endpoint: string) => boolean;
 export interface FollowOptions {
     /** The id of the last event that is known; -1 for none. */
     after?: number;

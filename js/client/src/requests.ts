@@ -1,6 +1,6 @@
 // One function for each request of the protocol of `sse.app` and `handle_run`.
 import type { Decision, Run, RunEvent } from "./protocol.js";
-import { ApiError, checked, follow, pause, type FollowOptions } from "./stream.js";
+import { ApiError, checked, follow, pause, reportFound, reportLost, type FollowOptions } from "./stream.js";
 
 /** Where the server is, and how to ask it. */
 export interface Endpoint {
@@ -40,31 +40,17 @@ async function send(endpoint: Endpoint, path: string, init: RequestInit = {}): P
   const address = url.replace(/\/$/, "") + path;
   try {
     const response = await ask(address, { ...init, headers: own, ...(credentials && { credentials }) });
-    if (GATEWAY.includes(response.status)) warn(url, address, `status ${response.status}`);
-    else unreachable.delete(url);
+    if (GATEWAY.includes(response.status)) reportLost(url, address, `status ${response.status}`);
+    else reportFound(url);
     return response;
   } catch (error) {
-    if (error instanceof TypeError) warn(url, address, error.message);
+    if (error instanceof TypeError) reportLost(url, address, error.message);
     throw error;
   }
 }
 
 /** What a proxy answers when it does not reach the server. */
 const GATEWAY = [502, 504];
-/** The endpoints that do not answer. */
-const unreachable = new Set<string>();
-
-/** Writes to the console, once until the server answers, what to check: browsers do not tell pages the cause. */
-function warn(url: string, address: string, found: string): void {
-  if (unreachable.has(url)) return;
-  unreachable.add(url);
-  const { origin } = globalThis.location ?? {};
-  console.warn(
-    `[agents-tools] ${address}: no answer (${found}). Trying again. Check that the server is started, and that the ` +
-      `protocol, the host and the port are right. If the address has another origin than the page, check that the ` +
-      `server allows ${origin}: see its log, and 'allowed_origins'.`,
-  );
-}
 
 const get = async <T>(endpoint: Endpoint, path: string, signal?: AbortSignal): Promise<T> =>
   (await checked(await send(endpoint, path, { signal }))).json();

@@ -39,6 +39,23 @@ export async function checked(response: Response): Promise<Response> {
 export const isTransient = (error: unknown): boolean =>
   error instanceof ApiError ? error.status >= 500 : !(error instanceof SyntaxError);
 
+/** The endpoints that do not answer. */
+const unreachable = new Set<string>();
+
+/** Writes to the console, once until the server answers, what to check: browsers do not tell pages the cause. */
+export function reportLost(endpoint: string, address: string, found: string): void {
+  if (unreachable.has(endpoint)) return;
+  unreachable.add(endpoint);
+  const { origin } = globalThis.location ?? {};
+  console.warn(
+    `[agents-tools] ${address}: no answer (${found}). Trying again. Check that the server is started, and that the ` +
+      `protocol, the host and the port are right. If the address has another origin than the page, check that the ` +
+      `server allows ${origin}: see its log, and 'allowed_origins'.`,
+  );
+}
+
+export const reportFound = (endpoint: string): boolean => unreachable.delete(endpoint);
+
 export interface FollowOptions {
   /** The id of the last event that is known; -1 for none. */
   after?: number;
