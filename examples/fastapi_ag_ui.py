@@ -63,4 +63,4 @@ In a page: new HttpAgent({{ url: "{url}" }})"""
 if __name__ == "__main__":
     port = int(sys.argv[1]) if sys.argv[1:] else 8000
     print(HOW_TO_TRY.format(url=f"http://127.0.0.1:{port}/agent/"), flush=True)
-    serve(site, port=port)
+    serve(site, port=port, on_ready=None)

@@ -65,4 +65,4 @@ In a page: useChat({{ transport: new DefaultChatTransport({{ api: "{url}" }}) }}
 if __name__ == "__main__":
     port = int(sys.argv[1]) if sys.argv[1:] else 8000
     print(HOW_TO_TRY.format(url=f"http://127.0.0.1:{port}/api/chat/"), flush=True)
-    serve(site, port=port)
+    serve(site, port=port, on_ready=None)

@@ -95,3 +95,44 @@ def test_the_example_in_the_reference_is_one_block_of_code(site: str) -> None:
         assert page.get_by_text("```").count() == 0
         table = page.locator("table", has_text="name_override").first
         assert table.get_by_text("location", exact=True).count() == 0
+
+
+WORDS = {
+    "abort": "explanation/timeouts-and-cancellation",
+    "human in the loop": "how-to/approvals",
+    "websocket": "how-to/stream-to-the-web",
+    "flask": "how-to/stream-to-the-web",
+    "cors": "how-to/web-routes",
+    "jwt": "how-to/stream-to-the-web",
+    "memory": "how-to/sessions",
+    "upload file": "how-to/media-input",
+    "breakpoint": "how-to/test-tools",
+    "jupyter": "how-to/watch-on-a-console",
+    "langfuse": "how-to/trace-and-log",
+    "dataclass": "how-to/describe-parameters",
+    "gemini": "how-to/choose-a-model",
+    "web search": "how-to/hosted-tools",
+    "json mode": "how-to/structured-output",
+    "cron": "how-to/command-line",
+}
+"""What visitors type, and the page that helps them."""
+
+
+def test_the_search_finds_the_words_of_visitors(site: str) -> None:
+    """The page is one of the first five; guides rank before lists of names."""
+    from tools.pictures.pages import browser
+
+    with browser() as chromium:
+        page = chromium.new_page()
+        page.goto(site)
+        box = page.locator(".md-search__input")
+        box.click()
+        for words, wanted in WORDS.items():
+            box.fill(words)
+            box.press("End")  # the search listens to keys
+            page.wait_for_function(
+                """wanted => [...document.querySelectorAll(".md-search-result__item")].slice(0, 5)
+                  .some(item => item.querySelector("a").pathname.includes(wanted))""",
+                arg=wanted,
+                timeout=20_000,
+            )

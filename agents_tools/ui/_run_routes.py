@@ -229,7 +229,9 @@ class RunRoutes:
         # A route that does not know its callers must not show the runs of known users.
         if run is None or (run.owner is not None and not self._knows_user):
             raise HttpError(
-                404, f"The run {shown(run_id)} does not exist. GET /runs lists the runs."
+                404,
+                f"The run {shown(run_id)} does not exist, or was lost when its server stopped. "
+                "GET /runs lists the runs. To keep runs, pass a 'store' to the server.",
             )
         return run
 

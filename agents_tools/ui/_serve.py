@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from typing import TYPE_CHECKING
 
 from agents_tools.server.listener import HEAD_TIMEOUT, bound_socket, serve_app, url_of
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
 __all__ = ["serve"]
 
 
+def _announce(url: str) -> None:
+    """Print the URL to standard error."""
+    sys.stderr.write(f"Serving on {url}. Press Ctrl-C to stop.\n")
+
+
 def serve(
     app: ASGIApp,
     *,
@@ -23,7 +29,7 @@ def serve(
     port: int = 8000,
     head_timeout: float = HEAD_TIMEOUT,
     max_connections: int | None = None,
-    on_ready: Callable[[str], None] | None = None,
+    on_ready: Callable[[str], None] | None = _announce,
 ) -> None:
     """Serve an ASGI app with uvicorn until Ctrl-C or SIGTERM.
 
@@ -38,7 +44,8 @@ def serve(
         head_timeout: The seconds in which a client must send the head of a request.
         max_connections: The largest number of connections. By default, and at most, as many as the
             process can have open files, less a reserve for tools.
-        on_ready: Called with the URL when the server accepts requests.
+        on_ready: Called with the URL when the server accepts requests. By default, the URL is
+            printed to standard error; `None` prints nothing.
 
     Raises:
         UserError: An option is invalid, or the address cannot be used.

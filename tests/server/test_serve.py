@@ -7,6 +7,7 @@ import contextlib
 import json
 import logging
 import os
+import re
 import resource
 import signal
 import socket
@@ -352,3 +353,17 @@ async def test_an_endpoint_is_served_until_a_signal(number: int) -> None:
         await process.wait()
         client.close()
     assert process.returncode in {0, -number}
+
+
+async def test_the_address_is_printed_when_the_server_accepts_requests() -> None:
+    """Without it, a person who starts a server of the guides sees nothing."""
+    program = PROGRAM.replace(", on_ready=lambda url: print(url, flush=True)", "")
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", program), stderr=asyncio.subprocess.PIPE
+    )
+    assert process.stderr is not None
+    async with asyncio.timeout(PATIENCE):
+        line = (await process.stderr.readline()).decode()
+        process.terminate()
+        await process.wait()
+    assert re.fullmatch(r"Serving on http://127\.0\.0\.1:\d+\. Press Ctrl-C to stop\.\n", line)

@@ -24,11 +24,11 @@ SOURCES = ROOT / "js" / "client" / "src"
 FACTS: dict[str, Any] = json.loads((CLIENT / "package.json").read_text())
 SCRIPTS = sorted(CLIENT.glob("*.js"))
 MOST = {
-    "client.js": 5_900,
-    "react.js": 2_600,
+    "client.js": 6_400,
+    "react.js": 2_700,
     "standalone.js": 8_200,
     "ai-sdk.js": 2_100,
-    "ag-ui.js": 2_300,
+    "ag-ui.js": 2_700,
     "copilotkit.js": 1_000,
 }
 """How many bytes each script may have, as gzip sends it. Raise the limits deliberately."""

@@ -377,7 +377,10 @@ async def test_an_unknown_run_is_not_found() -> None:
     ):
         exchange = await ask(app, method, path)
         assert exchange.status == 404
-        assert exchange.message == "The run 'none' does not exist. GET /runs lists the runs."
+        assert exchange.message == (
+            "The run 'none' does not exist, or was lost when its server stopped. "
+            "GET /runs lists the runs. To keep runs, pass a 'store' to the server."
+        )
 
 
 async def test_a_run_id_can_be_used_once() -> None:

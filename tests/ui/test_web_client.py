@@ -362,6 +362,47 @@ def test_arguments_are_edited_with_the_keyboard(context: BrowserContext, site: S
     expect(order.locator("details pre")).to_contain_text("5 bags ordered")
 
 
+def test_edited_arguments_are_shown_again_when_the_reason_comes_late(
+    context: BrowserContext, site: Site
+) -> None:
+    """The state of a run can name a waiting call before the event with the reason has arrived."""
+    wait = {"call_id": "c1", "path": ["c1"], "name": "order", "arguments": '{"count": 3}'}
+    item = {"call_id": "c1", "name": "order", "arguments": '{"count": 3}'}
+    asked = {"type": "run_item_stream_event", "name": "tool_approval_requested", "path": []}
+    stop = {"type": "run_finished_event", "status": "interrupted", "path": []}
+    first = [{**asked, "id": 0, "item": item}, {**stop, "id": 1}]
+    again = [{**asked, "id": 2, "item": {**item, "error": "count: expected an integer"}}]
+    state: dict[str, Any] = {
+        "run_id": "r1",
+        "status": "interrupted",
+        "approvals": [wait],
+        "last_event_id": 1,
+    }
+    streams = [first, [], [*again, {**stop, "id": 3}]]
+
+    def answer(route: Any) -> None:
+        request = route.request
+        if request.url.endswith("/approvals"):
+            route.fulfill(json={"status": "running", "approvals": []})
+        elif "/events" in request.url:
+            events = streams.pop(0) if streams else []
+            frames = [f"id: r1:{one['id']}\ndata: {json.dumps(one)}\n\n" for one in events]
+            status = 200 if events else 204
+            route.fulfill(status=status, content_type="text/event-stream", body="".join(frames))
+        else:
+            route.fulfill(json=state)
+
+    page = context.new_page()
+    page.route(re.compile(r"/agent/runs"), answer)
+    page.goto(site.url("/?run=r1"))
+    page.get_by_role("button", name="Edit arguments").click()
+    editor = page.get_by_label("Arguments: order")
+    editor.fill('{"count": "many"}')
+    page.get_by_role("button", name="Approve").click()
+    expect(page.get_by_role("alert")).to_have_text("count: expected an integer")
+    expect(editor).to_have_value('{"count": "many"}')
+
+
 def test_a_run_is_cancelled(context: BrowserContext, site: Site) -> None:
     page = context.new_page()
     page.goto(site.url("/"))
@@ -404,10 +445,88 @@ def violations(page: Page, script: str) -> list[tuple[str, list[str]]]:
 def test_an_unknown_run_in_the_address_is_reported(context: BrowserContext, site: Site) -> None:
     page = context.new_page()
     page.goto(site.url("/?run=none"))
-    expect(page.get_by_role("alert")).to_contain_text("The run 'none' does not exist.")
+    expect(page.get_by_role("alert")).to_contain_text("The run 'none' does not exist, or was lost")
+    expect(page.get_by_role("status")).to_have_text("failed")
+    expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
     page.get_by_role("button", name="Read 3 pages").click()
     expect(page.locator(".agents-progress")).to_contain_text(f"1 of {PAGES} pages")
     expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_a_run_that_its_server_has_lost_ends(context: BrowserContext, site: Site) -> None:
+    """Without a store, a server that was restarted does not know the run."""
+    page = context.new_page()
+    page.goto(site.url("/"))
+    page.get_by_role("button", name="Read 3 pages").click()
+    expect(page.locator(".agents-progress")).to_contain_text(f"1 of {PAGES} pages")
+    gone = {"error": {"status": 404, "message": "The run does not exist."}}
+    page.route("**/agent/runs/*/events*", lambda route: route.fulfill(status=404, json=gone))
+    site.cut()
+    expect(page.get_by_role("status")).to_contain_text("No connection to the server")
+    site.restore()
+    expect(page.get_by_role("alert")).to_have_text("The run does not exist.")
+    expect(page.get_by_role("status")).to_have_text("failed")
+    expect(call(page, "scan")).to_contain_text("lost")
+    expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("url", "answer", "problem"),
+    [
+        ("/agnt", {"status": 404}, "/agnt/runs: expected an endpoint of agents-tools, got status"),
+        (
+            "/agent",
+            {"status": 401, "json": {"detail": "Unauthorized"}},
+            "got status 401 (Unauthorized). Check the options 'url' and 'headers', and the proxy.",
+        ),
+        ("/agent", {"status": 403, "json": {"detail": "The trial is over."}}, "The trial is over."),
+        ("/agent", {"status": 500}, "got status 500."),
+        ("/agnt", {"content_type": "text/html", "body": "<p>"}, "got a page (text/html)."),
+        ("localhost:8000", {}, 'got "localhost:8000".'),
+        (None, {}, "Option 'url': expected an address such as \"/agent\""),
+    ],
+)
+def test_a_wrong_address_is_reported(
+    context: BrowserContext, site: Site, url: str | None, answer: dict[str, Any], problem: str
+) -> None:
+    """The page names the address and the options to check, and does not try for ever."""
+    html = site.pages["/"].replace('url: "/agent"', f"url: {json.dumps(url)}")
+    site.pages["/"] = html
+    page = context.new_page()
+    page.goto(site.url("/"))
+    page.route("**/runs", lambda route: route.fulfill(**answer))
+    page.get_by_role("button", name="Read 3 pages").click()
+    expect(page.get_by_role("alert")).to_contain_text(problem)
+    if "content_type" in answer:  # a copied address asks for the events of the run
+        page.route("**/events*", lambda route: route.fulfill(**answer))
+        page.goto(site.url("/?run=r1"))
+        expect(page.get_by_role("alert")).to_contain_text(problem)
+        expect(page.get_by_role("status")).to_have_text("failed")
+
+
+def test_the_console_says_what_to_check_when_no_server_answers(
+    context: BrowserContext, site: Site
+) -> None:
+    """Browsers do not tell pages why a request has failed; the text comes once."""
+    page = context.new_page()
+    page.goto(site.url("/"))
+    page.evaluate("import('/agent/standalone.js')")
+    warnings: list[str] = []
+    page.on("console", lambda one: warnings.append(one.text) if one.type == "warning" else None)
+    for count in (1, 2):
+        site.cut()
+        page.get_by_role("button", name="Read 3 pages").click()
+        expect(page.get_by_role("status")).to_contain_text("No connection to the server")
+        with page.expect_event("requestfailed"):
+            pass
+        with page.expect_event("requestfailed"):
+            pass
+        site.restore()
+        expect(page.locator(".agents-progress")).to_contain_text(f"1 of {PAGES} pages")
+        assert len(warnings) == count
+    assert "/agent/runs: no answer" in warnings[0]
+    assert "Check that the server is started" in warnings[0]
+    assert f"allows {site.url('')}" in warnings[0]
 
 
 def test_the_functions_yield_each_event_once(context: BrowserContext, site: Site) -> None:
@@ -448,6 +567,14 @@ def test_the_page_of_the_ai_sdk_guide(context: BrowserContext, tmp_path: Path) -
             page.goto(url)
             start = page.get_by_role("button", name="Read 3 pages")
             expect(start).to_be_visible()
+            # There is nothing to resume: in Chromium, an answer without content can have a body.
+            module = "/node_modules/@agents-tools/client/ai-sdk.js"
+            found = page.evaluate(
+                "async ([module, url]) => (await (await import(module)).watchedFetch(url)).status",
+                [module, site.url("/none/stream")],
+            )
+            assert found == 204
+            expect(page.get_by_role("status")).to_have_text("ready")
             site.cut()
             start.click()
             expect(page.get_by_role("status")).to_contain_text("No connection to the server")
@@ -522,6 +649,23 @@ VISIBLE = "document.dispatchEvent(new Event('visibilitychange'))"
 """What a browser does when its tab is shown again."""
 
 
+def test_the_page_of_the_ai_sdk_guide_without_a_server(
+    context: BrowserContext, tmp_path: Path
+) -> None:
+    """The page is not empty: it says that it tries again, and continues when the server is there."""
+    with open_site({}, protocol="vercel") as site:
+        program = snippet("main.jsx", "vercel-ai-sdk").replace(
+            "http://localhost:8000", site.url("")
+        )
+        with vite(tmp_path, site, program) as url:
+            site.cut()
+            page = context.new_page()
+            page.goto(url)
+            expect(page.get_by_role("status")).to_contain_text("No connection to the server")
+            site.restore()
+            expect(page.get_by_role("status")).to_have_text("ready")
+
+
 @needs_copilotkit
 @pytest.mark.timeout(300)
 def test_the_page_of_the_copilotkit_guide(context: BrowserContext, tmp_path: Path) -> None:
@@ -536,7 +680,9 @@ def test_the_page_of_the_copilotkit_guide(context: BrowserContext, tmp_path: Pat
             expect(box).to_be_visible()
             site.cut()
             box.fill("Read 3 pages.")
-            box.press("Enter")
+            with page.expect_console_message(lambda one: "[agents-tools]" in one.text) as warning:
+                box.press("Enter")
+            assert "Check that the server is started" in warning.value.text
             expect(page.get_by_text("Read 3 pages.")).to_be_visible()
             site.restore()
             expect(page.locator(".agents-progress")).to_contain_text(f"1 of {PAGES} pages")

@@ -12,10 +12,13 @@ export declare class ApiError extends Error {
         faults?: unknown[];
     });
 }
-/** Returns an answer that is a success. Throws an `ApiError` for any other. */
+/** Returns an answer that is a success. Throws an `ApiError` for any other, and for a page. */
 export declare function checked(response: Response): Promise<Response>;
 /** Whether to try a request again: the server could not be reached, or has failed. */
 export declare const isTransient: (error: unknown) => boolean;
+/** Writes to the console, once until the server answers, what to check: browsers do not tell pages the cause. */
+export declare function reportLost(endpoint: string, address: string, found: string): void;
+export declare const reportFound: (endpoint: string) => boolean;
 export interface FollowOptions {
     /** The id of the last event that is known; -1 for none. */
     after?: number;

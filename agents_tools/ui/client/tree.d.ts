@@ -110,6 +110,8 @@ export declare class EventTree {
     setApprovals(waiting: {
         path: string[];
     }[]): void;
+    /** Ends a run that its server has lost. */
+    lose(): void;
     /** Increases the version of each changed node and of those around it. Returns whether any has changed. */
     flush(): boolean;
 }

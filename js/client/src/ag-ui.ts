@@ -1,6 +1,6 @@
 // AG-UI: an agent for the clients of the protocol that joins runs, and that survives lost connections.
 import { HttpAgent, type HttpAgentConfig } from "@ag-ui/client";
-import { checked, frames, isTransient, pause, Watchdog } from "./stream.js";
+import { checked, frames, isTransient, pause, reportFound, reportLost, Watchdog } from "./stream.js";
 
 type Frame = { type: string; [key: string]: any };
 type Run = ReturnType<HttpAgent["run"]>;
@@ -121,6 +121,7 @@ class Joined {
         return await this.#request(isRepeated);
       } catch (error) {
         if (this.#signal?.aborted || !(error instanceof TypeError)) throw error;
+        reportLost(this.#url, this.#url, error.message);
         await this.#pause();
       }
     }
@@ -164,6 +165,7 @@ class Joined {
   async #request(isRepeated: boolean, signal = this.#signal): Promise<Response> {
     const init = { ...this.#init, signal: signal ?? null };
     const response = await this.#ask(this.#url, init);
+    reportFound(this.#url);
     // The answers to interrupts have arrived before; their run continues.
     if (isRepeated && response.status === 409) return this.#ask(connectUrl(this.#url), init);
     return response;

@@ -1,7 +1,7 @@
 // A run with its tree that is followed until it ends, for any user interface.
 import type { Decision, Run, RunEvent, WaitingCall } from "./protocol.js";
 import * as api from "./requests.js";
-import { isTransient, pause } from "./stream.js";
+import { ApiError, isTransient, pause } from "./stream.js";
 import { EventTree, type CallNode } from "./tree.js";
 
 export interface LiveRunOptions extends api.Endpoint {
@@ -119,26 +119,37 @@ export class LiveRun {
   }
 
   async #follow(id: string, signal: AbortSignal): Promise<void> {
-    const options = { signal, onLost: this.#onLost };
-    let known = -1;
     await this.#attempt(async () => {
-      while (!signal.aborted) {
-        for await (const event of api.followRun(this.options, id, { ...options, after: this.tree.lastId })) {
-          if (signal.aborted || this.#apply(event)) return;
-          if (this.status === "interrupted") break;
-        }
-        const run = await this.#state(id, signal);
-        if (!run) return;
-        this.#setApprovals(run.approvals);
-        const isNew = run.last_event_id > Math.max(known, this.tree.lastId);
-        known = run.last_event_id;
-        if (isNew) continue; // the run has continued meanwhile, perhaps from another page
-        this.#set({ status: run.status, output: run.output, error: run.error });
-        if (ENDED.has(run.status)) return;
-        this.#wake = new AbortController();
-        await pause(run.status === "interrupted" ? DECISION_PAUSE : END_PAUSE, signal, this.#wake.signal);
+      try {
+        await this.#read(id, signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        if (error instanceof ApiError && error.status === 404) this.tree.lose(); // it was in memory only
+        this.#set({ status: "error" });
+        throw error;
       }
     });
+  }
+
+  async #read(id: string, signal: AbortSignal): Promise<void> {
+    const options = { signal, onLost: this.#onLost };
+    let known = -1;
+    while (!signal.aborted) {
+      for await (const event of api.followRun(this.options, id, { ...options, after: this.tree.lastId })) {
+        if (signal.aborted || this.#apply(event)) return;
+        if (this.status === "interrupted") break;
+      }
+      const run = await this.#state(id, signal);
+      if (!run) return;
+      this.#setApprovals(run.approvals);
+      const isNew = run.last_event_id > Math.max(known, this.tree.lastId);
+      known = run.last_event_id;
+      if (isNew) continue; // the run has continued meanwhile, perhaps from another page
+      this.#set({ status: run.status, output: run.output, error: run.error });
+      if (ENDED.has(run.status)) return;
+      this.#wake = new AbortController();
+      await pause(run.status === "interrupted" ? DECISION_PAUSE : END_PAUSE, signal, this.#wake.signal);
+    }
   }
 
   /** Adds an event. Returns whether the run has ended. */
@@ -189,7 +200,7 @@ export class LiveRun {
     try {
       return await action();
     } catch (error) {
-      if (!signal?.aborted) this.#set({ error: (error as Error).message });
+      if (!signal?.aborted) this.#set({ error: (error as Error).message, lost: false });
       return undefined;
     }
   }

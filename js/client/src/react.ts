@@ -138,13 +138,17 @@ export interface ApprovalFormProps {
 export function ApprovalForm({ name, text, onDecide, edit: given, refused = null }: ApprovalFormProps): ReactNode {
   const [reason, setReason] = useState("");
   const [isSent, setSent] = useState(false);
-  const [draft, setDraft] = useState<string | null>((refused !== null && given) || null);
+  const [draft, setDraft] = useState<string | null>(null);
   const [own, setProblem] = useState<string | null>(null); // empty if the user has discarded the changes
   const editor = useRef<HTMLTextAreaElement>(null);
   const problemId = useId();
   const isEdited = draft !== null;
   const problem = own ?? refused;
   useEffect(() => editor.current?.focus(), [isEdited]);
+  // The form can be on the page before the reason has come.
+  useEffect(() => {
+    if (refused !== null && given) setDraft((known) => known ?? given);
+  }, [refused]);
 
   const decide = async (approve: boolean) => {
     const edit = approve && isEdited && draft !== text ? draft : null;

@@ -1,6 +1,6 @@
 // One function for each request of the protocol of `sse.app` and `handle_run`.
 import type { Decision, Run, RunEvent } from "./protocol.js";
-import { ApiError, checked, follow, pause, type FollowOptions } from "./stream.js";
+import { ApiError, checked, follow, pause, reportFound, reportLost, type FollowOptions } from "./stream.js";
 
 /** Where the server is, and how to ask it. */
 export interface Endpoint {
@@ -30,11 +30,27 @@ const name = encodeURIComponent;
 
 async function send(endpoint: Endpoint, path: string, init: RequestInit = {}): Promise<Response> {
   const { url, headers, credentials } = endpoint;
+  if (typeof url !== "string" || /^[\w.-]+:\d/.test(url)) {
+    const message = `Option 'url': expected an address such as "/agent" or "http://localhost:8000", got ${JSON.stringify(url)}.`;
+    throw new ApiError(0, { message }); // it would be a lost connection for ever
+  }
   const own = new Headers(typeof headers === "function" ? await headers() : headers);
   new Headers(init.headers).forEach((value, key) => own.set(key, value));
   const ask = endpoint.fetch ?? fetch;
-  return ask(url.replace(/\/$/, "") + path, { ...init, headers: own, ...(credentials && { credentials }) });
+  const address = url.replace(/\/$/, "") + path;
+  try {
+    const response = await ask(address, { ...init, headers: own, ...(credentials && { credentials }) });
+    if (GATEWAY.includes(response.status)) reportLost(url, address, `status ${response.status}`);
+    else reportFound(url);
+    return response;
+  } catch (error) {
+    if (error instanceof TypeError) reportLost(url, address, error.message);
+    throw error;
+  }
 }
+
+/** What a proxy answers when it does not reach the server. */
+const GATEWAY = [502, 504];
 
 const get = async <T>(endpoint: Endpoint, path: string, signal?: AbortSignal): Promise<T> =>
   (await checked(await send(endpoint, path, { signal }))).json();
@@ -65,7 +81,7 @@ async function post<T>(
     } catch (error) {
       const status = error instanceof ApiError ? error.status : 0;
       if (status === 409 && tries && known) return known();
-      const isUnreached = error instanceof TypeError || status === 502 || status === 504;
+      const isUnreached = error instanceof TypeError || GATEWAY.includes(status);
       if (signal?.aborted || !isUnreached) throw error;
       onLost?.(true);
       await pause(wait, signal);

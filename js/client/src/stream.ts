@@ -17,16 +17,44 @@ export class ApiError extends Error {
   }
 }
 
-/** Returns an answer that is a success. Throws an `ApiError` for any other. */
+/** Returns an answer that is a success. Throws an `ApiError` for any other, and for a page. */
 export async function checked(response: Response): Promise<Response> {
-  if (response.ok) return response;
-  const body = await response.json().catch(() => ({}));
-  throw new ApiError(response.status, body?.error ?? {});
+  const { status, headers, url } = response;
+  const isPage = headers.get("content-type")?.startsWith("text/html"); // of a development server, for unknown paths
+  if (response.ok && !isPage) return response;
+  const body = await response.json().catch(() => null);
+  if (body?.error?.message) throw new ApiError(status, body.error);
+  const detail = typeof body?.detail === "string" && body.detail; // of FastAPI
+  const isOwn = detail && ![401, 404, 405].includes(status);
+  const found = isPage ? "a page (text/html)" : `status ${status}${detail ? ` (${detail})` : ""}`;
+  throw new ApiError(status, {
+    message: isOwn
+      ? detail
+      : `${url}: expected an endpoint of agents-tools, got ${found}. ` +
+        "Check the options 'url' and 'headers', and the proxy.",
+  });
 }
 
 /** Whether to try a request again: the server could not be reached, or has failed. */
 export const isTransient = (error: unknown): boolean =>
   error instanceof ApiError ? error.status >= 500 : !(error instanceof SyntaxError);
+
+/** The endpoints that do not answer. */
+const unreachable = new Set<string>();
+
+/** Writes to the console, once until the server answers, what to check: browsers do not tell pages the cause. */
+export function reportLost(endpoint: string, address: string, found: string): void {
+  if (unreachable.has(endpoint)) return;
+  unreachable.add(endpoint);
+  const { origin } = globalThis.location ?? {};
+  console.warn(
+    `[agents-tools] ${address}: no answer (${found}). Trying again. Check that the server is started, and that the ` +
+      `protocol, the host and the port are right. If the address has another origin than the page, check that the ` +
+      `server allows ${origin}: see its log, and 'allowed_origins'.`,
+  );
+}
+
+export const reportFound = (endpoint: string): boolean => unreachable.delete(endpoint);
 
 export interface FollowOptions {
   /** The id of the last event that is known; -1 for none. */
@@ -131,7 +159,7 @@ export class Watchdog {
 export function watched(ask: typeof fetch): typeof fetch {
   return async (input, init) => {
     const response = await ask(input, init);
-    if (!response.body) return response;
+    if (!response.body || response.status === 204) return response; // Chromium can give it a body
     const reader = response.body.getReader();
     const body = new ReadableStream<Uint8Array>({
       async pull(controller) {

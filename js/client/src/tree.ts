@@ -208,6 +208,13 @@ export class EventTree {
     }
   }
 
+  /** Ends a run that its server has lost. */
+  lose(): void {
+    this.root.status = "error";
+    this.touched.add(this.root);
+    endTheRest(this, "error", Date.now() / 1000 + this.ahead);
+  }
+
   /** Increases the version of each changed node and of those around it. Returns whether any has changed. */
   flush(): boolean {
     const changed = new Set<CallNode>();
