@@ -38,6 +38,7 @@ from agents_tools.execution import run_on
 from agents_tools.persistence.queue import DBOSBackend, serve_worker
 from agents_tools.server.run_manager import RunManager
 from agents_tools.testing import ScriptedModel, tool_call
+from tests.durable.lite import needs_dbos_on_sqlite
 from tests.queue.running import (
     BOUND,
     ROOT,
@@ -423,6 +424,29 @@ async def test_a_worker_that_was_given_up_cannot_answer_any_more(
     ]
     assert next(message.seq for message in found if message.attempt == 2) == 0
     assert again == found
+
+
+@needs_dbos_on_sqlite
+async def test_messages_that_are_stored_twice_are_received_once(tmp_path: Path) -> None:
+    """DBOS repeats a write whose connection was lost before it was confirmed."""
+    file, go = tmp_path / "queue.db", tmp_path / "go"
+    with workers_of(f"sqlite:///{file}") as workers:
+        await asyncio.to_thread(workers.start)
+        async with queue_of(workers) as queue:
+            call = call_of("charge", {"folder": str(tmp_path), "until": str(go)})
+            answer = asyncio.create_task(messages_of(queue, call))
+            await comes(lambda: lines_in(tmp_path / "effects"))
+            with closing(sqlite3.connect(file, timeout=BOUND)) as database, database:
+                copied = database.execute(
+                    "insert into streams (workflow_uuid, key, value, offset, function_id,"
+                    " serialization) select workflow_uuid, key, value, offset + 1, function_id,"
+                    " serialization from streams order by offset desc limit 1"
+                )
+                assert copied.rowcount == 1
+            go.touch()
+            found = await asyncio.wait_for(answer, BOUND)
+    assert found[-1].payload["output"] == "charged"
+    assert [message.seq for message in found] == list(range(len(found)))
 
 
 @pytest.mark.external("postgres")

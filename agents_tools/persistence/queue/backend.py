@@ -315,6 +315,7 @@ class _QueuedCall:
         self.claim: Claim | None = None
         self._silence = silence
         self._log = CallLog(envelope.call_id, envelope.attempt)
+        self._place = (-1, -1)
         self._rows = 0
         self._latest = time.monotonic()
         self._loop = asyncio.get_running_loop()
@@ -356,7 +357,11 @@ class _QueuedCall:
         return self._log.create("result", payload)
 
     async def next(self) -> CallEvent | None:
-        """Return the next message; `None` if the worker is silent or the workflow has ended."""
+        """Return the next message; `None` if the worker is silent or the workflow has ended.
+
+        A message that was stored twice, because the connection of the worker was lost while DBOS
+        wrote it, is returned once.
+        """
         while not self._ready:
             try:
                 async with asyncio.timeout(self._patience()):
@@ -366,7 +371,9 @@ class _QueuedCall:
                     return None
                 return self.end(self._timeout())
             if isinstance(item, list):
-                self._ready += item
+                self._ready += [one for one in item if (one.attempt, one.seq) > self._place]
+                if self._ready:
+                    self._place = (self._ready[-1].attempt, self._ready[-1].seq)
             elif isinstance(item, tuple):
                 if self.claim != item and not (self.is_begun and not self.is_waiting):
                     self.claim, self.is_waiting = item, False
