@@ -24,9 +24,9 @@ ARGUMENTS = '{"a": 1, "b": 2}'
 
 ECHO = """
 import asyncio, socket, sys
-from agents_tools.execution.framing import Frames, encode
+from agents_tools.execution.framing import FrameReader, encode
 async def main():
-    sock, frames = socket.socket(fileno=int(sys.argv[1])), Frames()
+    sock, frames = socket.socket(fileno=int(sys.argv[1])), FrameReader()
     sock.setblocking(False)
     loop = asyncio.get_running_loop()
     while data := await loop.sock_recv(sock, 65536):
