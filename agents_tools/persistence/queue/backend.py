@@ -315,7 +315,7 @@ class _QueuedCall:
         self.claim: Claim | None = None
         self._silence = silence
         self._log = CallLog(envelope.call_id, envelope.attempt)
-        self._place = (-1, -1)
+        self._place: tuple[int, int] = (-1, -1)
         self._rows = 0
         self._latest = time.monotonic()
         self._loop = asyncio.get_running_loop()
