@@ -140,6 +140,15 @@ def test_a_database_of_another_program_is_refused_and_unchanged(path: Path) -> N
     assert path.read_bytes() == content
 
 
+def test_an_event_without_an_id_does_not_stop_the_store(path: Path) -> None:
+    """Its append fails; the thread that writes continues for the others."""
+    event = MessageEvent("hello")
+    with closing(SQLiteEventStore(path)) as store:
+        with pytest.raises(TypeError):
+            store.append([event.replace(id=cast("Any", None))]).result(10)
+        store.append([event]).result(10)
+
+
 def test_an_empty_file_becomes_a_store(path: Path) -> None:
     """A file created by `mktemp` counts as missing."""
     path.touch()

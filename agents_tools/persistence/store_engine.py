@@ -461,7 +461,7 @@ class StoreEngine:
         for job in jobs:
             try:
                 request = self._prepare(job, ids)
-            except EventStoreError as error:
+            except Exception as error:  # noqa: BLE001 - raised by the future
                 done.append((job, error))
                 continue
             if request is None:
