@@ -909,6 +909,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("idempotent", [False, True])
 async def test_a_call_whose_process_ends_in_the_middle_is_lost(
     tmp_path: Path, *, idempotent: bool

@@ -209,6 +209,7 @@ async def test_all_waiting_calls_fail_if_no_worker_starts() -> None:
     assert all("No module named" in str(outcome.output) for outcome in outcomes)
 
 
+@pytest.mark.slow
 async def test_a_process_that_cannot_be_started_fails_all_waiting_calls(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -366,6 +367,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_program_can_isolate_tools_that_isolated_tools_call(tmp_path: Path) -> None:
     path = tmp_path / "program.py"
     path.write_text(NESTED)

@@ -748,6 +748,7 @@ async def test_class_based_tools_return_their_observation() -> None:
     assert output_of(await Runner.run(agent_of(code, program), "Go.")) == "3"
 
 
+@pytest.mark.slow
 async def test_tools_of_mcp_servers() -> None:
     """Their structured results are values, and their errors exceptions."""
     pytest.importorskip("mcp")

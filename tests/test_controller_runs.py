@@ -576,6 +576,7 @@ asyncio.run(main(begun if sys.argv[1] == "begin" else ["All done."]))
 """
 
 
+@pytest.mark.slow
 def test_a_run_with_a_store_continues_after_its_process_was_killed(tmp_path: Path) -> None:
     """The model is asked once for each step, and each call runs once."""
     programs: list[subprocess.CompletedProcess[str]] = [

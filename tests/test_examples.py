@@ -255,6 +255,7 @@ def export(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_demonstration_shows_each_promised_step(export: Path) -> None:
     """It must also work without .git."""
     done = run("-m", "examples.demo", folder=export, GIT_CEILING_DIRECTORIES=str(export.parent))

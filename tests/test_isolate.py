@@ -19,6 +19,7 @@ from agents_tools.errors import ToolLostError, UserError
 from agents_tools.execution import ProcessBackend, run_on
 from agents_tools.policies import isolate
 from tests import isolated_tools as tools
+from tests.scale import slow_case
 from tests.waiting import comes
 
 if TYPE_CHECKING:
@@ -175,6 +176,7 @@ async def test_class_based_tools_run_in_workers() -> None:
     assert outcome.output == here.output == '{"total":42}'
 
 
+@pytest.mark.slow
 async def test_a_tool_works_from_several_event_loops_and_threads() -> None:
     """Workers are not bound to an event loop."""
     async with isolated(tools.add, workers=2) as tool:
@@ -248,7 +250,7 @@ async def test_the_memory_limit_is_enforced() -> None:
         assert await tool.invoke(size=1000) == 1000
 
 
-@pytest.mark.parametrize("which", ["wait", "wait_in_a_thread"])
+@pytest.mark.parametrize("which", [slow_case("wait"), "wait_in_a_thread"])
 async def test_a_cancelled_call_frees_its_worker(which: str, tmp_path: Path) -> None:
     """An async tool cleans up and its worker stays; a thread can only be ended with its process."""
     tool = getattr(tools, which)
@@ -262,6 +264,7 @@ async def test_a_cancelled_call_frees_its_worker(which: str, tmp_path: Path) -> 
         assert (after == pid) is (tmp_path / "cleaned").exists() is (which == "wait")
 
 
+@pytest.mark.slow
 async def test_processes_started_by_a_tool_end_with_its_worker(tmp_path: Path) -> None:
     """Including a daemon in its own session."""
     async with isolated(policies.timeout(1.5)(tools.daemonize)) as tool:
@@ -271,6 +274,7 @@ async def test_processes_started_by_a_tool_end_with_its_worker(tmp_path: Path) -
         await comes(lambda: is_gone(daemon))
 
 
+@pytest.mark.slow
 async def test_a_worker_that_was_killed_between_calls_is_replaced() -> None:
     async with isolated(tools.whoami) as tool:
         first = (await tool.invoke())["pid"]
@@ -279,6 +283,7 @@ async def test_a_worker_that_was_killed_between_calls_is_replaced() -> None:
         assert (await tool.invoke())["pid"] != first
 
 
+@pytest.mark.slow
 async def test_a_worker_is_replaced_after_its_maximum_number_of_calls() -> None:
     async with isolated(tools.whoami, max_calls=2) as tool:
         pids = [(await tool.invoke())["pid"] for _ in range(4)]
@@ -426,6 +431,7 @@ def run_program(folder: Path, body: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 async def test_functions_of_the_main_program_are_found(tmp_path: Path) -> None:
     """A worker imports the program, whose main code is below `if __name__`."""
     body = 'if __name__ == "__main__":\n    print(whoami.invoke_sync() != os.getpid())\n'
@@ -441,6 +447,7 @@ async def test_a_program_that_calls_tools_at_import_is_refused(tmp_path: Path) -
     assert 'below `if __name__ == "__main__":`' in err
 
 
+@pytest.mark.slow
 def test_a_function_from_an_interactive_session_is_refused() -> None:
     program = "from tests.isolated_tools import *\nfrom agents_tools.policies import *\n"
     program += "def f(x: int) -> int: return x\nisolate()(function_tool(f))"

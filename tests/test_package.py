@@ -137,6 +137,7 @@ print("done", len(modules))
 """
 
 
+@pytest.mark.slow
 def test_names_can_be_inspected_without_any_extra() -> None:
     """`import *`, `dir`, `hasattr` and `help` work before an optional dependency is installed."""
     required = set(_required())

@@ -158,6 +158,7 @@ shell(TerminalAction(command="trap 'sleep 0.2; echo bye >bye' EXIT; trap '' TERM
 """
 
 
+@pytest.mark.slow
 def test_shells_end_gracefully_at_the_end_of_the_program(tmp_path: Path) -> None:
     """The guardian waits until the program has closed its tools itself."""
     done = subprocess.run(  # noqa: S603 - this interpreter

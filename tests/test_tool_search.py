@@ -35,6 +35,7 @@ from agents_tools.tool.invocation import check, execute, prepare
 from agents_tools.toolset import SearchIndex, Toolset, ToolText, embedding_search, tool_search
 from agents_tools.toolset.lint.definitions import tools_of_document
 from agents_tools.toolset.words import words_of
+from tests.scale import slow_case
 from tests.test_toolset import Source, make_tool, names
 
 done: list[str] = []
@@ -597,7 +598,7 @@ print(outputs(result)[-1].output)
 """
 
 
-@pytest.mark.parametrize("mode", ["proxy", "reveal"])
+@pytest.mark.parametrize("mode", ["proxy", slow_case("reveal")])
 async def test_an_interrupted_run_resumes_in_another_process(mode: Any) -> None:
     """A found tool is part of the conversation, and a conversation is JSON."""
     arguments = {"name": "old"}

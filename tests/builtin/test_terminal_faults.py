@@ -273,6 +273,7 @@ shell.close()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", LEVELS)
 def test_commands_receive_signals_that_this_program_ignores(tmp_path: Path, level: str) -> None:
     """As if started by `nohup`, or by a script in the background: C-c would end no command."""

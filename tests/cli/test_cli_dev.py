@@ -189,6 +189,7 @@ def test_shutdown_cancels_running_tools(folder: Path, number: int) -> None:
         assert server.ask("GET", f"runs/{run_id}")["status"] == "cancelled"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_a_tool_that_cannot_be_stopped_does_not_block_the_shutdown(folder: Path) -> None:
     """The process ends with the thread; a second Ctrl-C is not needed."""
@@ -219,6 +220,7 @@ def test_tools_that_ignore_cancellation_are_orphaned_without_output(folder: Path
         server.end()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_a_second_ctrl_c_ends_it_at_once(folder: Path) -> None:
     """A second signal means that the user does not want to wait."""
@@ -329,6 +331,7 @@ def test_agents_can_run_with_another_model(folder: Path) -> None:
         server.end()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 @pytest.mark.parametrize("debug", [False, True])
 def test_tracebacks_are_printed_on_request(folder: Path, debug: bool) -> None:
@@ -369,6 +372,7 @@ def test_an_explicit_port_in_use_is_reported(folder: Path) -> None:
         assert f"The address 127.0.0.1:{port} cannot be listened on" in err
 
 
+@pytest.mark.slow
 def test_a_token_and_allowed_hosts_can_be_set(folder: Path) -> None:
     """Other machines also need the Host name as an option."""
     words = ("sample.py", "--host", "0.0.0.0", "--auth-token-env", "PAGE_TOKEN")  # noqa: S104
@@ -408,6 +412,7 @@ def test_invalid_options_are_reported_at_once(
     assert hint is None or hint in result.err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
 def test_a_browser_is_not_started_with_the_token(folder: Path) -> None:
     """Other users can read its command line; the link in it works once."""
@@ -441,6 +446,7 @@ def test_the_history_is_readable_by_its_owner_only(folder: Path) -> None:
         assert file.stat().st_mode & 0o077 == 0, file
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX file descriptors")
 def test_closed_output_streams_are_handled(folder: Path) -> None:
     """Nothing is written to a file that reuses the descriptor of the output."""
@@ -476,6 +482,7 @@ def test_the_page_works_without_a_home_folder(
     assert "warning: runs are not stored: Could not determine home" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs POSIX file names")
 def test_a_file_name_that_is_not_utf8_is_a_target(folder: Path) -> None:
     """Linux accepts any bytes in a name."""

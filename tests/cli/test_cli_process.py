@@ -80,6 +80,7 @@ def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
     assert marker.read_text() == "started"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_a_tool_that_ignores_cancellation_is_abandoned_after_the_grace_period(
     tmp_path: Path,
@@ -105,6 +106,7 @@ def test_a_closed_pipe_is_not_reported_as_an_error() -> None:
         assert process.wait(timeout=30) == 141
 
 
+@pytest.mark.slow
 def test_output_is_adapted_to_a_terminal_that_is_not_utf_8() -> None:
     """A character that the encoding lacks must not end the program."""
     env = {**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}

@@ -180,6 +180,7 @@ def tools(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 @needs_terminal
 @pytest.mark.parametrize("remote", [False, True])
 def test_call_asks_the_person_at_the_terminal(tools: str, *, remote: bool) -> None:
@@ -212,6 +213,7 @@ def test_call_asks_the_person_for_the_approval_of_a_server_s_tool(tools: str) ->
     assert "ordered 4 cups" in final_screen(terminal.shown)
 
 
+@pytest.mark.slow
 @needs_terminal
 def test_a_structured_result_is_indented_on_a_terminal(tmp_path: Path) -> None:
     """Nothing in it changes; a text that is not compact JSON is printed as it is."""

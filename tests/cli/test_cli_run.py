@@ -34,6 +34,7 @@ from agents_tools.events.kinds import CallStatus
 from agents_tools.ui.console.rich_view import RichRun
 from agents_tools.ui.console.run_tree import costs
 from tests.cli.conftest import Run
+from tests.scale import slow_case
 from tests.waiting import BOUND, until
 
 AGENTS = str(Path(__file__).parent / "agents_fixture.py")
@@ -327,7 +328,7 @@ def wait_until_started(marker: Path, process: subprocess.Popen[str]) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-@pytest.mark.parametrize("options", [["--json"], ["--events", "ndjson"], []])
+@pytest.mark.parametrize("options", [slow_case(["--json"]), slow_case(["--events", "ndjson"]), []])
 def test_ctrl_c_cancels_and_lets_tools_clean_up(options: list[str], tmp_path: Path) -> None:
     """A tool must be able to release its resources, and a script must see the cancellation."""
     marker = tmp_path / "marker"
@@ -345,6 +346,7 @@ def test_ctrl_c_cancels_and_lets_tools_clean_up(options: list[str], tmp_path: Pa
         assert err.endswith("cancelled\n")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
     """A second signal means that the user does not want to wait for the tool."""
@@ -363,6 +365,7 @@ def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
     assert marker.read_text() == "started"
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_ends_the_run() -> None:
     """`… --events ndjson | head -1` must not continue to use the model."""
     with start(f"{AGENTS}:boss", "x", "--events", "ndjson") as process:
@@ -373,6 +376,7 @@ def test_a_closed_pipe_ends_the_run() -> None:
         assert process.wait(timeout=30) == 141
 
 
+@pytest.mark.slow
 def test_without_rich_a_run_is_plain_lines() -> None:
     """Rich is optional."""
     code = (
@@ -494,6 +498,7 @@ def test_a_person_is_asked_and_sees_the_whole_call() -> None:
     assert terminal.shown.rindex("\x1b[?25h") > terminal.shown.rindex("\x1b[?25l")
 
 
+@pytest.mark.slow
 @needs_terminal
 def test_a_person_can_allow_a_tool_for_the_rest_of_the_run() -> None:
     """There are three calls and one question."""
@@ -505,6 +510,7 @@ def test_a_person_can_allow_a_tool_for_the_rest_of_the_run() -> None:
     assert "C is gone" in final_screen(terminal.shown)
 
 
+@pytest.mark.slow
 @needs_terminal
 def test_a_person_can_edit_the_arguments_of_a_call(tmp_path: Path) -> None:
     """They are shown again before they are approved; a broken edit changes nothing."""
@@ -528,6 +534,7 @@ def test_a_person_can_edit_the_arguments_of_a_call(tmp_path: Path) -> None:
     assert 'burn book="Emma"' in final_screen(terminal.shown)
 
 
+@pytest.mark.slow
 @needs_terminal
 def test_the_whole_terminal_shows_a_run() -> None:
     """Calls have details; questions are asked aside; the tree and the answer are printed."""
@@ -588,6 +595,7 @@ def test_texts_of_a_model_cannot_control_the_whole_terminal() -> None:
     assert not {"\u202e", "\x9b"} & set(shown)
 
 
+@pytest.mark.slow
 @needs_terminal
 def test_an_editor_that_fails_changes_nothing(tmp_path: Path) -> None:
     """Also if it writes what is not text; the question is asked again."""
@@ -619,6 +627,7 @@ def test_a_tool_can_ask_the_person() -> None:
     assert "the name is Ada" in final_screen(terminal.shown)
 
 
+@pytest.mark.slow
 @needs_terminal
 def test_ctrl_c_at_a_question_restores_the_terminal() -> None:
     """Ctrl-C must work at a question too."""
@@ -630,6 +639,7 @@ def test_ctrl_c_at_a_question_restores_the_terminal() -> None:
     assert "Fatal" not in terminal.shown
 
 
+@pytest.mark.slow
 @needs_terminal
 def test_ctrl_c_leaves_the_current_tree_on_the_screen(tmp_path: Path) -> None:
     """The user needs the state at the interruption."""

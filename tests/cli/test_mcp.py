@@ -305,6 +305,7 @@ async def consult(request: str) -> str:
 """
 
 
+@pytest.mark.slow
 def test_mcp_call_answers_requests_for_a_model(run: Run, tmp_path: Path) -> None:
     """The model can call the tools that the server offers; without a model it gets an error."""
     path = tmp_path / "asking.py"
@@ -377,6 +378,7 @@ def test_a_variable_is_passed_on_only_when_it_is_named(
     assert "CELLAR_DOOR is not set" in missing.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "spelling", [pytest.param(f"Bearer {TOKEN}", marks=pytest.mark.slow), "Bearer ${MY_TOKEN}"]
 )
@@ -396,6 +398,7 @@ def test_headers_reach_the_address_and_are_never_shown(
         assert TOKEN not in result.out + result.err
 
 
+@pytest.mark.slow
 def test_a_missing_token_is_reported_with_the_option(run: Run, guarded: str) -> None:
     """The remedy names an option of this program, not an argument of the library."""
     result = run("list", guarded)
@@ -431,6 +434,7 @@ def test_options_without_effect_on_a_server_are_rejected(run: Run, config: Path)
 # --- installation
 
 
+@pytest.mark.slow
 def test_without_the_extra_one_line_explains_how_to_install_it() -> None:
     """The command line can be installed without MCP."""
     for words in (["mcp", "list", "x"], ["list", "http://127.0.0.1:9/mcp"], ["serve", FIXTURE]):

@@ -53,6 +53,7 @@ def test_a_text_resource_is_printed(run: Run) -> None:
     assert read["contents"][0]["uri"] == "note:///two"
 
 
+@pytest.mark.slow
 def test_a_binary_resource_goes_to_a_file_or_a_pipe(run: Run, tmp_path: Path) -> None:
     """The bytes are those of the server."""
     path = tmp_path / "logo.png"

@@ -29,6 +29,7 @@ PLACES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "client",
     [pytest.param(one, marks=() if one == "claude-code" else pytest.mark.slow) for one in PLACES],
@@ -85,6 +86,7 @@ def test_nothing_is_written_without_consent(run: Run, home: Path) -> None:
     assert not (home / ".cursor").exists()
 
 
+@pytest.mark.slow
 @needs_terminal
 @pytest.mark.parametrize("answer", ["y", "n"])
 def test_the_person_is_asked(home: Path, answer: str) -> None:

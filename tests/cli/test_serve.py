@@ -127,6 +127,7 @@ def noisy(tmp_path: Path) -> str:
 # --- stdio
 
 
+@pytest.mark.slow
 def test_only_protocol_messages_are_on_standard_output(noisy: str) -> None:
     """Clients fail on anything else, so there is no banner."""
     with serving(noisy, stdin=subprocess.PIPE) as process:
@@ -216,6 +217,7 @@ def test_mcp_servers_are_served_as_a_proxy(run: Run, tmp_path: Path) -> None:
     assert has_ended(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_client_that_disconnects_ends_the_server() -> None:
     """The client can crash before it sends anything."""
     with serving(FIXTURE, stdin=subprocess.DEVNULL) as process:
@@ -223,6 +225,7 @@ def test_a_client_that_disconnects_ends_the_server() -> None:
     assert (process.returncode, out, err) == (0, "", "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 @pytest.mark.parametrize(
     "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
@@ -246,6 +249,7 @@ def test_a_signal_ends_the_server_even_during_a_call(
 # --- http
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 @pytest.mark.parametrize(
     "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]

@@ -40,7 +40,7 @@ from agents_tools.testing import ScriptedModel, call_tool, tool_call
 from agents_tools.tool import Question
 from agents_tools.tool.question import UnansweredError
 from tests.mcp.small import listening
-from tests.scale import IS_FULL
+from tests.scale import IS_FULL, slow_case
 
 BOUND = 45.0
 """Seconds after which a wait counts as endless."""
@@ -152,7 +152,7 @@ async def joined(how: str, tools: Any = None, **options: Any) -> AsyncGenerator[
 
 # Each test over stdio starts a process, which takes two seconds: two of them show the wire in
 # `make test`, one in each direction.
-STDIO = pytest.param("stdio", marks=pytest.mark.slow)
+STDIO = slow_case("stdio")
 HOWS = pytest.mark.parametrize("how", ["memory", "http", "sessions", STDIO])
 
 
@@ -229,7 +229,7 @@ async def test_errors_keep_their_text(how: str) -> None:
     assert "The kettle is empty." in str(there.output)
 
 
-@pytest.mark.parametrize("how", ["memory", "sessions", "stdio"])
+@pytest.mark.parametrize("how", ["memory", "sessions", STDIO])
 async def test_a_tool_asks_the_person_behind_the_client(how: str) -> None:
     async with asyncio.timeout(BOUND), joined(how, ask=lambda _question: 7) as tools:
         assert (await call_tool(tools["ask"])).output == "7"

@@ -33,7 +33,7 @@ from agents_tools.errors import (
 )
 from agents_tools.mcp import MCPToolManager, ToolListChange, create_mcp_tools
 from agents_tools.testing import call_tool
-from tests.scale import IS_FULL
+from tests.scale import IS_FULL, slow_case
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
@@ -1134,7 +1134,9 @@ def program(
 
 
 @pytest.mark.requirement("F25")
-@pytest.mark.parametrize("text", [PROGRAM, SYNC_PROGRAM], ids=["async", "sync"])
+@pytest.mark.parametrize(
+    "text", [slow_case(PROGRAM, id="async"), pytest.param(SYNC_PROGRAM, id="sync")]
+)
 @pytest.mark.parametrize("mode", ["normal", "stubborn"])
 def test_the_servers_of_a_process_that_is_killed_end_with_it(
     notes: ServerNotes, mode: str, text: str
@@ -1147,8 +1149,15 @@ def test_the_servers_of_a_process_that_is_killed_end_with_it(
 
 
 @pytest.mark.requirement("F25")
-@pytest.mark.parametrize("text", [PROGRAM, SYNC_PROGRAM], ids=["async", "sync"])
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "term"])
+@pytest.mark.parametrize(
+    ("signum", "text"),
+    [
+        pytest.param(signal.SIGINT, PROGRAM, id="ctrl-c-async"),
+        slow_case(signal.SIGINT, SYNC_PROGRAM, id="ctrl-c-sync"),
+        slow_case(signal.SIGTERM, PROGRAM, id="term-async"),
+        pytest.param(signal.SIGTERM, SYNC_PROGRAM, id="term-sync"),
+    ],
+)
 def test_the_servers_of_a_process_that_is_interrupted_end_with_it(
     notes: ServerNotes, signum: int, text: str
 ) -> None:

@@ -415,6 +415,7 @@ async def test_calls_are_denied_if_the_client_cannot_ask(config: dict[str, Any])
         assert "shop_price" in str(outcome.output)
 
 
+@pytest.mark.slow
 async def test_a_server_that_has_failed_is_connected_again(
     config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -328,6 +328,7 @@ async def test_missing_scopes_and_the_way_to_a_token_are_reported() -> None:
             assert found.json()["authorization_servers"] == [issuer.url]
 
 
+@pytest.mark.slow
 async def test_the_command_line_accepts_the_tokens_of_an_issuer() -> None:
     """`agents-tools serve` sends clients to the issuer, and checks audience and scope."""
     async with asyncio.timeout(BOUND), authorization_server() as issuer:

@@ -48,6 +48,7 @@ from agents_tools.testing import ScriptedModel, call_tool, tool_call
 from agents_tools.tool import Question
 from tests.mcp.peers import ROOT, has_ended
 from tests.mcp.small import LINE, QUESTION, TEXT, Small, over_http, over_sse, program, tool, types
+from tests.scale import slow_case
 from tests.waiting import comes
 
 BOUND = 45.0
@@ -461,6 +462,7 @@ async def test_c33_reloading_restarts_the_program() -> None:
         assert await call_ok(tools["echo"], text="x") == "x", "tools from before work on"
 
 
+@pytest.mark.slow
 async def test_a_server_whose_reload_failed_can_be_reloaded_later(tmp_path: Path) -> None:
     starter = tmp_path / "start.py"
     good = f"import runpy; runpy.run_path({program()['args'][0]!r}, run_name='__main__')"
@@ -1221,7 +1223,7 @@ async def test_annotations_of_a_server_are_preserved() -> None:
         )
 
 
-@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize("trusted", [False, slow_case(True)])
 async def test_only_calls_to_a_trusted_server_are_repeated(
     tmp_path: Path, *, trusted: bool
 ) -> None:
@@ -1537,6 +1539,7 @@ async def test_s5_a_program_in_the_working_folder_does_not_shadow_the_path(progr
 # --- logging
 
 
+@pytest.mark.slow
 async def test_a_manager_that_works_logs_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     async with connected_box(program()) as (_, tools):
@@ -1620,7 +1623,9 @@ def test_a_wrong_start_timeout_is_refused(seconds: Any) -> None:
 
 
 @pytest.mark.requirement("S5")
-@pytest.mark.parametrize("required", [True, ["ec*"], lambda _, arguments: arguments["text"] == "x"])
+@pytest.mark.parametrize(
+    "required", [slow_case(True), slow_case(["ec*"]), lambda _, arguments: arguments["text"] == "x"]
+)
 async def test_calls_that_require_approval_wait_for_a_person(required: Any) -> None:
     """One word in the configuration is easier to review than a policy on each tool."""
     async with connected_box({**program(), "require_approval": required}) as (manager, _):
@@ -1635,7 +1640,9 @@ async def test_calls_that_require_approval_wait_for_a_person(required: Any) -> N
 
 
 @pytest.mark.requirement("S5")
-@pytest.mark.parametrize("required", [False, [], ["other"], lambda *_: False])
+@pytest.mark.parametrize(
+    "required", [slow_case(False), slow_case([]), ["other"], slow_case(lambda *_: False)]
+)
 async def test_other_calls_run_without_approval(required: Any) -> None:
     """A pattern must not hold up the tools that it does not match."""
     async with connected_box({**program(), "require_approval": required}) as (_, tools):

@@ -36,6 +36,7 @@ from agents_tools.mcp import MCPTool, MCPToolError, MCPToolManager
 from agents_tools.policies import limit
 from agents_tools.testing import ScriptedModel, call_tool, tool_call
 from tests.mcp.small import LINE, NOTHING, NUMBERS, TEXT, Small, program
+from tests.scale import slow_case
 
 BOUND = 45.0
 """Seconds after which a wait counts as endless."""
@@ -85,7 +86,13 @@ async def reached(way: str) -> AsyncGenerator[Any]:
 
 
 WAYS = pytest.mark.parametrize(
-    "way", ["our own, in memory", "our own, stdio", "a session, in memory", "a session, stdio"]
+    "way",
+    [
+        "our own, in memory",
+        slow_case("our own, stdio"),
+        "a session, in memory",
+        slow_case("a session, stdio"),
+    ],
 )
 
 

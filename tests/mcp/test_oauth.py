@@ -35,6 +35,7 @@ from agents_tools.mcp.logins import log_in, log_out
 from agents_tools.server.listener import bound_socket, serve_app, url_of
 from tests.mcp.authorization_server import AuthorizationServer, authorization_server
 from tests.mcp.small import LINE
+from tests.scale import slow_case
 from tests.waiting import comes
 
 BOUND = 60.0
@@ -198,6 +199,7 @@ async def test_another_connection_uses_the_stored_login(site: Site) -> None:
     assert site.issuer.counts["register"] == 1
 
 
+@pytest.mark.slow
 async def test_another_process_uses_the_stored_login(site: Site) -> None:
     """A program without a browser and a terminal uses the login of this one."""
     await site.call()
@@ -467,7 +469,17 @@ async def test_an_unprotected_authorization_server_gets_nothing(site: Site) -> N
 # --- the stored file
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"version": 9}', '{"version": 1}', "\xff"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        slow_case("{"),
+        slow_case("[]"),
+        '{"version": 9}',
+        slow_case('{"version": 1}'),
+        slow_case("\xff"),
+    ],
+)
 async def test_a_broken_file_is_replaced(
     site: Site, content: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -485,10 +497,10 @@ async def test_a_broken_file_is_replaced(
     "change",
     [
         {"tokens": 3},
-        {"tokens": {"access_token": 3}},
-        {"client": {"redirect_uris": "x"}},
-        {"expires_at": "soon"},
-        {"authorization_server": {"issuer": "x"}},
+        slow_case({"tokens": {"access_token": 3}}),
+        slow_case({"client": {"redirect_uris": "x"}}),
+        slow_case({"expires_at": "soon"}),
+        slow_case({"authorization_server": {"issuer": "x"}}),
         {"resource": {}},
     ],
 )

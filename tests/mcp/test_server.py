@@ -48,7 +48,7 @@ from agents_tools.server.http_security import Principal
 from tests.mcp.peers import listening as program_listening, own_server_command
 from tests.mcp.served import wait as wait_in
 from tests.mcp.small import LINE, listening
-from tests.scale import IS_FULL
+from tests.scale import IS_FULL, slow_case
 from tests.waiting import comes, until
 
 mcp: Any = sdk
@@ -596,7 +596,9 @@ serve([burst, mark])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a client has read")
-@pytest.mark.parametrize("is_socket", [False, True], ids=["pipe", "socket"])
+@pytest.mark.parametrize(
+    "is_socket", [slow_case(False, id="pipe"), pytest.param(True, id="socket")]
+)
 def test_a_result_follows_when_a_slow_client_has_read_the_progress(
     tmp_path: Path, *, is_socket: bool
 ) -> None:
@@ -1053,8 +1055,8 @@ async def test_s24_calls_of_many_sdk_clients_are_separate(how: str, era: str) ->
 # --- shutdown
 
 
-@pytest.mark.parametrize("signal_name", ["SIGTERM", "SIGINT"])
-@pytest.mark.parametrize("transport", ["http", "sessions"])
+@pytest.mark.parametrize("signal_name", ["SIGTERM", slow_case("SIGINT")])
+@pytest.mark.parametrize("transport", [slow_case("http"), "sessions"])
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 @pytest.mark.timeout(120)
 async def test_a_signal_shuts_the_program_down(
@@ -1270,6 +1272,7 @@ async def test_s25_after_each_of_many_damaged_frames_the_server_answers() -> Non
         await pipe.works()
 
 
+@pytest.mark.slow
 async def test_empty_lines_and_windows_line_ends_are_accepted() -> None:
     async with piped() as pipe:
         for line in (b"", b"  ", b"\r"):
@@ -1279,6 +1282,7 @@ async def test_empty_lines_and_windows_line_ends_are_accepted() -> None:
         assert (await pipe.answer())["id"] == 9
 
 
+@pytest.mark.slow
 async def test_requests_before_initialize_are_rejected() -> None:
     """A client that skips `initialize` gets an error, and can initialize after it."""
     async with piped() as pipe:
@@ -1287,6 +1291,7 @@ async def test_requests_before_initialize_are_rejected() -> None:
         await pipe.works()
 
 
+@pytest.mark.slow
 @ERAS
 async def test_output_of_tools_is_not_on_the_protocol_stream(era: str, tmp_path: Path) -> None:
     """This covers prints, and the output of child processes to descriptor 1."""
@@ -1304,6 +1309,7 @@ async def test_output_of_tools_is_not_on_the_protocol_stream(era: str, tmp_path:
         assert await one.text("words") == "hello"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 @pytest.mark.parametrize("signal_name", ["SIGTERM", "SIGINT"])
 async def test_a_program_on_a_pipe_ends_by_a_signal(tmp_path: Path, signal_name: str) -> None:

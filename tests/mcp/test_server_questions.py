@@ -576,6 +576,7 @@ def answer(question: Question) -> Any:
     return 5
 
 
+@pytest.mark.slow
 async def test_a_call_continues_in_another_process() -> None:
     """Each request of the call reaches another process; none of them keeps a session."""
     async with (

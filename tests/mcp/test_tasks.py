@@ -31,6 +31,7 @@ from agents_tools.mcp import MCPGateway, MCPToolManager, mcp_server, roots
 from agents_tools.server.run_manager import RunManager
 from agents_tools.testing import ScriptedModel, call_tool, tool_call
 from tests.mcp.small import LINE, listening
+from tests.scale import slow_case
 
 pytestmark = pytest.mark.skipif(LINE == 1, reason="served tasks need version 2 of the SDK")
 
@@ -535,7 +536,10 @@ async def resumed(url: str, path: Path) -> ToolCallOutputItem:
         return output
 
 
-@pytest.mark.parametrize("is_known", [True, False], ids=["same server", "server without the task"])
+@pytest.mark.parametrize(
+    "is_known",
+    [pytest.param(True, id="same server"), slow_case(False, id="server without the task")],
+)
 async def test_a_run_whose_process_is_killed_gets_the_result_of_its_task(
     tmp_path: Path, is_known: bool
 ) -> None:

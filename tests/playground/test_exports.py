@@ -22,6 +22,7 @@ from agents_tools.persistence.stream import LEFT_OUT
 from agents_tools.playground.catalog import TargetCatalog
 from agents_tools.playground.codegen import ToolCallRequest, export
 from agents_tools.playground.target_state import LoadedTarget
+from tests.scale import slow_case
 
 if TYPE_CHECKING:
     from agents_tools.playground.codegen import Form
@@ -145,20 +146,20 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-CALLS: list[tuple[str, str, dict[str, Any], str]] = [
+CALLS: list[Any] = [
     ("sample_shop.py", "add", {"a": 2}, "3"),
-    ("sample_shop", "add", {"a": 2, "b": 5}, "7"),
+    slow_case("sample_shop", "add", {"a": 2, "b": 5}, "7"),
     ("sample_shop.py:add", "add", {"a": 1}, "2"),
-    ("sample_shop.py", "odd-name", {"text": "it's \"all\"\n$(right) `é` \\ 'x'"}, ""),
-    ("sample_shop.py:ALL", "listed", {"n": 4}, "4"),
-    ("sample_shop.py:BY_NAME", "mapped", {"n": 5}, "5"),
-    ("sample_shop.py:plain", "plain", {"x": 4}, "8"),
-    ("sample_shop.py:shop", "sell", {"thing": "tea"}, "sold tea"),
-    ("sample_shop.py:helper", "inner", {"n": 6}, "6"),
+    slow_case("sample_shop.py", "odd-name", {"text": "it's \"all\"\n$(right) `é` \\ 'x'"}, ""),
+    slow_case("sample_shop.py:ALL", "listed", {"n": 4}, "4"),
+    slow_case("sample_shop.py:BY_NAME", "mapped", {"n": 5}, "5"),
+    slow_case("sample_shop.py:plain", "plain", {"x": 4}, "8"),
+    slow_case("sample_shop.py:shop", "sell", {"thing": "tea"}, "sold tea"),
+    slow_case("sample_shop.py:helper", "inner", {"n": 6}, "6"),
     ("sample_shop.py:helper", "add", {"a": 6}, "7"),
-    ("sample_shop.py", "burn", {"book": "it"}, "it is gone"),
-    ("sample_shop.py", "call", {"x": 7}, "7"),
-    ("sample_shop.py:tool", "hidden", {"n": 8}, "8"),
+    slow_case("sample_shop.py", "burn", {"book": "it"}, "it is gone"),
+    slow_case("sample_shop.py", "call", {"x": 7}, "7"),
+    slow_case("sample_shop.py:tool", "hidden", {"n": 8}, "8"),
 ]
 
 
@@ -174,6 +175,7 @@ def test_exported_python_prints_the_result(
     assert done.stdout == f"{expected or arguments['text']}\n"
 
 
+@pytest.mark.slow
 def test_a_file_whose_name_is_not_an_identifier_is_imported(folder: Path, tmp_path: Path) -> None:
     """Scripts have names such as `my-tools.py`, and are in folders."""
     (tmp_path / "deep er").mkdir()
@@ -221,6 +223,7 @@ TESTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.slow
 def test_exported_tests_pass(folder: Path) -> None:
     """JSON is compared as JSON, a failure is expected to fail, masked values are left out."""
     for number, (name, arguments, facts) in enumerate(TESTS):
@@ -267,6 +270,7 @@ def test_a_tool_without_a_name_in_its_module_is_reported(folder: Path) -> None:
         export(ToolCallRequest(kind="tool", name="no-name", arguments={}), "python", catalog)
 
 
+@pytest.mark.slow
 def test_an_exported_test_fails_when_the_result_changes(folder: Path) -> None:
     """The exported test must be able to fail."""
     file, source = exported("sample_shop.py", "add", "pytest", arguments={"a": 2}, blocks=text("4"))
@@ -274,6 +278,7 @@ def test_an_exported_test_fails_when_the_result_changes(folder: Path) -> None:
     assert "1 failed" in run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider").stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
 def test_an_exported_command_runs_in_a_shell(folder: Path) -> None:
     """The arguments are quoted for the shell."""
@@ -293,6 +298,7 @@ def test_an_exported_command_runs_in_a_shell(folder: Path) -> None:
     assert not (folder / "owned").exists()
 
 
+@pytest.mark.slow
 def test_an_agent_is_exported_too(folder: Path) -> None:
     """It is exported as a program, a command, a test and JSON."""
     file, source = exported("sample_shop.py", "Helper", "python", input="add 2 and 3")
@@ -373,6 +379,7 @@ def test_exported_json_is_the_call(folder: Path) -> None:
     assert (name, json.loads(source)) == ("add.json", {"tool": "add", "arguments": {"a": 1}})
 
 
+@pytest.mark.slow
 def test_built_in_tools_are_exported(folder: Path) -> None:
     """They have no file to import from."""
     (folder / "note.txt").write_text("a note")

@@ -202,6 +202,7 @@ else:
 """
 
 
+@pytest.mark.slow
 def test_the_created_default_that_was_approved_is_used_in_another_process(tmp_path: Path) -> None:
     """A person approves what is booked, not a value that is created later."""
     program = tmp_path / "clerk.py"

@@ -110,6 +110,7 @@ assert "opentelemetry.exporter" not in sys.modules
 """
 
 
+@pytest.mark.slow
 @needs_dbos_on_sqlite
 def test_dbos_prints_nothing_and_changes_nothing_outside(tmp_path: Path) -> None:
     """Launched twice: nothing on the terminal, no signal handlers, no telemetry; late imports."""

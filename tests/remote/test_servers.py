@@ -135,6 +135,7 @@ async def test_an_idempotent_call_is_made_again_by_a_retry(tmp_path: Path) -> No
 # --- not there
 
 
+@pytest.mark.slow
 async def test_a_server_that_is_away_fails_calls_and_is_found_again(server: ServerProcess) -> None:
     """A call that was certainly not run is distinguished from one that is lost."""
     async with tools_of(server.url) as tools:
@@ -150,6 +151,7 @@ async def test_a_server_that_is_away_fails_calls_and_is_found_again(server: Serv
 # --- hung
 
 
+@pytest.mark.slow
 async def test_a_call_at_a_server_that_hangs_ends_at_its_deadline(
     server: ServerProcess, tmp_path: Path
 ) -> None:
@@ -160,6 +162,7 @@ async def test_a_call_at_a_server_that_hangs_ends_at_its_deadline(
         assert (tmp_path / "began").exists()
 
 
+@pytest.mark.slow
 async def test_a_call_whose_server_is_stopped_ends_after_its_silence(
     server: ServerProcess, tmp_path: Path
 ) -> None:
@@ -193,6 +196,7 @@ def test_tools_serve_several_event_loops(server: ServerProcess) -> None:
 # --- cut off
 
 
+@pytest.mark.slow
 async def test_a_call_whose_connection_is_cut_is_lost_and_cancelled(
     server: ServerProcess, tmp_path: Path
 ) -> None:
@@ -240,6 +244,7 @@ async def balanced(
 Balanced = tuple[str, dict[int, ServerProcess]]
 
 
+@pytest.mark.slow
 async def test_any_server_answers_behind_a_load_balancer(
     balanced: Balanced, tmp_path: Path
 ) -> None:
@@ -273,6 +278,7 @@ async def test_a_server_that_is_killed_behind_a_load_balancer_loses_only_its_own
     assert answered == {other.pid}
 
 
+@pytest.mark.slow
 async def test_events_arrive_live_through_a_load_balancer(
     balanced: Balanced, tmp_path: Path
 ) -> None:
@@ -290,6 +296,7 @@ async def test_events_arrive_live_through_a_load_balancer(
 # --- access and shutdown
 
 
+@pytest.mark.slow
 async def test_a_server_with_a_token_refuses_other_callers(tmp_path: Path) -> None:
     """A refused caller sees no tools, so nothing is run."""
     with ServerProcess(auth=TOKEN) as server:
@@ -302,6 +309,7 @@ async def test_a_server_with_a_token_refuses_other_callers(tmp_path: Path) -> No
     assert not (tmp_path / "began").exists()
 
 
+@pytest.mark.slow
 async def test_a_server_that_is_terminated_lets_calls_finish(
     server: ServerProcess, tmp_path: Path
 ) -> None:

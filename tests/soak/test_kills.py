@@ -11,6 +11,7 @@ import pytest
 
 from agents_tools.persistence.stored_log import StoredLog
 from agents_tools.tool import invocation
+from tests.scale import slow_case
 from tests.soak import _kill_kinds, kills
 from tests.soak._kill_kinds import KILLS
 from tests.soak.campaign import Budget
@@ -18,8 +19,11 @@ from tests.soak.campaign import Budget
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
 
+QUICK = ("writer of events", "process with runs")
+
+
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("name", KILLS)
+@pytest.mark.parametrize("name", [name if name in QUICK else slow_case(name) for name in KILLS])
 def test_the_campaign_has_no_findings(name: str) -> None:
     """Each kind of program is killed, and its guarantees are checked afterwards."""
     outcome = kills.run(Budget(seconds=0, seed=7), {name: KILLS[name]})

@@ -304,6 +304,7 @@ async def _begin(calls: WaitingCalls, perform: Any) -> None:
     assert result["resultType"] == "input_required"
 
 
+@pytest.mark.slow
 async def test_closing_a_server_on_stdio_cancels_its_timers() -> None:
     """Timers of a closed process must not keep objects alive."""
     loop: Any = asyncio.get_running_loop()

@@ -59,6 +59,7 @@ def outputs() -> Sequence[list[Any]]:
     )
 
 
+@pytest.mark.slow
 def test_a_run_has_one_output_that_is_updated(outputs: Sequence[list[Any]]) -> None:
     [tree] = outputs[0]
     assert tree.output_type == "display_data"
