@@ -7,6 +7,8 @@ import importlib
 from functools import cache
 from pathlib import Path
 
+import griffe
+
 import agents_tools
 
 ROOT = Path(agents_tools.__file__).parent
@@ -35,6 +37,14 @@ _MODULES = (
     "ui.sse",
 )
 """Public modules that are not packages; each page of the reference names its own."""
+
+
+@cache
+def described_package() -> griffe.Module:
+    """Return the package as griffe reads it, with docstrings in Google style."""
+    package = griffe.load("agents_tools", search_paths=[ROOT.parent], docstring_parser="google")
+    assert isinstance(package, griffe.Module)
+    return package
 
 
 @cache

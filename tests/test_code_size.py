@@ -16,6 +16,7 @@ PUBLISHED = {
 }
 
 
+@pytest.mark.slow
 def test_no_figure_exceeds_the_published_one() -> None:
     """A change that increases one updates the table; `python -m tools.code_size` counts them."""
     counted = code_size.figures()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import griffe
 
-from tests.public_modules import ROOT, export_modules, public_modules
+from tests.public_modules import described_package, export_modules, public_modules
 
 STORED = Path(__file__).with_name("public_paths.txt")
 KINDS = griffe.ParameterKind
@@ -67,7 +67,7 @@ def lines_of(path: str, member: griffe.Object | griffe.Alias) -> list[str]:
 
 def public_paths() -> list[str]:
     """Return every public dotted path of the package, with its parameters."""
-    package = griffe.load("agents_tools", search_paths=[ROOT.parent])
+    package = described_package()
     lines: list[str] = []
     for path, names in {**public_modules(), **export_modules()}.items():
         module = package[path.partition(".")[2]] if "." in path else package

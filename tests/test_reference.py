@@ -9,7 +9,6 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, get_args, get_origin
 
-import griffe
 import pytest
 
 from agents_tools import (
@@ -35,7 +34,7 @@ from agents_tools.events.kinds import RunRecordEvent
 from agents_tools.mcp import mcp_server
 from agents_tools.ui import ag_ui, vercel
 from tests.docs_runner import ROOT
-from tests.public_modules import public_modules
+from tests.public_modules import described_package, public_modules
 from tools import reference
 
 pytestmark = pytest.mark.timeout(120)  # reading the package can take long on a busy machine
@@ -46,18 +45,12 @@ _ELSEWHERE: dict[str, set[str]] = {}
 """Public names that no page of the reference describes."""
 
 
-@cache
-def package() -> Any:
-    """Load the package as the documentation does: without importing optional dependencies."""
-    return griffe.load("agents_tools", search_paths=[str(ROOT)], docstring_parser="google")
-
-
 def resolve(path: str) -> Any:
     """Return the object of a dotted path, wherever it is defined."""
     thing = (
-        package()[path.removeprefix("agents_tools").removeprefix(".")]
+        described_package()[path.removeprefix("agents_tools").removeprefix(".")]
         if path != "agents_tools"
-        else package()
+        else described_package()
     )
     return thing.final_target if thing.is_alias else thing
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-import griffe
 import pytest
 
 from agents_tools import (
@@ -16,7 +15,7 @@ from agents_tools import (
     policies,
     streaming_tool,
 )
-from tests.public_modules import ROOT, public_modules
+from tests.public_modules import described_package, public_modules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 def _public_parameters() -> Iterator[tuple[str, str]]:
     """Yield the path and the annotation of each parameter of the public API."""
-    package = griffe.load("agents_tools", search_paths=[ROOT.parent])
+    package = described_package()
     seen: set[str] = set()
     for path, names in public_modules().items():
         module = package[path.partition(".")[2]] if "." in path else package

@@ -363,6 +363,8 @@ _OPENING = frozenset(
 def openings(source: str) -> set[str]:
     """Return the calls in a module that can open a listener."""
     found: set[str] = set()
+    if not any(word in source for word in (*_OPENING, "uvicorn")):
+        return found
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call):
             continue
