@@ -369,7 +369,7 @@ def test_a_failing_write_tears_nothing_and_the_store_recovers(
 ) -> None:
     """The i-th write, truncation or sync fails, for all i; then the disk works again."""
     total = _failing(tmp_path / "whole", code, at=1 << 30, for_long=False)
-    every = 1 if corpus_size > 5_000 else 25
+    every = 1 if corpus_size > 5_000 else 50
     for at in range(0, total, every):
         _failing(tmp_path / f"{at}", code, at=at, for_long=for_long)
 

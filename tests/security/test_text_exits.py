@@ -61,6 +61,7 @@ from agents_tools.ui import ag_ui, console, ndjson, sse, vercel
 from tests.mcp.hostile_http import HostileHTTP, text_answer, typed
 from tests.models.http_server import ScriptedServer, json_answer, scripted_server
 from tests.playground.client import playing
+from tests.scale import LARGE
 from tests.ui.web import ask, served
 
 ROOT = Path(agents_tools.__file__).parent
@@ -514,9 +515,10 @@ async def test_a_hostile_text_leaves_without_harm(
     await leave(**{one: given[one] for one in inspect.signature(leave).parameters})
 
 
+@pytest.mark.scaled
 async def test_a_large_hostile_text_is_bounded() -> None:
     """A result is cut to the limit of its tool, and an error to two thousand characters."""
-    large = HOSTILE + "x" * (5 << 20) + HOSTILE
+    large = HOSTILE + "x" * (8 * LARGE) + HOSTILE
 
     @function_tool
     async def result() -> str:
