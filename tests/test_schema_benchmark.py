@@ -11,6 +11,7 @@ import pytest
 
 from agents_tools import FunctionTool
 from tests.benchmarks import library
+from tests.benchmarks.bfcl.__main__ import summary
 from tests.benchmarks.bfcl.cases import CATEGORIES, Case, cases
 from tests.benchmarks.bfcl.faults import KINDS, faults
 from tests.benchmarks.bfcl.fixer import fixed
@@ -188,3 +189,9 @@ async def test_the_benchmark_notices_errors_that_say_nothing(case: Case) -> None
 )
 def test_the_fixer_does_what_the_error_says(error: str, right: dict[str, Any]) -> None:
     assert fixed({"ab": 1, "b": [{"c": "yx"}]}, error) == right
+
+
+def test_the_table_names_the_release_of_the_data_set() -> None:
+    """Figures of another release cannot be compared with these."""
+    head, *_ = summary({"agents-tools": Report()}).splitlines()
+    assert head == "| bfcl-eval==2026.3.23 | agents-tools |"

@@ -42,7 +42,7 @@ def main() -> None:
     reports: dict[str, Report] = {}
     for name in options.subjects:
         reports[name] = _measured(SUBJECTS[name], calls)
-    print(_summary(reports))
+    print(summary(reports))
     if options.details:
         for name, report in reports.items():
             print(f"\n{name}:\n\n{_details(report)}")
@@ -82,11 +82,11 @@ def _measured(subject: Subject, calls: Calls) -> Report:
     )
 
 
-def _summary(reports: dict[str, Report]) -> str:
+def summary(reports: dict[str, Report]) -> str:
     """Lay the totals out, with a column for each library."""
     columns = [_totals(report) for report in reports.values()]
     rows = [[title, *(column[title] for column in columns)] for title in columns[0]]
-    return markdown([cases.DATA_SET.needs[-1], *reports], rows)
+    return markdown([cases.RELEASE, *reports], rows)
 
 
 def _totals(report: Report) -> dict[str, str]:

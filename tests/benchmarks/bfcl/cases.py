@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["DATA_SET", "Case", "cases", "json_schema"]
+__all__ = ["DATA_SET", "RELEASE", "Case", "cases", "json_schema"]
 
+RELEASE = "bfcl-eval==2026.3.23"
 DATA_SET = Subject(
     distribution="bfcl-eval",
     python=BENCH / "bfcl-eval" / "bin" / "python",
-    needs=("--no-deps", "bfcl-eval==2026.3.23", "mpmath"),
+    needs=("--no-deps", RELEASE, "mpmath"),
 )
 CATEGORIES = (
     *("simple_python", "multiple", "parallel", "parallel_multiple"),
