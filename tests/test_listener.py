@@ -19,7 +19,6 @@ from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 from hypothesis import example, given, strategies as st
 
 from agents_tools.errors import UserError, UserTypeError, UserValueError
@@ -30,6 +29,7 @@ from agents_tools.server.http_security import (
     check_binding,
     current_principal,
 )
+from tests.quick_server import running
 
 TEST_TIMEOUT = 5.0
 TOKEN = "canary-7f3a9c-canary-7f3a9c"  # noqa: S105 - not a real secret
@@ -1314,18 +1314,8 @@ async def served(app: Any, host: str = "127.0.0.1") -> AsyncGenerator[int]:
         sock = socket.create_server((host, 0), family=family)
     except OSError:
         pytest.skip(f"this machine has no {host}")
-    config = uvicorn.Config(
-        app, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=1
-    )
-    server = uvicorn.Server(config)
-    task = asyncio.create_task(server.serve(sockets=[sock]))
-    try:
-        async with asyncio.timeout(2 * TEST_TIMEOUT):  # the socket takes connections from the start
-            yield sock.getsockname()[1]
-    finally:
-        server.should_exit = True
-        await asyncio.wait_for(task, 2 * TEST_TIMEOUT)
-        sock.close()
+    async with running(app, sock, ws="none"), asyncio.timeout(2 * TEST_TIMEOUT):
+        yield sock.getsockname()[1]  # the socket accepts connections from the start
 
 
 async def _sized_reply(scope: Any, receive: Any, send: Any) -> None:

@@ -20,6 +20,8 @@ from typing import Any
 import mcp.types as types_of_any_line
 from mcp.server.lowlevel import NotificationOptions, Server as AnyServer
 
+from tests.quick_server import running
+
 types: Any = types_of_any_line
 Server: Any = AnyServer
 LINE = int(metadata.version("mcp").partition(".")[0])
@@ -338,23 +340,14 @@ async def listening(app: Any, **tls: Any) -> AsyncGenerator[str]:
         app: The app.
         **tls: The options of uvicorn for TLS.
     """
-    import uvicorn
-
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.bind(("127.0.0.1", 0))
     sock.listen(2048)
-    config = uvicorn.Config(
-        app, log_level="critical", timeout_graceful_shutdown=1, timeout_keep_alive=60, **tls
-    )
-    server = uvicorn.Server(config)
-    server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign]
-    task = asyncio.create_task(server.serve(sockets=[sock]))
+    port = sock.getsockname()[1]
     try:
-        yield f"{'https' if tls else 'http'}://127.0.0.1:{sock.getsockname()[1]}"
+        async with running(app, sock, log_level="critical", timeout_keep_alive=60, **tls):
+            yield f"{'https' if tls else 'http'}://127.0.0.1:{port}"
     finally:
-        server.should_exit = True
-        await task
-        sock.close()
         for left in asyncio.all_tasks():  # the SDK's streams leave one on each loop
             if getattr(left.get_coro(), "__name__", "") == "_shutdown_watcher":
                 left.cancel()

@@ -9,7 +9,7 @@ import socket
 from collections.abc import AsyncGenerator, Callable, Mapping, MutableMapping
 from typing import Any
 
-import uvicorn
+from tests.quick_server import running
 
 PATIENCE = 45.0
 HOST = "127.0.0.1:8000"
@@ -176,20 +176,10 @@ async def served(app: Any, *, backlog: int = 2048) -> AsyncGenerator[int]:
 
         await app(scope, receive, told if scope["type"] == "lifespan" else send)
 
-    config = uvicorn.Config(
-        watched, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=1
-    )
-    server = uvicorn.Server(config)
-    server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign]
-    task = asyncio.create_task(server.serve(sockets=[sock]))
-    try:
+    async with running(watched, sock, ws="none"):
         async with asyncio.timeout(PATIENCE):
             await started.wait()
         yield sock.getsockname()[1]
-    finally:
-        server.should_exit = True
-        await asyncio.wait_for(task, 2 * PATIENCE)
-        sock.close()
 
 
 class Raw:
