@@ -129,3 +129,14 @@ async def test_a_schema_that_names_another_draft_keeps_its_meaning() -> None:
     assert found.json_schema["properties"]["a"] == PAIR
     assert (await found.call(None, '{"a": ["Oslo", 1]}')).status == "ok"
     assert (await found.call(None, '{"a": [1, 1]}')).status == "invalid_args"
+
+
+async def test_a_text_whose_match_is_aborted_is_refused_with_the_reason() -> None:
+    """The model cannot act on the message of the engine for patterns."""
+    found = tool(properties={"a": {"type": "string", "pattern": r"^(a*)*\1b$"}})
+    outcome = await found.call(None, json.dumps({"a": "a" * 30}))
+    assert outcome.output == (
+        "Invalid arguments for tool 'find':\n"
+        "- a: expected a string that its pattern can check in limited time, "
+        f'got "{"a" * 30}"'
+    )

@@ -476,6 +476,8 @@ def _faults_of(error: Any) -> Iterator[Fault]:
         for alternative in kind.context:
             for one in alternative:
                 yield from _faults_of(one)
+    elif name == "pattern" and not hasattr(kind, "pattern"):  # the match needed too many steps
+        yield Fault(path, "value", message="a string that its pattern can check in limited time")
     elif name in _LIMITS:
         yield Fault(path, name, getattr(kind, _LIMITS[name], None), error.message)
     else:

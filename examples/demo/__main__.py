@@ -27,25 +27,25 @@ def main() -> int:
     say("The model gets a definition made from its signature and its docstring.")
     run("schema", TOOLS, "weigh", "--provider", "anthropic", "--json")
 
-    say("A call is checked against that schema, then runs the function.")
+    say("Arguments are validated against that schema before the function runs.")
     run("call", TOOLS, "weigh", "planet=Mars", "mass_kg=80")
 
     say("Invalid arguments never reach the function. The error says how to correct them.")
     run("call", TOOLS, "weigh", "--input-json", BAD)
 
-    say("A tool that takes its time says what it is doing. The model gets only the last lines.")
+    say("A slow tool reports its progress. The model gets only the last lines.")
     run("call", TOOLS, "survey")
 
-    say("Any function will do: this one comes from the standard library as it is.")
+    say("Any function can be a tool. This one is part of the standard library.")
     run("call", "urllib.parse:parse_qs", "qs=city=Oslo&city=Rome&days=3")
 
-    say("An agent is a model with tools, and agents are tools too. These two work at once.")
+    say("An agent is a model with tools, and agents can be tools. These two work in parallel.")
     print(indent(source_of("guide"), "    "), end="\n\n", flush=True)
     run("run", AGENTS, REQUEST)
-    note = "(The model was a handful of rules, which need no key: --model NAME takes another.)"
+    note = "(The model is a set of rules that needs no key. Use another one with --model NAME.)"
     print(styled(note, "2"), flush=True)
 
-    say("Next: the same tools from Python, in docs/tutorial.md, and examples/, one idea a file.")
+    say("Next: write your own tools with docs/tutorial.md, and read the files in examples/.")
     return 0
 
 

@@ -60,7 +60,7 @@ def add_up(
 async def bake(
     thing: Literal["roll", "loaf", "cake"], number: int = 5, pause: float = 0.2
 ) -> AsyncIterator[Event | str]:
-    """Bake something, and say how far it is.
+    """Bake something, and report its progress.
 
     Args:
         thing: What to bake.

@@ -94,7 +94,7 @@ def run() -> dict[str, str]:
     times = "2.0 1.5 1.5 0.4 1.0"
     return {
         "terminal-run.svg": terminal.drawn(
-            [(_command_line(words), shown)], title="an agent, while it works", times=times
+            [(_command_line(words), shown)], title="A run of an agent", times=times
         )
     }
 
@@ -114,7 +114,7 @@ def bad_call() -> dict[str, str]:
         words = ["call", "travel.py", "search_hotels", *arguments]
         scenes.append((_command_line(words), terminal.shown_by(_cli(words), STAGE)))
     return {
-        "terminal-call.svg": terminal.drawn(scenes, title="a call, and what is wrong with it",
+        "terminal-call.svg": terminal.drawn(scenes, title="Two calls from the command line",
                                             times="2.4")
     }  # fmt: skip
 

@@ -16,13 +16,13 @@ matches its schema is then broken in all these ways, at each depth, one fault at
 - `type`: a value has another type, to which it cannot be converted either.
 - `enum`: a value is not in its enumeration; once unrelated, once with one wrong letter.
 - `extra`: an object has a key that the schema does not have.
-- `misspelt`: a key has one letter missing, doubled, swapped with the next, or replaced.
+- `misspelled`: a key has one letter missing, doubled, swapped with the next, or replaced.
 
 The choices between values and letters are random with a fixed seed, so that runs repeat.
 
 The tables count, for each kind of fault, the broken calls that ran; the errors that name the place,
-that is, the key, where a misspelt key can also be reported as the right key that is missing; for
-misspelt keys, the errors with a line that pairs the key with the right one and with no other
+that is, the key, where a misspelled key can also be reported as the right key that is missing; for
+misspelled keys, the errors with a line that pairs the key with the right one and with no other
 parameter; and the calls that `fixer.py` repairs in one step. The fixer reads only the
 call and the text of the error. A repaired call runs and equals the gold call; an unrelated value of
 an enumeration can become any of its values.

@@ -92,7 +92,7 @@ def summary(reports: dict[str, Report]) -> str:
 def _totals(report: Report) -> dict[str, str]:
     gold = report.gold
     broken, ran = report.broken.total(), report.ran.total()
-    misspelt = report.broken["misspelt"]
+    misspelled = report.broken["misspelt"]
     repairable = sum(report.broken[kind] for kind in REPAIRABLE)
     return {
         f"gold calls accepted, of {gold:,}": _share(gold - len(report.refused), gold),
@@ -101,8 +101,8 @@ def _totals(report: Report) -> dict[str, str]:
         ),
         f"broken calls that ran, of {broken:,}": f"{ran:,}",
         "errors that name the place": _share(report.placed.total(), broken - ran),
-        f"misspelt keys answered with the right one, of {misspelt:,}": _share(
-            report.named.total(), misspelt
+        f"misspelled keys answered with the right one, of {misspelt:,}": _share(
+            report.named.total(), misspelled
         ),
         f"calls repaired in one step, of {repairable:,}": _share(
             report.repaired.total(), repairable
@@ -118,7 +118,7 @@ def _details(report: Report) -> str:
             f"{report.broken[kind]:,}",
             f"{report.ran[kind]:,}",
             _share(report.placed[kind], report.broken[kind] - report.ran[kind]),
-            _share(report.named[kind], report.broken[kind]) if kind == "misspelt" else "",
+            _share(report.named[kind], report.broken[kind]) if kind == "misspelled" else "",
             _share(report.repaired[kind], report.broken[kind]) if kind in REPAIRABLE else "",
         ]
         for kind in KINDS

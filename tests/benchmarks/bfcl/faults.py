@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "Fault", "faults"]
 
-KINDS = ("missing", "type", "enum", "extra", "misspelt")
+KINDS = ("missing", "type", "enum", "extra", "misspelled")
 WRONG = {
     "string": (17, 2.5, True, ["x"], {"x": 1}),
     "integer": ("seven", 2.5, True, ["x"], {"x": 1}),
@@ -87,7 +87,7 @@ def _wrong_values(
     if not choices:
         return
     yield _set("enum", case, path, UNRELATED if isinstance(value, str) else _beyond(choices))
-    if isinstance(value, str) and (edited := _misspelt(value, choices, chance)):
+    if isinstance(value, str) and (edited := _misspelled(value, choices, chance)):
         yield _set("enum", case, path, edited, right=value)
 
 
@@ -105,12 +105,12 @@ def _wrong_keys(
     extra = chance.choice([key for key in EXTRA if key not in known])
     yield _set("extra", case, (*path, extra), 1)
     for key in value:
-        if key in known and (edited := _misspelt(key, known, chance)):
+        if key in known and (edited := _misspelled(key, known, chance)):
             arguments = _changed(case, path, _renamed(key, edited))
-            yield Fault("misspelt", (*path, edited), arguments, key)
+            yield Fault("misspelled", (*path, edited), arguments, key)
 
 
-def _misspelt(word: str, known: Any, chance: random.Random) -> str:
+def _misspelled(word: str, known: Any, chance: random.Random) -> str:
     """Return a word with one edit, chosen among those that are not known words."""
     at, letter = chance.randrange(len(word)), chance.choice(string.ascii_lowercase)
     edits = [

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REPAIRABLE", "Report", "calls_of", "judged"]
 
-REPAIRABLE = ("enum", "extra", "misspelt")
+REPAIRABLE = ("enum", "extra", "misspelled")
 """Faults whose error can hold all that is needed to repair the call."""
 
 
@@ -33,7 +33,7 @@ class Report:
         broken: The broken calls of each kind of fault.
         ran: Those that ran.
         placed: Those whose error names the place.
-        named: Those whose error pairs the misspelt key with the right one.
+        named: Those whose error pairs the misspelled key with the right one.
         repaired: Those that the fixer repaired in one step.
         missed: For each goal, the calls that miss it, with the text of the error.
     """
@@ -84,7 +84,7 @@ def _count(report: Report, case: Case, fault: Fault, answer: Answer) -> None:
     if answer["ran"]:
         report.ran[kind] += 1
         checks = checks[:1]
-    if kind == "misspelt":
+    if kind == "misspelled":
         checks.append(("right name", _pairs(answer, case, fault), report.named))
     if kind in REPAIRABLE:
         checks.append(("repair", _is_repaired(answer, case, fault), report.repaired))
@@ -96,7 +96,7 @@ def _count(report: Report, case: Case, fault: Fault, answer: Answer) -> None:
 
 
 def _names_place(text: str, fault: Fault) -> bool:
-    keys = [fault.key, fault.right] if fault.kind == "misspelt" else [fault.key]
+    keys = [fault.key, fault.right] if fault.kind == "misspelled" else [fault.key]
     return any(_names(text, key) for key in keys)
 
 
@@ -105,7 +105,7 @@ def _names(text: str, key: str) -> bool:
 
 
 def _pairs(answer: Answer, case: Case, fault: Fault) -> bool:
-    """Return whether a line pairs the misspelt key with the right one and with no other key."""
+    """Return whether a line pairs the misspelled key with the right one and with no other key."""
     if answer["ran"]:
         return False
     schema = case.schema
