@@ -2141,7 +2141,8 @@ async def test_s31_reserved_keys_in_a_payload_are_data() -> None:
 _UNSAFE_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "jsonpickle"}
 _UNSAFE_CALLS = {"eval", "exec", "compile", "__import__", "yaml.load", "os.system", "os.popen"}
 _UNSAFE_WORD = re.compile(
-    r"\b(shell|" + "|".join(map(re.escape, _UNSAFE_MODULES | _UNSAFE_CALLS)) + r")\b"
+    rf"\b({'|'.join(_UNSAFE_MODULES)}|shell)\b"
+    rf"|(?<![.\w])({'|'.join(map(re.escape, _UNSAFE_CALLS))})\("
 )
 """Modules without any of these words need not be parsed."""
 _HARMLESS = {

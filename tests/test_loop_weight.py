@@ -68,9 +68,9 @@ async def test_each_turn_makes_as_many_calls_as_the_previous_one() -> None:
     assert more - few == most - more
 
 
-async def test_a_thousand_tools_do_not_slow_down_a_turn() -> None:
+async def test_many_tools_do_not_slow_down_a_turn() -> None:
     """The tool list must be prepared once, not once per turn."""
-    many = [add, *(add.with_(name=f"add_{number}") for number in range(999))]
+    many = [add, *(add.with_(name=f"add_{number}") for number in range(299))]
     alone = (await _counted([add], 4)).total() - (await _counted([add], 2)).total()
     among = (await _counted(many, 4)).total() - (await _counted(many, 2)).total()
     assert among == alone

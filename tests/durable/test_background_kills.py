@@ -94,9 +94,9 @@ def test_each_result_is_delivered_once_wherever_the_process_is_killed(
         if IS_FULL
         else sorted(
             {
-                *chosen(moments, every=4),
-                *range(10, len(moments), 25),  # while most calls run
-                *range(len(moments) - 16, len(moments), 2),  # while results are delivered
+                *chosen(moments, every=8),
+                *range(10, len(moments), 50),  # while most calls run
+                *range(len(moments) - 16, len(moments), 4),  # while results are delivered
             }
         )
     )

@@ -57,7 +57,7 @@ def test_a_run_that_is_killed_around_any_write_continues_and_repeats_nothing(
     whole = program.run_once(spec(tmp_path), first, 0, at_once)
     assert whole is not None
     moments = whole["moments"]
-    fatal_ones = list(range(1, len(moments) + 1)) if IS_FULL else chosen(moments, every=3)
+    fatal_ones = list(range(1, len(moments) + 1)) if IS_FULL else chosen(moments, every=5)
     for fatal in fatal_ones:
         folder = tmp_path / f"{at_once} {fatal}"
         folder.mkdir()

@@ -83,7 +83,7 @@ def test_a_program_continues_wherever_its_process_is_killed(
     assert check(first, whole) == 0
     moments = whole["moments"]
     assert len(moments) > 50
-    fatal_ones = range(1, len(moments) + 1) if IS_FULL else chosen(moments, every=3)
+    fatal_ones = range(1, len(moments) + 1) if IS_FULL else chosen(moments, every=6)
     lost = 0
     for fatal in fatal_ones:
         folder = tmp_path / f"program {fatal}"

@@ -92,7 +92,7 @@ def summary(reports: dict[str, Report]) -> str:
 def _totals(report: Report) -> dict[str, str]:
     gold = report.gold
     broken, ran = report.broken.total(), report.ran.total()
-    misspelled = report.broken["misspelt"]
+    misspelled = report.broken["misspelled"]
     repairable = sum(report.broken[kind] for kind in REPAIRABLE)
     return {
         f"gold calls accepted, of {gold:,}": _share(gold - len(report.refused), gold),
@@ -101,7 +101,7 @@ def _totals(report: Report) -> dict[str, str]:
         ),
         f"broken calls that ran, of {broken:,}": f"{ran:,}",
         "errors that name the place": _share(report.placed.total(), broken - ran),
-        f"misspelled keys answered with the right one, of {misspelt:,}": _share(
+        f"misspelled keys answered with the right one, of {misspelled:,}": _share(
             report.named.total(), misspelled
         ),
         f"calls repaired in one step, of {repairable:,}": _share(
