@@ -36,7 +36,7 @@ SCRIPT = [
         new_str="len(numbers)",
     ),
     tool_call("execute_bash", command="python3 -m unittest 2>&1 | tail -n 1"),
-    tool_call("finish", result="The mean works: a name was misspelt."),
+    tool_call("finish", result="The mean works: a name was misspelled."),
 ]
 """What a model might do; with `model="openai/gpt-5"` it is one that does."""
 

@@ -30,7 +30,7 @@ MARKERS = {
     "celery_backend.py": "ok: harbour.mp4",
     "class_based_tool.py": "The oldest owl is Bo, who is seven.\nthe database is closed",
     "code_mode.py": 'approved: book_flight {"city":"Lisbon"}',
-    "coding_agent.py": "finished: The mean works: a name was misspelt.",
+    "coding_agent.py": "finished: The mean works: a name was misspelled.",
     "custom_model_provider.py": "large heard: Where is the key?",
     "custom_output_extractor.py": 'the caretaker reads: {"temperature":12.5,"humidity":81.0}',
     "durable_run.py": "  book: ok\n  pay: lost\n  LH 1 is booked. Please check",

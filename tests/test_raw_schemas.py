@@ -51,7 +51,7 @@ def tool(**schema: Any) -> FunctionTool:
 async def test_an_unknown_key_is_refused_where_the_schema_says_nothing(
     schema: dict[str, Any], arguments: dict[str, Any], message: str
 ) -> None:
-    """A misspelt key of an optional value would otherwise be lost without a word."""
+    """A misspelled key of an optional value would otherwise be lost without a word."""
     outcome = await tool(**schema).call(None, json.dumps(arguments))
     assert (outcome.status, outcome.output) == (
         "invalid_args",

@@ -122,7 +122,7 @@ def test_faults_are_at_every_depth_and_repeat(case: Case) -> None:
     assert ("place", "longitude") in paths["type"]
     assert paths["enum"] == {("units",)}
     assert len(paths["extra"]) == 2
-    assert {fault.right for fault in found if fault.kind == "misspelt"} == {
+    assert {fault.right for fault in found if fault.kind == "misspelled"} == {
         *case.arguments,
         "latitude",
         "longitude",
@@ -136,7 +136,7 @@ async def test_the_library_meets_the_goals_of_the_benchmark(case: Case) -> None:
     assert report.ran.total() == 0
     assert report.placed == report.broken
     assert set(report.broken) == set(KINDS)
-    assert report.named["misspelt"] == report.broken["misspelt"] == len(ARGUMENTS) + 2
+    assert report.named["misspelled"] == report.broken["misspelled"] == len(ARGUMENTS) + 2
     assert all(report.repaired[kind] == report.broken[kind] for kind in REPAIRABLE)
     assert report.missed == {}
 

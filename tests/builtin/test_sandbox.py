@@ -1241,7 +1241,7 @@ def _works(level: str) -> bool:
 
 
 def test_an_unknown_level_is_rejected():
-    """A misspelt level would mean no confinement."""
+    """A misspelled level would mean no confinement."""
     for wrong in ("bwrap", "required:docker", "required:", "none"):
         with pytest.raises(
             UserError, match=rf"sandbox level '{wrong}' is unknown: expected one of 'process'"

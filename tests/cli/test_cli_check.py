@@ -271,7 +271,7 @@ def order(number: int, city: str, customer: str) -> str:
 """
 
 
-def test_a_misspelt_parameter_in_a_docstring_is_repaired(run: Run, tmp_path: Path) -> None:
+def test_a_misspelled_parameter_in_a_docstring_is_repaired(run: Run, tmp_path: Path) -> None:
     """Only an entry of the Args that resembles one parameter is changed."""
     path = tmp_path / "sample.py"
     path.write_text(MISSPELT)

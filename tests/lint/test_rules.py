@@ -302,7 +302,7 @@ def test_equal_names_of_two_servers_are_a_warning() -> None:
 
 
 def test_python_tools_are_checked_against_their_docstrings() -> None:
-    """A misspelt name in the docstring hides the text from the model."""
+    """A misspelled name in the docstring hides the text from the model."""
 
     @function_tool(annotations=ToolAnnotations(readOnlyHint=True))
     def remove_order(number: int) -> None:

@@ -276,7 +276,7 @@ def test_of_two_tools_of_one_name_the_first_is_pinned() -> None:
 
 
 def test_an_unknown_policy_is_rejected() -> None:
-    """A misspelt `block` must not let changes through."""
+    """A misspelled `block` must not let changes through."""
     with pytest.raises(UserValueError) as error:
         ToolPins(on_change="blcok")  # pyright: ignore[reportArgumentType]
     assert str(error.value) == snapshot(

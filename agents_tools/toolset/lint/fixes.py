@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["fix_docstrings", "fix_document", "tidy_schema", "tidy_text"]
 
 _SIMILAR = 0.6
-"""The similarity from which a documented name is a misspelt parameter."""
+"""The similarity from which a documented name is a misspelled parameter."""
 
 
 def fix_document(text: str) -> str:
