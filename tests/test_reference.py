@@ -47,11 +47,8 @@ _ELSEWHERE: dict[str, set[str]] = {}
 
 def resolve(path: str) -> Any:
     """Return the object of a dotted path, wherever it is defined."""
-    thing = (
-        described_package()[path.removeprefix("agents_tools").removeprefix(".")]
-        if path != "agents_tools"
-        else described_package()
-    )
+    inner = path.removeprefix("agents_tools").removeprefix(".")
+    thing: Any = described_package()[inner] if inner else described_package()
     return thing.final_target if thing.is_alias else thing
 
 
