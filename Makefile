@@ -119,10 +119,10 @@ ui-conformance: $(DEV) $(UI_PEERS)
 frameworks: $(DEV) $(FRAMEWORKS)
 	@$(BIN)/python -m tests.frameworks.run $(ARGS)
 
-# The lines and branches that `make test` does not reach, in subprocesses too.
+# The lines and branches that no test without other programs reaches, in subprocesses too.
 cov: $(TEST)
 	@$(BIN)/python -m coverage erase
-	@$(BIN)/python -m coverage run $(PYTEST) $(ARGS)
+	@$(BIN)/python -m coverage run $(PYTEST) -m "not external" $(ARGS)
 	@$(BIN)/python -m coverage combine --quiet
 	@$(BIN)/python -m coverage report
 
