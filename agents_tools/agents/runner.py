@@ -6,7 +6,7 @@ import asyncio
 import weakref
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, cast
+from typing import TYPE_CHECKING, Any, Generic
 
 from agents_tools._package import ForeignAttributes
 from agents_tools.agents.agent import Agent
@@ -87,8 +87,8 @@ class Runner:
         """
         if unknown:
             refuse_options("Runner.run", Runner.run, unknown)
+        _check_options(agent, max_turns, run_config, hooks, run_id)
         history, state = _read_input(agent, input, run_id)
-        _check_options(max_turns, run_config, hooks, run_id)
         session_id, run_config, session_hooks = _read_session(session, run_config)
         run = Run(
             agent,
@@ -158,8 +158,8 @@ class Runner:
         if unknown:
             refuse_options("Runner.run_streamed", Runner.run_streamed, unknown)
         _check_loop("run_streamed")
+        _check_options(agent, max_turns, run_config, hooks, run_id)
         history, state = _read_input(agent, input, run_id)
-        _check_options(max_turns, run_config, hooks, run_id)
         session_id, run_config, session_hooks = _read_session(session, run_config)
         channel = Channel()
         run = Run(
@@ -460,12 +460,9 @@ def _cancel(task: asyncio.Task[Any], loop: asyncio.AbstractEventLoop) -> None:
         call_on_loop(loop, task.cancel)
 
 
-def _read_input(agent: object, value: object, run_id: object) -> tuple[list[Item], RunState | None]:
-    if not isinstance(agent, Agent):
-        raise UserTypeError(
-            f"Runner needs an agent: expected an Agent, got {type_with_article(agent)}. "
-            "Pass the agent as the first argument."
-        )
+def _read_input(
+    agent: Agent[Any, Any], value: object, run_id: object
+) -> tuple[list[Item], RunState | None]:
     if not isinstance(value, RunState):
         return input_items(value), None
     if value.agent != agent.name:
@@ -531,7 +528,7 @@ def _checked_session(session: str) -> str:
 
 
 def _resumed_run(
-    agent: object,
+    agent: Agent[Any, Any],
     run_id: str,
     store: RunStore | None,
     max_turns: Any,
@@ -539,12 +536,7 @@ def _resumed_run(
     hooks: RunHooks[Any] | None,
 ) -> Callable[..., Run]:
     """Check the arguments, and return a function that creates the resumed run."""
-    if not isinstance(agent, Agent):
-        raise UserTypeError(
-            f"Runner needs an agent: expected an Agent, got {type_with_article(agent)}. "
-            "Pass the agent as the first argument."
-        )
-    _check_options(None if max_turns is KEPT else max_turns, run_config, hooks, run_id)
+    _check_options(agent, None if max_turns is KEPT else max_turns, run_config, hooks, run_id)
     config = run_config or RunConfig()
     if store is not None:
         config = replace(config, store=store)
@@ -555,7 +547,7 @@ def _resumed_run(
         )
     return partial(
         Run,
-        cast("Agent[Any, Any]", agent),
+        agent,
         [],
         config=config,
         max_turns=max_turns,
@@ -575,9 +567,16 @@ def _check_loop(name: str) -> None:
         ) from None
 
 
-def _check_options(max_turns: Any, run_config: Any, hooks: Any, run_id: Any) -> None:
+def _check_options(
+    agent: object, max_turns: Any, run_config: object, hooks: object, run_id: Any
+) -> None:
     problem: str | None = None
-    if max_turns is not None and (type(max_turns) is not int or max_turns < 0):
+    if not isinstance(agent, Agent):
+        problem = (
+            f"Runner needs an agent: expected an Agent, got {type_with_article(agent)}. Pass the "
+            "agent as the first argument"
+        )
+    elif max_turns is not None and (type(max_turns) is not int or max_turns < 0):
         problem = f"max_turns is not valid: expected an integer or None, got {max_turns!r:.60}"
     elif run_config is not None and not isinstance(run_config, RunConfig):
         problem = (

@@ -21,8 +21,6 @@ from agents_tools.agents.pending_tool_call import (
     PendingToolCall,
     can_start_early,
     group_calls,
-    is_read_only,
-    is_repeatable,
     runs_alone,
 )
 from agents_tools.agents.streamed_calls import CallWatcher, StreamedCall
@@ -38,6 +36,7 @@ from agents_tools.errors import BudgetExceeded, Interruption, ModelBehaviorError
 from agents_tools.policies._timeout import has_deadline, timeout
 from agents_tools.tool.call import Call
 from agents_tools.tool.invocation import execute, prepare
+from agents_tools.tool.records import is_idempotent, is_read_only
 from agents_tools.wire.project import project
 
 if TYPE_CHECKING:
@@ -223,11 +222,6 @@ class TurnCalls:
         self._lost.update(call.call_id for call in calls)
 
     @property
-    def lost_ids(self) -> list[str]:
-        """The ids of the calls that were possibly executed."""
-        return sorted(self._lost)
-
-    @property
     def reserved_ids(self) -> list[str]:
         """The ids of early calls whose response never arrived. No other call gets such an id."""
         return sorted(self._reserved)
@@ -247,7 +241,7 @@ class TurnCalls:
 
     @property
     def is_waiting(self) -> bool:
-        """Return whether a call waits for the decision of a person."""
+        """Whether a call waits for the decision of a person."""
         return bool(self.approvals.pending or self.nested)
 
     # --- calls from the model
@@ -781,7 +775,7 @@ class TurnCalls:
             record.path,
             perform,
             is_read_only=is_read_only(tool),
-            is_incomplete=record.incoming is not None and not is_repeatable(tool),
+            is_incomplete=record.incoming is not None and not is_idempotent(tool),
             in_background=call.is_acknowledged,
         )
 
@@ -803,7 +797,7 @@ class TurnCalls:
         bodies do not run again.
         """
         tool, recorder = cast("FunctionTool[..., Any]", call.tool), self._recorder
-        can_repeat = is_repeatable(tool)
+        can_repeat = is_idempotent(tool)
         is_lost = call.item.call_id in self._lost and not can_repeat
         if recorder is not None:
             is_lost = is_lost or recorder.is_lost(call.item, tool, is_repeatable=can_repeat)

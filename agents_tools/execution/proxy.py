@@ -39,7 +39,7 @@ from agents_tools.text.escape import type_name
 from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.manual import ManualSource
 from agents_tools.tool.policy import Policy
-from agents_tools.tool.records import ToolOrigin
+from agents_tools.tool.records import ToolOrigin, is_idempotent
 from agents_tools.tool.source import OutputDescription, ToolDescription, ToolSource
 from agents_tools.tool.tool import FunctionTool
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from agents_tools.schema.arguments import Arguments
     from agents_tools.tool.call import Call
 
-__all__ = ["RemoteSource", "is_idempotent", "remote_tools", "run_on", "value_of"]
+__all__ = ["RemoteSource", "remote_tools", "run_on", "value_of"]
 
 
 def run_on(
@@ -244,14 +244,6 @@ def _definition_of(source: Mapping[str, Any] | FunctionTool[..., Any]) -> Mappin
     }
 
 
-def is_idempotent(tool: FunctionTool[..., Any]) -> bool:
-    """Return whether a local tool is annotated as read-only or idempotent."""
-    hints = tool.annotations
-    if hints is None or tool.origin.server is not None:
-        return False
-    return hints.readOnlyHint or hints.idempotentHint
-
-
 @dataclass
 class _CallSender:
     """Sends the calls of one tool to a backend."""
@@ -416,7 +408,7 @@ def value_of(payload: Mapping[str, Any], call: Call) -> Any:
             metadata=payload.get("metadata"),
             is_error=bool(payload["failed"]),
         )
-    return payload.get("structured", content) if "structured" in payload else content
+    return payload.get("structured", content)
 
 
 def _blocks(output: Iterable[Mapping[str, Any]], call: Call) -> list[Any]:

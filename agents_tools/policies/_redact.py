@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 from agents_tools.content.outputs import ToolOutputText, as_tool_result
 from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.events.base import Event, RichEvent
+from agents_tools.events.coalesce import is_raw_delta
 from agents_tools.events.field_types import payload_fields
 from agents_tools.events.kinds import (
     NotifyStreamEvent,
@@ -400,13 +401,9 @@ class _TextBuffer:
 def _key(path: tuple[str, ...], event: Event) -> _TextKey | None:
     if isinstance(event, NotifyStreamEvent):
         return _TextKey(path, (event.tag, event.level)) if event.is_delta else None
-    raw: Any = event.data if isinstance(event, RawResponseStreamEvent) else None
-    if not isinstance(raw, dict):
+    if not isinstance(event, RawResponseStreamEvent) or not is_raw_delta(event.data):
         return None
-    data = typing.cast("dict[str, Any]", raw)
-    if not str(data.get("type")).endswith(".delta") or not isinstance(data.get("delta"), str):
-        return None
-    ids = (data.get(name) for name in ("type", "item_id", "output_index", "call_id"))
+    ids = (event.data.get(name) for name in ("type", "item_id", "output_index", "call_id"))
     return _TextKey(path, tuple(map(str, ids)))
 
 

@@ -120,7 +120,7 @@ def types_of(schemas: Iterable[Schema], value: object) -> set[str]:
     return found
 
 
-def named_types(schema: Schema) -> list[str]:
+def named_types(schema: Mapping[str, Any]) -> list[str]:
     """Return the JSON types that a schema names."""
     named: Any = schema.get("type", ())
     return [named] if isinstance(named, str) else list(named)
@@ -145,8 +145,7 @@ def _in_words(schema: Mapping[str, Any], value: object) -> Iterable[str]:
         if len(listed) > _MAX_WORDS and isinstance(value, str):
             listed = ", ".join(map(describe_value, _similar_first(values, value)))
         return [f"one of {listed}" if len(values) > 1 else listed]
-    named: Any = schema.get("type", ())
-    return [_WORDS[one] for one in ([named] if isinstance(named, str) else named) if one in _WORDS]
+    return [_WORDS[name] for name in named_types(schema) if name in _WORDS]
 
 
 def _similar_first(values: list[Any], value: str) -> list[Any]:

@@ -93,8 +93,10 @@ class FunctionSource(ToolSource):
     @property
     def can_be_stopped(self) -> bool:
         """Whether a cancelled call stops: a function in a thread continues to its end."""
+        from inspect import isasyncgenfunction
+
         if self._stream:
-            return bool(implementation(self._func).__code__.co_flags & _CO_ASYNC_GENERATOR)
+            return isasyncgenfunction(implementation(self._func))
         return self._is_async or not self._run_in_thread
 
     @property
@@ -209,9 +211,9 @@ class FunctionSource(ToolSource):
         return bound
 
     def _build_body(self) -> Body:
-        schema, func = self.schema, self._func
         from inspect import isasyncgenfunction, iscoroutinefunction
 
+        schema, func = self.schema, self._func
         if self._stream:
             if isasyncgenfunction(implementation(func)):
                 return _async_stream_body(func, schema)
@@ -224,7 +226,6 @@ class FunctionSource(ToolSource):
         return _thread_body(func, schema) if self._run_in_thread else _inline_body(func, schema)
 
 
-_CO_ASYNC_GENERATOR = 0x200
 _NO_OUTPUT_SCHEMA: tuple[Any, ...] = (EMPTY, Any, object, None, type(None))
 _FILES: tuple[Any, ...] = (bytes, bytearray, memoryview)
 
@@ -285,11 +286,11 @@ def _values_with_streams(names: tuple[str, ...]) -> Callable[[Call], dict[str, A
 def _async_body(func: Callable[..., Awaitable[Any]], schema: FuncSchema) -> Body:
     arguments_of = _binder(schema)
 
-    async def body_with_context(call: Call) -> Any:
+    async def body(call: Call) -> Any:
         args, kwargs = arguments_of(call)
         return await func(*args, **kwargs)
 
-    return body_with_context
+    return body
 
 
 def _inline_body(func: Callable[..., Any], schema: FuncSchema) -> Body:

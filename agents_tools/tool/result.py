@@ -108,8 +108,6 @@ def _release(text: str, size: int | None) -> str:
 
 
 def _release_block(block: ContentBlock) -> ContentBlock:
-    from dataclasses import replace
-
     changes: dict[str, str] = {}
     for name in ("text", "filename", "url"):
         value = getattr(block, name, None)
