@@ -37,6 +37,7 @@ from agents_tools.execution.protocol import ERRORS, CallEnvelope, ToolBackend, i
 from agents_tools.execution.worker_call import bare, pin_of
 from agents_tools.text.escape import type_name
 from agents_tools.text.nouns import type_with_article
+from agents_tools.text.secrets import library_logger
 from agents_tools.tool.manual import ManualSource
 from agents_tools.tool.policy import Policy
 from agents_tools.tool.records import ToolOrigin, is_idempotent
@@ -370,7 +371,9 @@ def _as_local_event(payload: Mapping[str, Any], call: Call) -> Event | None:
     try:
         event = event_from_dict(payload)
     except UserError as error:
-        _log().warning("A worker's event of tool %r cannot be read: %s", call.tool_name, error)
+        library_logger().warning(
+            "A worker's event of tool %r cannot be read: %s", call.tool_name, error
+        )
         return None
     path = event.path
     if len(path) > 1 and event.origin is not None:
@@ -481,9 +484,3 @@ def _wall_clock(deadline: float | None) -> float | None:
 def _seconds(deadline: float | None) -> float | None:
     """Return the timeout in seconds; `GRACE` lets the worker report the deadline itself first."""
     return None if deadline is None else max(0.0, deadline - time.monotonic()) + GRACE
-
-
-def _log() -> Any:
-    import logging
-
-    return logging.getLogger("agents_tools")

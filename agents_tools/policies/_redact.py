@@ -25,6 +25,7 @@ from agents_tools.events.kinds import (
 )
 from agents_tools.policies._policy import with_parentheses
 from agents_tools.text.nouns import type_with_article
+from agents_tools.text.secrets import library_logger
 from agents_tools.tool.policy import Policy
 
 if typing.TYPE_CHECKING:
@@ -296,7 +297,7 @@ class _EventRedactor:
             try:
                 return self._end_texts(self.path, deep=False)
             except Exception:  # noqa: BLE001 - text that cannot be redacted is not emitted
-                _log().exception("A function of redact(...) failed on the end of a text.")
+                library_logger().exception("A function of redact(...) failed on the end of a text.")
                 return []
 
     def _text_before(self, path: tuple[str, ...], event: Event) -> list[Event]:
@@ -415,9 +416,3 @@ def _with_delta(event: Any, text: str) -> Event:
     if isinstance(event, NotifyStreamEvent):
         return event.replace(data=text)
     return event.replace(data={**event.data, "delta": text})
-
-
-def _log() -> Any:
-    import logging
-
-    return logging.getLogger("agents_tools")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from agents_tools.errors import ToolCancelledError, ToolTimeoutError
 from agents_tools.events.listener import current_listeners
 from agents_tools.text.json_limits import parse_object
-from agents_tools.text.secrets import guard_logs, has_secrets
+from agents_tools.text.secrets import has_secrets, library_logger
 from agents_tools.tool.event_filter import mask_event, without_content
 from agents_tools.tool.state import ToolState
 
@@ -379,7 +379,9 @@ class Call:
                 try:
                     sink(event)
                 except Exception:  # noqa: BLE001 - a failing subscriber must not fail the call
-                    _log().exception("An event listener failed to process %r.", event.type)
+                    library_logger().exception(
+                        "An event listener failed to process %r.", event.type
+                    )
         finally:
             root.is_delivering = False
             _is_delivering.reset(token)
@@ -394,7 +396,7 @@ class Call:
             for change in self.filters:
                 events = [filtered for unfiltered in events for filtered in change(unfiltered)]
         except Exception:  # noqa: BLE001 - the event can hold values that the policy must hide
-            _log().exception(
+            library_logger().exception(
                 "A policy failed to process %r; the content of the event was removed.", event.type
             )
             events = without_content(event)
@@ -852,10 +854,3 @@ def without_names(values: Mapping[str, Any], names: Mapping[str, Any]) -> Mappin
 
 def _is_call(value: object) -> TypeGuard[Call]:
     return isinstance(value, Call)
-
-
-def _log() -> Any:
-    import logging
-
-    guard_logs()
-    return logging.getLogger("agents_tools")

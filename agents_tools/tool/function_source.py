@@ -11,7 +11,7 @@ from typing import Any
 
 from agents_tools.errors import ToolStreamError
 from agents_tools.schema.callables import EMPTY, class_names, implementation
-from agents_tools.text.secrets import guard_logs
+from agents_tools.text.secrets import library_logger
 from agents_tools.tool.source import OutputDescription, ToolDescription, ToolSource
 
 if typing.TYPE_CHECKING:
@@ -370,7 +370,7 @@ async def _close_async(stream: Any, name: str) -> None:
     except asyncio.CancelledError:
         raise
     except BaseException:  # noqa: BLE001 - the result stands, so an error after it is only logged
-        _log().exception("Streaming tool %r failed after its result.", name)
+        library_logger().exception("Streaming tool %r failed after its result.", name)
 
 
 def _sync_stream_body(func: Callable[..., Any], schema: FuncSchema) -> Body:
@@ -405,7 +405,7 @@ def _close(stream: Any, name: str) -> None:
     try:
         stream.close()
     except BaseException:  # noqa: BLE001 - the result stands, so an error after it is only logged
-        _log().exception("Streaming tool %r failed after its result.", name)
+        library_logger().exception("Streaming tool %r failed after its result.", name)
 
 
 def _missing_result(name: str) -> ToolStreamError:
@@ -413,10 +413,3 @@ def _missing_result(name: str) -> ToolStreamError:
         f"Streaming tool {name!r} ended without a result: it yielded only events. "
         "Yield the result last, for example a string."
     )
-
-
-def _log() -> Any:
-    import logging
-
-    guard_logs()
-    return logging.getLogger("agents_tools")

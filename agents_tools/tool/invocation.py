@@ -16,7 +16,7 @@ from agents_tools.errors import Interruption, ModelBehaviorError
 from agents_tools.events.kinds import ToolStreamEndEvent, ToolStreamStartEvent
 from agents_tools.schema.problems import malformed_error
 from agents_tools.text.json_limits import parse_object
-from agents_tools.text.secrets import guard_logs
+from agents_tools.text.secrets import library_logger
 from agents_tools.tool import context as _  # noqa: F401 - it sets `Call.context_type`
 from agents_tools.tool.arguments import encode_arguments
 from agents_tools.tool.call import Call, enter_scope
@@ -322,7 +322,9 @@ async def _failure(call: Call, raised: BaseException) -> CallOutcome:
     try:
         text = filter_output(call, text)
     except Exception:  # noqa: BLE001 - the policy may have had to hide parts of the text
-        _log().exception("A policy of tool %r failed to process an error message.", tool.name)
+        library_logger().exception(
+            "A policy of tool %r failed to process an error message.", tool.name
+        )
         text = f"Tool {tool.name!r} failed."
     return CallOutcome(
         status=status,
@@ -331,10 +333,3 @@ async def _failure(call: Call, raised: BaseException) -> CallOutcome:
         error=error,
         public_message=str(text) if is_public else hidden_message(error, name=tool.name),
     )
-
-
-def _log() -> Any:
-    import logging
-
-    guard_logs()
-    return logging.getLogger("agents_tools")
