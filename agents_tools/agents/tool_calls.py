@@ -721,7 +721,7 @@ class TurnCalls:
         arguments = call.target.arguments
         if call.target is call.item:  # otherwise the provider never saw the schema of the tool
             arguments = self._decode_arguments(call.item, tool)
-        record = Call.begun(fresh, tool.name, arguments)
+        record = Call.running(fresh, tool.name, arguments)
         incoming = None if call.streamed is None else call.streamed.incoming
         if incoming is not None:
             incoming.join(record)

@@ -387,7 +387,7 @@ def _sync_stream_body(func: Callable[..., Any], schema: FuncSchema) -> Body:
             try:
                 for item in stream:
                     if isinstance(item, Event):
-                        call.say_blocking(item)
+                        call.emit_blocking(item)
                     elif item is not None:
                         return item
                     call.check()
