@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from agents_tools._package import ForeignAttributes
 from agents_tools.agents.agent import Agent
-from agents_tools.agents.config import KEPT, RunConfig, RunHooks
+from agents_tools.agents.config import UNCHANGED, RunConfig, RunHooks
 from agents_tools.agents.foreign_session import ItemSession, SessionHooks
 from agents_tools.agents.run import Run
 from agents_tools.agents.state import RunState
@@ -186,7 +186,7 @@ class Runner:
         *,
         store: RunStore | None = None,
         context: ContextT | None = None,
-        max_turns: int | None = KEPT,
+        max_turns: int | None = UNCHANGED,
         run_config: RunConfig | None = None,
         hooks: RunHooks[ContextT] | None = None,
     ) -> RunResult[OutputT]:
@@ -213,8 +213,8 @@ class Runner:
             RunInUseError: Another process executes the run.
             Exception: The errors of `Runner.run`.
         """
-        run = _resumed_run(agent, run_id, store, max_turns, run_config, hooks)
-        return await run(context=context).execute()
+        create_run = _resumed_run_factory(agent, run_id, store, max_turns, run_config, hooks)
+        return await create_run(context=context).execute()
 
     @staticmethod
     def resume_sync(
@@ -223,7 +223,7 @@ class Runner:
         *,
         store: RunStore | None = None,
         context: ContextT | None = None,
-        max_turns: int | None = KEPT,
+        max_turns: int | None = UNCHANGED,
         run_config: RunConfig | None = None,
         hooks: RunHooks[ContextT] | None = None,
     ) -> RunResult[OutputT]:
@@ -246,7 +246,7 @@ class Runner:
         *,
         store: RunStore | None = None,
         context: ContextT | None = None,
-        max_turns: int | None = KEPT,
+        max_turns: int | None = UNCHANGED,
         run_config: RunConfig | None = None,
         hooks: RunHooks[ContextT] | None = None,
     ) -> RunResultStreaming[OutputT]:
@@ -258,10 +258,10 @@ class Runner:
             UserError: An argument is not valid, or no event loop is running.
         """
         _check_loop("resume_streamed")
-        run = _resumed_run(agent, run_id, store, max_turns, run_config, hooks)
+        create_run = _resumed_run_factory(agent, run_id, store, max_turns, run_config, hooks)
         channel = Channel()
         return RunResultStreaming(
-            run(context=context, sinks=(channel.push,), channel=channel), channel
+            create_run(context=context, sinks=(channel.push,), channel=channel), channel
         )
 
 
@@ -491,7 +491,7 @@ def _read_session(
                 f"session={session!r:.60} names a conversation in a run store, but no store is "
                 "configured. Pass run_config=RunConfig(store=...)."
             )
-        return _checked_session(session), config, None
+        return _check_session_id(session), config, None
     from agents_tools.persistence.run_store import Session
 
     if not isinstance(session, Session):
@@ -509,7 +509,7 @@ def _read_session(
             f"Session {session.id!r} belongs to another store than RunConfig(store=...). Pass only "
             "one of them."
         )
-    return _checked_session(session.id), config, None
+    return _check_session_id(session.id), config, None
 
 
 def _inherited_store() -> RunStore | None:
@@ -518,7 +518,7 @@ def _inherited_store() -> RunStore | None:
     return None if call is None or call.scope is None else call.scope.run.config.store
 
 
-def _checked_session(session: str) -> str:
+def _check_session_id(session: str) -> str:
     if not _is_valid_id(session):
         raise UserValueError(
             f"The id of the session is not valid: expected 1 to {_MAX_ID_LENGTH} printable "
@@ -527,7 +527,7 @@ def _checked_session(session: str) -> str:
     return session
 
 
-def _resumed_run(
+def _resumed_run_factory(
     agent: Agent[Any, Any],
     run_id: str,
     store: RunStore | None,
@@ -536,7 +536,7 @@ def _resumed_run(
     hooks: RunHooks[Any] | None,
 ) -> Callable[..., Run]:
     """Check the arguments, and return a function that creates the resumed run."""
-    _check_options(agent, None if max_turns is KEPT else max_turns, run_config, hooks, run_id)
+    _check_options(agent, None if max_turns is UNCHANGED else max_turns, run_config, hooks, run_id)
     config = run_config or RunConfig()
     if store is not None:
         config = replace(config, store=store)
