@@ -106,10 +106,10 @@ class Channel(SingleReader):
     async def wait_for_room(self) -> None:
         """Let the reader have its turn, and wait until an event can be pushed without loss.
 
-        The reader gets a turn about once per millisecond, so that it sees events live even if the
-        writer has no other `await`.
+        The reader and other tasks get a turn about once per millisecond, even if the writer has no
+        other `await`, and also if a policy drops all its events.
         """
-        if self._queue and perf_counter() >= self._next_turn:
+        if perf_counter() >= self._next_turn:
             await yield_to_event_loop()
             self._next_turn = perf_counter() + _TURN_INTERVAL
         # Last, because other writers can fill the queue while the reader has its turn.
