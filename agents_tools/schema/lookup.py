@@ -176,11 +176,11 @@ def json_type(value: object) -> str:
     return "array" if isinstance(value, list) else "object"
 
 
-def _alternatives(root: Schema, given: Iterable[Any]) -> list[Schema]:
+def _alternatives(root: Schema, schemas: Iterable[Any]) -> list[Schema]:
     """Return schemas without references and unions, each once; a reference can be recursive."""
     found: list[Schema] = []
     seen: set[int] = set()
-    pending = list(given)[::-1]
+    pending = list(schemas)[::-1]
     while pending:
         node = pending.pop()
         if not isinstance(node, dict) or id(typing.cast("Any", node)) in seen:
@@ -259,8 +259,8 @@ def secret_keys(root: Schema) -> frozenset[str]:
 def _without(keys: frozenset[str], value: Any) -> Any:
     """Return a JSON value with the values of some keys masked."""
     if isinstance(value, dict):
-        held = typing.cast("Schema", value)
-        return {key: MASK if key in keys else _without(keys, one) for key, one in held.items()}
+        members = typing.cast("Schema", value).items()
+        return {key: MASK if key in keys else _without(keys, one) for key, one in members}
     if isinstance(value, list):
         return [_without(keys, one) for one in typing.cast("list[Any]", value)]
     return value

@@ -84,11 +84,11 @@ class FunctionSource(ToolSource):
     @property
     def origin(self) -> ToolOrigin:
         """The kind, and the file and line of the function."""
-        from agents_tools.schema.signature import place_of
+        from agents_tools.schema.signature import location_of
         from agents_tools.tool.records import ToolOrigin
 
         kind = "stream" if self._stream else "function"
-        return ToolOrigin(kind=kind, place=place_of(self._func, self.name).where)
+        return ToolOrigin(kind=kind, place=location_of(self._func, self.name).where)
 
     @property
     def can_be_stopped(self) -> bool:
