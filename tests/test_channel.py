@@ -33,7 +33,6 @@ from agents_tools.events import (
     channel as _channel,
     single_reader,
 )
-from agents_tools.events.base import stamp
 from agents_tools.events.channel import Channel
 from agents_tools.events.listener import Listener, current_listeners
 from tests.waiting import comes
@@ -49,17 +48,17 @@ PATIENT = 60.0
 
 def note(number: int, origin: Origin = CALL) -> NotifyStreamEvent:
     """Create a display event with a number as its text."""
-    return stamp(NotifyStreamEvent(str(number)), origin, number)
+    return NotifyStreamEvent(str(number)).stamped(origin, number)
 
 
 def delta(text: str, seq: int, origin: Origin = CALL, **payload: Any) -> NotifyStreamEvent:
     """Create a text delta."""
-    return stamp(NotifyStreamEvent(text, is_delta=True, **payload), origin, seq)
+    return NotifyStreamEvent(text, is_delta=True, **payload).stamped(origin, seq)
 
 
 def start(seq: int) -> ToolStreamStartEvent:
     """Create a lifecycle event, which must not be dropped."""
-    return stamp(ToolStreamStartEvent({}), CALL, seq)
+    return ToolStreamStartEvent({}).stamped(CALL, seq)
 
 
 def summarize(events: Iterable[Event]) -> list[int | str]:
@@ -74,6 +73,19 @@ def summarize(events: Iterable[Event]) -> list[int | str]:
         else event.__class__.__name__.removeprefix("Tool").removesuffix("Event")
         for event in events
     ]
+
+
+async def send(channel: Channel, event: Event) -> None:
+    """Wait for room, and deliver an event, as a tool on a backend does."""
+    if channel.should_wait():
+        await channel.wait_for_room()
+    channel.push(event)
+
+
+def send_blocking(channel: Channel, event: Event) -> None:
+    """Wait for room, and deliver an event, as a tool in a worker thread does."""
+    channel.wait_for_room_blocking()
+    channel.push(event)
 
 
 async def read_to_end(channel: Channel | Listener) -> list[Event]:
@@ -132,8 +144,8 @@ async def test_after_close_pushes_and_sends_do_nothing() -> None:
         for number in range(3):
             channel.push(note(number))
             channel.push(start(number))
-            await channel.send(note(number))
-            channel.send_blocking(note(number))
+            await send(channel, note(number))
+            send_blocking(channel, note(number))
             await channel.wait_for_room()
     assert await read_to_end(channel) == []
     assert channel.dropped == 0
@@ -170,8 +182,10 @@ async def test_the_first_event_is_delivered_live_though_the_producer_never_await
             seen.extend(summarize([event]))
 
     async def produce() -> None:
-        await channel.send(start(0))
-        await channel.send(note(1))
+        for event in (start(0), note(1)):
+            channel.push(event)
+            if channel.should_wait():
+                await channel.wait_for_room()
         seen_before_the_end.extend(seen)
         channel.close()
 
@@ -196,7 +210,7 @@ async def test_events_stay_live_while_the_producer_does_not_await() -> None:
 
     async with started(read()) as reader:
         for number in range(5_000):
-            await channel.send(note(number))
+            await send(channel, note(number))
             lag.append(number - count)
         channel.close()
         await asyncio.wait_for(reader, 30)
@@ -206,7 +220,7 @@ async def test_events_stay_live_while_the_producer_does_not_await() -> None:
 
 
 async def test_waiting_for_room_lets_the_reader_run_too() -> None:
-    """A producer that waits for room and pushes itself is as live as one that sends."""
+    """A producer without another `await` is seen live."""
     channel = Channel()
     seen: list[int | str] = []
 
@@ -216,9 +230,8 @@ async def test_waiting_for_room_lets_the_reader_run_too() -> None:
 
     async with started(read()):
         await asyncio.sleep(0)
-        await channel.wait_for_room()
         channel.push(note(1))
-        await channel.yield_to_reader()
+        await channel.wait_for_room()
         assert seen == [1]
 
 
@@ -368,7 +381,7 @@ async def test_eight_threads_lose_and_reorder_nothing() -> None:
     def produce(producer: int) -> None:
         origin = Origin("tool", f"call{producer}", (f"call{producer}",))
         for number in range(2_000):
-            channel.send_blocking(note(number, origin))
+            send_blocking(channel, note(number, origin))
 
     with ThreadPoolExecutor(8) as pool:
         work = asyncio.gather(
@@ -396,7 +409,7 @@ async def test_delivered_and_dropped_events_from_threads_add_up() -> None:
         origin = Origin("tool", f"call{producer}", (f"call{producer}",))
         for number in range(2_000):
             channel.push(
-                stamp(ToolAttemptEvent(number), origin, number)
+                ToolAttemptEvent(number).stamped(origin, number)
                 if number % 20 == 0
                 else note(number, origin)
             )
@@ -437,7 +450,7 @@ async def test_senders_on_another_loop_are_served() -> None:
 
     async def produce() -> None:
         for number in range(500):
-            await channel.send(note(number))
+            await send(channel, note(number))
 
     def run() -> None:
         asyncio.run(produce())
@@ -457,7 +470,7 @@ async def test_send_waits_while_the_channel_is_full() -> None:
 
     async def produce() -> None:
         for number in range(10):
-            await channel.send(note(number))
+            await send(channel, note(number))
         channel.close()
 
     async with started(produce()) as producer:
@@ -475,7 +488,7 @@ async def test_more_senders_than_room_are_all_served() -> None:
     channel = Channel(3, patience=PATIENT)
 
     async def produce(number: int) -> None:
-        await channel.send(note(number))
+        await send(channel, note(number))
 
     async with asyncio.TaskGroup() as group:
         for number in range(200):
@@ -491,8 +504,8 @@ async def test_close_releases_all_waiting_senders() -> None:
     """Tools finish instead of waiting for a reader that has left."""
     channel = Channel(1, patience=PATIENT)
     channel.push(note(0))
-    thread = start_thread(lambda: channel.send_blocking(note(1)))
-    senders = [asyncio.create_task(channel.send(note(number))) for number in range(2, 5)]
+    thread = start_thread(lambda: send_blocking(channel, note(1)))
+    senders = [asyncio.create_task(send(channel, note(number))) for number in range(2, 5)]
     await comes(lambda: len(channel._senders) == 4)
     channel.close()
     async with asyncio.timeout(30):
@@ -516,8 +529,8 @@ async def test_a_sender_waits_no_longer_than_the_patience_setting() -> None:
     channel = Channel(4, patience=0.01)
     async with asyncio.timeout(30):
         for number in range(100):
-            await channel.send(note(number))
-    await asyncio.to_thread(channel.send_blocking, note(100))
+            await send(channel, note(number))
+    await asyncio.to_thread(send_blocking, channel, note(100))
     channel.close()
     assert summarize(await read_to_end(channel)) == ["gap 97", 97, 98, 99, 100]
 
@@ -528,8 +541,8 @@ async def test_only_the_first_send_waits_for_a_stalled_reader() -> None:
     loop = asyncio.get_running_loop()
     begin = loop.time()
     for number in range(200):
-        await channel.send(note(number))
-    await asyncio.to_thread(channel.send_blocking, note(200))
+        await send(channel, note(number))
+    await asyncio.to_thread(send_blocking, channel, note(200))
     assert loop.time() - begin < 2  # at 0.05 s each it would be ten
 
 
@@ -537,7 +550,7 @@ async def test_senders_wait_again_for_a_reader_that_resumes() -> None:
     """Only events for stalled readers are dropped, not for one that was briefly busy."""
     channel = Channel(2, patience=0.01)
     for number in range(5):
-        await channel.send(note(number))
+        await send(channel, note(number))
     assert summarize([await anext(channel)]) == ["gap 3"]
     assert channel.dropped == 3
     channel._patience = PATIENT
@@ -549,7 +562,7 @@ async def test_senders_wait_again_for_a_reader_that_resumes() -> None:
 
 async def _send_all(channel: Channel, numbers: Iterable[int]) -> None:
     for number in numbers:
-        await channel.send(note(number))
+        await send(channel, note(number))
     channel.close()
 
 
@@ -595,7 +608,7 @@ async def test_a_cancelled_sender_emits_nothing_and_passes_its_turn_on() -> None
     """Cancelling one tool must not leave another waiting at an empty queue."""
     channel = Channel(1, patience=PATIENT)
     channel.push(note(0))
-    senders = [asyncio.create_task(channel.send(note(number))) for number in range(1, 4)]
+    senders = [asyncio.create_task(send(channel, note(number))) for number in range(1, 4)]
     await comes(lambda: len(channel._senders) == 3)
     senders[1].cancel()  # waits in line
     await comes(lambda: len(channel._senders) == 2)
@@ -616,13 +629,13 @@ async def test_a_sender_on_a_closed_loop_does_not_block_the_queue() -> None:
     loop = asyncio.new_event_loop()
 
     def begin() -> None:
-        task = loop.create_task(channel.send(note(1)))
+        task = loop.create_task(send(channel, note(1)))
         task._log_destroy_pending = False  # pyright: ignore[reportAttributeAccessIssue]
         loop.run_until_complete(asyncio.sleep(0))
         loop.close()
 
     await asyncio.to_thread(begin)
-    async with started(channel.send(note(2))):
+    async with started(send(channel, note(2))):
         await comes(lambda: len(channel._senders) == 2)
         async with asyncio.timeout(30):
             assert summarize([await anext(channel), await anext(channel)]) == [0, 2]
@@ -632,7 +645,7 @@ async def test_a_thread_that_runs_a_loop_is_never_blocked() -> None:
     """Waiting there for a reader on the same loop would deadlock."""
     channel = Channel(2, patience=PATIENT)
     for number in range(5):
-        channel.send_blocking(note(number))
+        send_blocking(channel, note(number))
     channel.close()
     assert summarize(await read_to_end(channel)) == ["gap 3", 3, 4]
 
@@ -669,7 +682,7 @@ def test_a_gap_has_the_sequence_number_of_the_missing_events() -> None:
 def test_lifecycle_and_durable_events_are_never_dropped() -> None:
     """Without its end event a call would appear to run forever in every UI."""
     lifecycle: list[Event] = [
-        stamp(event, CALL, seq)
+        event.stamped(CALL, seq)
         for seq, event in enumerate(
             [
                 ToolStreamStartEvent({}),
@@ -745,7 +758,7 @@ def test_only_deltas_of_the_same_text_are_merged() -> None:
         delta("c", 2),
         delta("d", 3, tag="t"),
         delta("e", 4, tag="t", level="debug"),
-        stamp(RawResponseStreamEvent("x"), CALL, 5),
+        RawResponseStreamEvent("x").stamped(CALL, 5),
         delta("f", 6, tag="t", level="debug"),
         start(7),
     ]
@@ -767,7 +780,7 @@ def test_deltas_of_a_model_are_merged_per_output() -> None:
 
     def part(text: str, seq: int, item: str) -> RawResponseStreamEvent:
         data = {"type": "response.output_text.delta", "item_id": item, "delta": text}
-        return stamp(RawResponseStreamEvent(data), CALL, seq)
+        return RawResponseStreamEvent(data).stamped(CALL, seq)
 
     parts = [part("a", seq, "x") for seq in range(50)] + [part("b", 50, "y")]
     received = pushed(*parts, part("c", 51, "y"), maxsize=4)
@@ -802,7 +815,7 @@ def test_deltas_are_not_merged_over_the_gap_of_an_inner_channel() -> None:
 
 def test_the_latest_progress_of_a_call_replaces_earlier_ones() -> None:
     """A progress bar only needs the latest value, so this does not count as a gap."""
-    steps = [stamp(ToolProgressEvent(n, 50), (CALL, OTHER)[n % 2], n) for n in range(50)]
+    steps = [ToolProgressEvent(n, 50).stamped((CALL, OTHER)[n % 2], n) for n in range(50)]
     channel = Channel(4)
     for step in steps:
         channel.push(step)
@@ -814,9 +827,9 @@ def test_the_latest_progress_of_a_call_replaces_earlier_ones() -> None:
 
 def test_artifacts_are_dropped_last() -> None:
     """A file matters more than a text line."""
-    events = [stamp(ToolArtifactEvent("a", "x"), CALL, 0), *map(note, range(1, 10))]
+    events = [ToolArtifactEvent("a", "x").stamped(CALL, 0), *map(note, range(1, 10))]
     assert summarize(pushed(*events, maxsize=4)) == ["Artifact", "gap 6", 7, 8, 9]
-    files = [stamp(ToolArtifactEvent(str(seq), "x"), CALL, seq) for seq in range(10)]
+    files = [ToolArtifactEvent(str(seq), "x").stamped(CALL, seq) for seq in range(10)]
     assert pushed(*files, maxsize=4)[1:] == files[6:]
 
 
@@ -852,9 +865,9 @@ async def test_delivered_and_dropped_events_always_add_up(maxsize: int, kinds: l
                 channel.push(delta("x", seq))
                 letters += 1
             case "progress":
-                channel.push(stamp(ToolProgressEvent(seq), CALL, seq))
+                channel.push(ToolProgressEvent(seq).stamped(CALL, seq))
             case "artifact":
-                channel.push(stamp(ToolArtifactEvent("a"), CALL, seq))
+                channel.push(ToolArtifactEvent("a").stamped(CALL, seq))
             case "start":
                 channel.push(start(seq))
                 lifecycle.append(seq)

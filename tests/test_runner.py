@@ -273,6 +273,21 @@ async def test_progress_of_a_streaming_tool_is_streamed_but_not_recorded() -> No
     assert model_of(agent).requests[1].input[-1] == item
 
 
+async def test_many_parallel_streaming_tools_lose_no_event() -> None:
+    """Together they fill the queue of the run, so each of them has to wait for the reader."""
+
+    @streaming_tool
+    async def count(first: int) -> AsyncIterator[NotifyStreamEvent | str]:
+        for number in range(first, first + 20):
+            yield NotifyStreamEvent(str(number))
+        yield "done"
+
+    calls = [tool_call("count", first=first) for first in range(0, 1_200, 20)]
+    _, events = await run_streamed(agent_of(calls, "done", tools=[count]))
+    numbers = [int(event.data) for event in events if isinstance(event, NotifyStreamEvent)]
+    assert sorted(numbers) == list(range(1_200))
+
+
 @pytest.mark.requirement("A54")
 async def test_a_stream_can_be_read_in_part_read_again_and_awaited() -> None:
     """A user interface may leave its loop early; the run must still finish."""

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import threading
 from collections.abc import AsyncIterator, Iterator
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ from agents_tools import (
     track,
 )
 from agents_tools.events import StreamingToolEndEvent, StreamingToolStartEvent, bind
-from agents_tools.policies import timeout
+from agents_tools.policies import Call, Policy, timeout
 from agents_tools.testing import check_events
 
 
@@ -228,6 +229,28 @@ async def test_the_first_event_arrives_while_a_busy_producer_still_runs() -> Non
             if early is None and isinstance(event, NotifyStreamEvent):
                 early = not ended
     assert early is True
+
+
+async def test_other_tasks_run_while_a_policy_drops_all_events_of_a_busy_producer() -> None:
+    """Otherwise the reader never waits for an event, and the tool blocks the event loop."""
+    others: list[object] = []
+
+    class Silent(Policy):
+        def filter_event(self, call: Call, event: Event) -> tuple[Event, ...]:
+            return ()
+
+    @Silent()
+    @streaming_tool
+    async def tool() -> AsyncIterator[NotifyStreamEvent | bool]:
+        end = perf_counter() + 0.1
+        while not others and perf_counter() < end:
+            yield NotifyStreamEvent("x")
+        yield bool(others)
+
+    async with tool.stream() as stream:
+        asyncio.get_running_loop().call_later(0.001, others.append, "ran")
+        assert [event async for event in stream] == []
+    assert stream.result is True
 
 
 @pytest.mark.parametrize("sync", [False, True])

@@ -690,7 +690,7 @@ async def test_the_phases_of_a_call_apply_to_the_called_tool() -> None:
     tool = list(tool_search(create_issue, delete_repository, shouting))[1]
 
     async def checked(args_json: str) -> Call:
-        call = Call.begun(None, tool.name, args_json)
+        call = Call.running(None, tool.name, args_json)
         await prepare(call, tool, args_json)
         await check(call)
         return call

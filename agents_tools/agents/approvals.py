@@ -100,7 +100,9 @@ class CallApprovals:
             return await _is_decided(record, decision)
         if call.item.call_id not in self.pending or error is not None:
             if self._recorder is not None:
-                self._recorder.approval_requested(call.item.call_id, pin, tool.name, definition)
+                self._recorder.record_approval_request(
+                    call.item.call_id, pin, tool.name, definition
+                )
             self._emit_item("tool_approval_requested", item)
         self.pending[call.item.call_id] = PendingCall(item=item, pin=pin)
         return False

@@ -222,8 +222,8 @@ _NUMBERS: tuple[tuple[str, Any, int], ...] = (
 
 DEFAULT_CONFIG = RunConfig()
 
-KEPT: Any = object()
-"""Marks `max_turns` that is read from the log of the run."""
+UNCHANGED: Any = object()
+"""The `max_turns` of a resumed run that keeps the value in its log."""
 
 
 AnyAgent: TypeAlias = Any

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from agents_tools.tool.records import is_read_only
+
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Iterator, Sequence
@@ -12,7 +14,6 @@ if TYPE_CHECKING:
     from agents_tools.agents.streamed_calls import StreamedCall
     from agents_tools.agents.toolbox import Toolbox
     from agents_tools.content.items import ToolCallItem, ToolCallOutputItem
-    from agents_tools.tool.records import ToolAnnotations
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = [
@@ -20,8 +21,6 @@ __all__ = [
     "PendingToolCall",
     "can_start_early",
     "group_calls",
-    "is_read_only",
-    "is_repeatable",
     "runs_alone",
 ]
 
@@ -104,34 +103,13 @@ def runs_alone(tool: FunctionTool[..., Any] | None) -> bool:
     return bool(options and options.get("exclusive"))
 
 
-def is_repeatable(tool: FunctionTool[..., Any] | None) -> bool:
-    """Return whether a second call has no further effect.
-
-    The annotations of a local tool decide. Those of a server are hints only and do not count.
-    """
-    hints = _trusted_hints(tool)
-    return hints is not None and (hints.read_only or hints.idempotent)
-
-
-def is_read_only(tool: FunctionTool[..., Any] | None) -> bool:
-    """Return whether the annotations of a local tool declare that it changes nothing."""
-    hints = _trusted_hints(tool)
-    return hints is not None and hints.read_only
-
-
-def _trusted_hints(tool: FunctionTool[..., Any] | None) -> ToolAnnotations | None:
-    return None if tool is None or tool.origin.server is not None else tool.annotations
-
-
 def can_start_early(item: ToolCallItem, tool: FunctionTool[..., Any] | None) -> bool:
     """Return whether a call can start before the response of the model is complete."""
     return (
         tool is not None
         and item.kind == "function"
         and bool(item.call_id)
-        and tool.origin.server is None
-        and tool.annotations is not None
-        and tool.annotations.read_only
+        and is_read_only(tool)
         and not tool.can_need_approval
         and not runs_alone(tool)
         and tool.stack.at_end is None

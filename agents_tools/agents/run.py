@@ -112,11 +112,11 @@ class Run:
         agent: The current agent; that of the last handoff.
         first_agent: The agent that the run was started with.
         guardrails: The guardrails of the run.
-        filtered: What an input filter of a handoff made of the conversation before it.
+        filtered: The result of the input filter of the last handoff, if it had one.
         usages: The usage records that each model response is added to: of this run and of the
             runs around it.
         new_input: The index of the first item of the history that is new in this run.
-        given_state: The state that the run continues from.
+        initial_state: The state that the run continues from.
         resumed: Whether the run continues from a state.
         on_replayed: Receives the items that an earlier process has emitted.
         is_asking: Whether the current step waits for the model; it can be cancelled and repeated.
@@ -129,7 +129,7 @@ class Run:
     _corrections = 0
     _had_empty_response = False
     _has_open_calls = True  # possibly, in the earlier conversation, until the first step
-    _final: tuple[Any] | None = None
+    _final: tuple[Any] | None = None  # in a tuple, because the final output can be `None`
     _tools: Toolbox | None = None
 
     def __init__(
@@ -174,14 +174,14 @@ class Run:
         self.hooks = self.run_hooks + (() if agent.hooks is None else (agent.hooks,))
         self.new_input = 0
         self.resumed = False
-        self._sent = _MessageQueue()
-        self._posted: dict[int, int] = {}  # the numbers of sent messages that the store has
+        self._message_queue = _MessageQueue()
+        self._inbox_numbers: dict[int, int] = {}  # of posted messages, by `id()`
         self._task: asyncio.Task[Any] | None = None
         self._cancel_reason: str | None = None
         self._later_messages: list[Item] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._model: Model | None = None
-        self.given_state = state
+        self.initial_state = state
         self._session = session
         self.recorder = self._create_recorder(run_id, parent, resume=resume, facts=facts)
         if self.recorder is not None:
@@ -324,7 +324,7 @@ class Run:
         Raises:
             UserError: The run has ended, or the value is not a message.
         """
-        if not self._sent.put(input_messages(message, "send()")):
+        if not self._message_queue.put(input_messages(message, "send()")):
             raise UserError(
                 f"The message was not sent: run {self.scope.run_id!r} of agent "
                 f"{self.agent.name!r} has ended. Start another run with it: "
@@ -337,13 +337,13 @@ class Run:
         """Add a message of the run's inbox to the conversation, like `send`."""
         messages = input_messages(text, "send()")
         for message in messages:
-            self._posted[id(message)] = number
-        self._sent.put(messages)
+            self._inbox_numbers[id(message)] = number
+        self._message_queue.put(messages)
         self.calls.wake()
 
     def add_result(self, output: ToolCallOutputItem) -> None:
         """Send the result of a call in the background to the model, also at the end of the run."""
-        self._sent.messages.append(self.calls.add_result(output))
+        self._message_queue.messages.append(self.calls.add_result(output))
 
     def cancel(self, reason: str | None = None) -> None:
         """Cancel the run, also before `execute` has begun.
@@ -420,7 +420,7 @@ class Run:
                 if self.calls.early or self.calls.background is not None:
                     await self.calls.close(is_complete=status in {"ok", "interrupted"})
             finally:
-                self._add_sent(self._sent.close())
+                self._add_messages(self._message_queue.close())
                 if status == "cancelled":
                     error_text = self._cancel_reason
                 self._emit_end(status, output, error_text)
@@ -523,7 +523,7 @@ class Run:
 
     async def _take_steps(self, step: Callable[[], Awaitable[None]]) -> RunResult[Any]:
         await step()  # also if the calls of a state wait: a person has decided about them
-        while self._final is None and await self._can_continue():
+        while self._final is None and await self._has_all_decisions():
             await step()
         if self._final is not None:
             if self.agent.output_guardrails:
@@ -531,10 +531,10 @@ class Run:
             for hook in self.hooks:
                 await hook.on_agent_end(self.scope.context, self.agent, self._final[0])
             return self.result(self._final[0])
-        self._add_sent(self._sent.close())
+        self._add_messages(self._message_queue.close())
         return self.result(interruptions=self.state().interruptions)
 
-    async def _can_continue(self) -> bool:
+    async def _has_all_decisions(self) -> bool:
         """Return whether no decision is missing; another process can have sent it."""
         if not (self._has_open_calls and self.needs_decision):
             return True
@@ -563,7 +563,7 @@ class Run:
         else:
             final = await self._take_turn(toolbox)
         self._has_open_calls = self.calls.is_waiting
-        if final is not None and not await self._continues():
+        if final is not None and not await self._has_new_message():
             self._final = final
 
     @property
@@ -602,17 +602,17 @@ class Run:
         self.history[:] = items
         self.input_count = min(self.input_count, len(items))
 
-    async def _continues(self) -> bool:
+    async def _has_new_message(self) -> bool:
         """Return whether a message was sent before the run could end; no other one is accepted."""
         if self.is_replaying:
             return True
-        if self.recorder is not None and self.recorder.sent_before(self.turns + 1):
+        if self.recorder is not None and self.recorder.messages_before(self.turns + 1):
             return True  # a message is recorded whose answer is not
         if self.calls.background is not None:
-            await self.calls.background.wait(self._sent.has_request)
+            await self.calls.background.wait(self._message_queue.has_request)
         if self.recorder is not None and self.recorder.receives_messages:
             await self.recorder.receive()
-        return not self._sent.close_if_empty()
+        return not self._message_queue.close_if_empty()
 
     async def _take_turn(self, toolbox: Toolbox) -> tuple[Any] | None:
         """Ask the model, and answer its calls.
@@ -620,8 +620,8 @@ class Run:
         Returns:
             The final output in a tuple, if the run ends with this turn.
         """
-        if self._sent.messages or self.recorder is not None:
-            self._add_sent_before_request()
+        if self._message_queue.messages or self.recorder is not None:
+            self._add_messages_before_request()
         response = await self._request(toolbox)
         self.is_asking = False
         self._tools = None
@@ -700,21 +700,21 @@ class Run:
 
     # --- messages that were sent to the run
 
-    def _add_sent_before_request(self) -> None:
+    def _add_messages_before_request(self) -> None:
         """Add the messages that were sent, unless the next turn was recorded without them."""
         recorder, turn = self.recorder, self.turns + 1
         if recorder is not None:
-            self.history.extend(recorder.sent_before(turn))
+            self.history.extend(recorder.messages_before(turn))
             if recorder.has_response(turn):
                 return
-        self._add_sent(self._sent.take())
+        self._add_messages(self._message_queue.take())
 
-    def _add_sent(self, messages: Sequence[MessageInputItem]) -> None:
+    def _add_messages(self, messages: Sequence[MessageInputItem]) -> None:
         """Add messages to the conversation."""
         self.history.extend(messages)
         for message in messages:
             if self.recorder is not None:
-                with self.recorder.consuming(self._posted.pop(id(message), None)):
+                with self.recorder.consuming(self._inbox_numbers.pop(id(message), None)):
                     self._emit_message(message)
             elif self.scope.sinks:
                 self._emit_message(message)
@@ -846,9 +846,9 @@ class Run:
         recorder = self.recorder
         if recorder is None or recorder.is_replayed:
             return self._add_response(response, toolbox)
-        with recorder.group():
+        with recorder.log.group():
             calls = self._add_response(response, toolbox)
-            recorder.responded(self.turns, response)
+            recorder.record_response(self.turns, response)
         return calls
 
     def _add_response(self, response: ModelResponse, toolbox: Toolbox) -> list[PendingToolCall]:

@@ -8,10 +8,10 @@ import json
 import logging
 import math
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol, cast, get_type_hints
 
-from agents_tools.agents.config import KEPT
+from agents_tools.agents.config import UNCHANGED
 from agents_tools.agents.model import ModelResponse
 from agents_tools.agents.state import PendingCall, RunState, pin_of
 from agents_tools.concurrency.supervisor import finish
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from agents_tools.agents.config import RunConfig
     from agents_tools.agents.toolbox import RunnableAgent, Toolbox
     from agents_tools.content.items import Item
-    from agents_tools.events.base import Event
     from agents_tools.events.kinds import SummaryEvent
     from agents_tools.persistence.storage import RunMessage
     from agents_tools.tool.call import Call, RunScope
@@ -59,9 +58,9 @@ __all__ = ["RunRecorder", "recorder_of"]
 
 _log = logging.getLogger("agents_tools")
 
-_MOST_BITS = 8_192
+_MAX_BITS = 8_192
 """The size of the largest integer that is recorded; other programs read smaller ones."""
-_MOST_ATTEMPTS = 2
+_MAX_ATTEMPTS = 2
 """How often a repeatable call is begun. One that ends its process each time must not continue."""
 
 
@@ -89,7 +88,7 @@ class _RecordedRun(Protocol):
     max_turns: int | None
     turns: int
     new_input: int
-    given_state: RunState | None
+    initial_state: RunState | None
     usages: list[Usage]
 
     @property
@@ -138,10 +137,10 @@ class RunRecorder:
         self._resume = resume
         self._replay = RunReplay()
         self._is_new = True
-        self._received = 0  # the number of the last message that was handled
+        self._last_number = 0  # of the last message that was handled
         self._inner: dict[tuple[str, ...], _InnerRuns] = {}
         self._summaries: list[SummaryEvent] = []  # of the turns so far
-        self._ended: dict[str, dict[str, Any]] = {}  # the results of calls in the background
+        self._background_results: dict[str, dict[str, Any]] = {}  # not sent to the model yet
 
     @property
     def run_id(self) -> str:
@@ -155,7 +154,7 @@ class RunRecorder:
         """Whether the run has the lease of the log."""
         return not self._place
 
-    def below(self, run: _RecordedRun, path: tuple[str, ...]) -> RunRecorder | None:
+    def inner_recorder(self, run: _RecordedRun, path: tuple[str, ...]) -> RunRecorder | None:
         """Return the recorder of a run inside a call; `None` if the call is recorded as a whole."""
         inner = self._inner.get(path)
         if inner is None:
@@ -193,14 +192,14 @@ class RunRecorder:
                     f"Run {self.run_id!r} does not exist in {self.log.store.place}. "
                     "Runner.run(..., run_id=...) begins one."
                 )
-            if run.given_state is not None:
-                run.restore(run.given_state)
+            if run.initial_state is not None:
+                run.restore(run.initial_state)
             return
         with _readable(self.run_id, self.log.store.place):
             self._replay = replay.of("")
             self._adopt(replay.created)
-        if run.given_state is not None:
-            self._record_decisions(run.given_state)
+        if run.initial_state is not None:
+            self._record_decisions(run.initial_state)
         if self.receives_messages:
             await self.receive()
         self._restore_approvals()
@@ -213,13 +212,13 @@ class RunRecorder:
                 f"Run {self.run_id!r} belongs to another agent: expected {created['agent']!r}, "
                 f"got {run.first_agent.name!r}."
             )
-        given = run.given_state is None and not self._resume
-        if given and created["fingerprint"] != _fingerprint(run.history):
+        has_input = run.initial_state is None and not self._resume
+        if has_input and created["fingerprint"] != _fingerprint(run.history):
             raise UserValueError(
                 f"Run {self.run_id!r} began with another input. Use another run_id for a new run, "
                 "or continue this one with Runner.resume(agent, run_id, store=...)."
             )
-        if run.max_turns is KEPT:
+        if run.max_turns is UNCHANGED:
             run.max_turns = created["max_turns"]
         if "state" in created:
             run.restore(RunState.from_dict(created["state"]))
@@ -283,10 +282,10 @@ class RunRecorder:
                 "tools": pins,
                 **self.log.facts,
             }
-            if run.given_state is None:
+            if run.initial_state is None:
                 data["input"] = [item.to_dict() for item in run.history[run.new_input :]]
             else:
-                data["state"] = run.given_state.to_dict()
+                data["state"] = run.initial_state.to_dict()
         with self.log.group():
             self.log.record("run_created", data, self._path)
             emit_input()
@@ -328,16 +327,6 @@ class RunRecorder:
             _log.warning(text)
             self._run.scope.emit(NotifyStreamEvent(text, level="warning"))
 
-    # --- events
-
-    def publish(self, event: Event) -> None:
-        """Write an event of the outermost run, or of a run inside it."""
-        self.log.publish(event)
-
-    def group(self) -> AbstractContextManager[None]:
-        """Store the events of the block all or none."""
-        return self.log.group()
-
     # --- the model
 
     def has_response(self, turn: int) -> bool:
@@ -375,7 +364,7 @@ class RunRecorder:
         earlier = self.log.summaries if self.is_outermost else []
         return [*earlier, *self._summaries]
 
-    def responded(self, turn: int, response: ModelResponse) -> None:
+    def record_response(self, turn: int, response: ModelResponse) -> None:
         """Record a response whose items were emitted in the same group."""
         calls = self._run.calls
         data = response.to_dict()
@@ -388,7 +377,7 @@ class RunRecorder:
         }
         self.log.record("model_response", record, self._path)
 
-    def sent_before(self, turn: int) -> Sequence[Item]:
+    def messages_before(self, turn: int) -> Sequence[Item]:
         """Return the recorded messages that were sent to the run before a turn."""
         return self._replay.sent.get(turn, ())
 
@@ -428,7 +417,7 @@ class RunRecorder:
             is_repeatable: Whether trusted code declares that a repeated call does no harm.
         """
         attempts = self._replay.begun.get(call.call_id, 0)
-        return attempts >= (_MOST_ATTEMPTS if is_repeatable else 1) and not _can_resume(tool)
+        return attempts >= (_MAX_ATTEMPTS if is_repeatable else 1) and not _can_resume(tool)
 
     async def call(
         self,
@@ -451,12 +440,12 @@ class RunRecorder:
             is_read_only: Whether the beginning need not be stored before the body runs.
             is_incomplete: Whether the model still writes the call. If its response is lost, a run
                 that is resumed reports the call as lost.
-            in_background: Whether `background_ended` records the result.
+            in_background: Whether `record_background_result` records the result.
         """
-        begun: dict[str, Any] = {"call_id": call.call_id}
+        data: dict[str, Any] = {"call_id": call.call_id}
         if is_incomplete:
-            begun["item"] = call.to_dict()
-        self.log.record("call_begun", begun, self._path)
+            data["item"] = call.to_dict()
+        self.log.record("call_begun", data, self._path)
         if not is_read_only:
             await self.log.flush()
         inner = _InnerRuns(f"{self._place}{call.call_id}/")
@@ -468,7 +457,7 @@ class RunRecorder:
             self._inner.pop(path, None)
         result = _result_data(tool, outcome, inner.usage)
         if in_background:
-            self._ended[call.call_id] = result
+            self._background_results[call.call_id] = result
         elif result:
             self.log.record("call_result", {"call_id": call.call_id, **result}, self._path)
         return outcome
@@ -484,14 +473,14 @@ class RunRecorder:
         """Where calls of an earlier process continue, by call id."""
         return self._replay.remote
 
-    def dropped(self, call_id: str) -> None:
+    def record_dropped(self, call_id: str) -> None:
         """Record that a call of a lost response has ended, so that it is not reported as lost."""
         self.log.record("call_result", {"call_id": call_id, "is_dropped": True}, self._path)
 
-    def background_ended(self, output: ToolCallOutputItem) -> None:
+    def record_background_result(self, output: ToolCallOutputItem) -> None:
         """Record the result of a call in the background before it is sent to the model."""
         call_id = output.call_id
-        result = self._ended.pop(call_id, {})
+        result = self._background_results.pop(call_id, {})
         data = {**output.to_dict(), "public_message": output.public_message}
         record: dict[str, Any] = {"call_id": call_id, "output": data}
         record |= {name: result[name] for name in ("usage", "raises") if name in result}
@@ -517,7 +506,7 @@ class RunRecorder:
         """
         self.log.record("call_result", {"call_id": call_id, "is_open": True}, self._path)
 
-    def approval_requested(self, call_id: str, pin: str, tool: str, definition: str) -> None:
+    def record_approval_request(self, call_id: str, pin: str, tool: str, definition: str) -> None:
         """Record that a call waits for the decision of a person."""
         data = {"call_id": call_id, "pin": pin, "tool": tool, "definition": definition}
         self.log.record("approval_requested", data, self._path)
@@ -563,7 +552,7 @@ class RunRecorder:
         """Execute the messages to the run until this is cancelled."""
         while True:
             try:
-                messages = await self.log.next_messages(self._received)
+                messages = await self.log.next_messages(self._last_number)
             except EventStoreError as error:
                 _log.warning("Messages to run %s cannot be received: %s", self.run_id, error)
                 return
@@ -579,9 +568,9 @@ class RunRecorder:
 
     def _handle(self, messages: Sequence[RunMessage]) -> None:
         for message in messages:
-            if message.number <= self._received:
+            if message.number <= self._last_number:
                 continue  # its deletion was not written yet
-            self._received = message.number
+            self._last_number = message.number
             kind, call_id = message.body.get("type"), message.body.get("call_id")
             if kind == "decision":
                 self._take_decision(message)
@@ -673,9 +662,9 @@ def recorder_of(
     has_own_log = run_id is not None or session is not None
     is_inside = scope is not None and not has_own_log and scope.run.config.store is store
     if parent is not None and is_inside:
-        return None if outer is None else outer.below(run, parent.path)
-    if run_id is None and run.given_state is not None:
-        run_id = run.given_state.run_id
+        return None if outer is None else outer.inner_recorder(run, parent.path)
+    if run_id is None and run.initial_state is not None:
+        run_id = run.initial_state.run_id
     path = () if parent is None else parent.path
     run_id = run_id or f"run_{uuid.uuid4().hex}"
     log = RunLog(store, run_id, session=session, facts=facts, path=path)
@@ -708,9 +697,9 @@ class ReplayedCall:
         error = result.get("raises")
         self.outcome = CallOutcome(
             status=self.output.status,
-            value=_restored_value(result, tool),
+            value=_restore_value(result, tool),
             output=self.output.output,
-            error=None if error is None else _restored_error(error),
+            error=None if error is None else _restore_error(error),
             public_message=self.output.public_message,
             metadata=result.get("metadata"),
         )
@@ -782,10 +771,8 @@ def _result_data(
     if _is_plain(value):
         data["value"] = value
     else:
-        try:
+        with suppress(UserError, ValueError):  # it has no JSON form
             data["typed"] = json.loads(to_json(value))
-        except (UserError, ValueError):
-            return data
     return data
 
 
@@ -799,11 +786,11 @@ def _is_plain(value: Any) -> bool:
     if type(value) is float:
         return math.isfinite(value)
     if type(value) is int:
-        return value.bit_length() <= _MOST_BITS
+        return value.bit_length() <= _MAX_BITS
     return type(value) in {str, bool, type(None)}
 
 
-def _restored_value(result: Mapping[str, Any], tool: FunctionTool[..., Any] | None) -> Any:
+def _restore_value(result: Mapping[str, Any], tool: FunctionTool[..., Any] | None) -> Any:
     """Return the value of a call; `None` if it cannot be created from its JSON form."""
     if "typed" not in result:
         return result.get("value")
@@ -823,7 +810,7 @@ def _restored_value(result: Mapping[str, Any], tool: FunctionTool[..., Any] | No
         return None
 
 
-def _restored_error(raised: Mapping[str, Any]) -> Exception:
+def _restore_error(raised: Mapping[str, Any]) -> Exception:
     """Return the error that ended the run of a call; a `ToolError` for other classes."""
     kind = _ERRORS.get(raised["type"])
     if kind is None:

@@ -6,11 +6,11 @@ import asyncio
 import weakref
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, cast
+from typing import TYPE_CHECKING, Any, Generic
 
 from agents_tools._package import ForeignAttributes
 from agents_tools.agents.agent import Agent
-from agents_tools.agents.config import KEPT, RunConfig, RunHooks
+from agents_tools.agents.config import UNCHANGED, RunConfig, RunHooks
 from agents_tools.agents.foreign_session import ItemSession, SessionHooks
 from agents_tools.agents.run import Run
 from agents_tools.agents.state import RunState
@@ -87,8 +87,8 @@ class Runner:
         """
         if unknown:
             refuse_options("Runner.run", Runner.run, unknown)
+        _check_options(agent, max_turns, run_config, hooks, run_id)
         history, state = _read_input(agent, input, run_id)
-        _check_options(max_turns, run_config, hooks, run_id)
         session_id, run_config, session_hooks = _read_session(session, run_config)
         run = Run(
             agent,
@@ -158,8 +158,8 @@ class Runner:
         if unknown:
             refuse_options("Runner.run_streamed", Runner.run_streamed, unknown)
         _check_loop("run_streamed")
+        _check_options(agent, max_turns, run_config, hooks, run_id)
         history, state = _read_input(agent, input, run_id)
-        _check_options(max_turns, run_config, hooks, run_id)
         session_id, run_config, session_hooks = _read_session(session, run_config)
         channel = Channel()
         run = Run(
@@ -186,7 +186,7 @@ class Runner:
         *,
         store: RunStore | None = None,
         context: ContextT | None = None,
-        max_turns: int | None = KEPT,
+        max_turns: int | None = UNCHANGED,
         run_config: RunConfig | None = None,
         hooks: RunHooks[ContextT] | None = None,
     ) -> RunResult[OutputT]:
@@ -213,8 +213,8 @@ class Runner:
             RunInUseError: Another process executes the run.
             Exception: The errors of `Runner.run`.
         """
-        run = _resumed_run(agent, run_id, store, max_turns, run_config, hooks)
-        return await run(context=context).execute()
+        create_run = _resumed_run_factory(agent, run_id, store, max_turns, run_config, hooks)
+        return await create_run(context=context).execute()
 
     @staticmethod
     def resume_sync(
@@ -223,7 +223,7 @@ class Runner:
         *,
         store: RunStore | None = None,
         context: ContextT | None = None,
-        max_turns: int | None = KEPT,
+        max_turns: int | None = UNCHANGED,
         run_config: RunConfig | None = None,
         hooks: RunHooks[ContextT] | None = None,
     ) -> RunResult[OutputT]:
@@ -246,7 +246,7 @@ class Runner:
         *,
         store: RunStore | None = None,
         context: ContextT | None = None,
-        max_turns: int | None = KEPT,
+        max_turns: int | None = UNCHANGED,
         run_config: RunConfig | None = None,
         hooks: RunHooks[ContextT] | None = None,
     ) -> RunResultStreaming[OutputT]:
@@ -258,10 +258,10 @@ class Runner:
             UserError: An argument is not valid, or no event loop is running.
         """
         _check_loop("resume_streamed")
-        run = _resumed_run(agent, run_id, store, max_turns, run_config, hooks)
+        create_run = _resumed_run_factory(agent, run_id, store, max_turns, run_config, hooks)
         channel = Channel()
         return RunResultStreaming(
-            run(context=context, sinks=(channel.push,), channel=channel), channel
+            create_run(context=context, sinks=(channel.push,), channel=channel), channel
         )
 
 
@@ -460,12 +460,9 @@ def _cancel(task: asyncio.Task[Any], loop: asyncio.AbstractEventLoop) -> None:
         call_on_loop(loop, task.cancel)
 
 
-def _read_input(agent: object, value: object, run_id: object) -> tuple[list[Item], RunState | None]:
-    if not isinstance(agent, Agent):
-        raise UserTypeError(
-            f"Runner needs an agent: expected an Agent, got {type_with_article(agent)}. "
-            "Pass the agent as the first argument."
-        )
+def _read_input(
+    agent: Agent[Any, Any], value: object, run_id: object
+) -> tuple[list[Item], RunState | None]:
     if not isinstance(value, RunState):
         return input_items(value), None
     if value.agent != agent.name:
@@ -494,7 +491,7 @@ def _read_session(
                 f"session={session!r:.60} names a conversation in a run store, but no store is "
                 "configured. Pass run_config=RunConfig(store=...)."
             )
-        return _checked_session(session), config, None
+        return _check_session_id(session), config, None
     from agents_tools.persistence.run_store import Session
 
     if not isinstance(session, Session):
@@ -512,7 +509,7 @@ def _read_session(
             f"Session {session.id!r} belongs to another store than RunConfig(store=...). Pass only "
             "one of them."
         )
-    return _checked_session(session.id), config, None
+    return _check_session_id(session.id), config, None
 
 
 def _inherited_store() -> RunStore | None:
@@ -521,7 +518,7 @@ def _inherited_store() -> RunStore | None:
     return None if call is None or call.scope is None else call.scope.run.config.store
 
 
-def _checked_session(session: str) -> str:
+def _check_session_id(session: str) -> str:
     if not _is_valid_id(session):
         raise UserValueError(
             f"The id of the session is not valid: expected 1 to {_MAX_ID_LENGTH} printable "
@@ -530,8 +527,8 @@ def _checked_session(session: str) -> str:
     return session
 
 
-def _resumed_run(
-    agent: object,
+def _resumed_run_factory(
+    agent: Agent[Any, Any],
     run_id: str,
     store: RunStore | None,
     max_turns: Any,
@@ -539,12 +536,7 @@ def _resumed_run(
     hooks: RunHooks[Any] | None,
 ) -> Callable[..., Run]:
     """Check the arguments, and return a function that creates the resumed run."""
-    if not isinstance(agent, Agent):
-        raise UserTypeError(
-            f"Runner needs an agent: expected an Agent, got {type_with_article(agent)}. "
-            "Pass the agent as the first argument."
-        )
-    _check_options(None if max_turns is KEPT else max_turns, run_config, hooks, run_id)
+    _check_options(agent, None if max_turns is UNCHANGED else max_turns, run_config, hooks, run_id)
     config = run_config or RunConfig()
     if store is not None:
         config = replace(config, store=store)
@@ -555,7 +547,7 @@ def _resumed_run(
         )
     return partial(
         Run,
-        cast("Agent[Any, Any]", agent),
+        agent,
         [],
         config=config,
         max_turns=max_turns,
@@ -575,9 +567,16 @@ def _check_loop(name: str) -> None:
         ) from None
 
 
-def _check_options(max_turns: Any, run_config: Any, hooks: Any, run_id: Any) -> None:
+def _check_options(
+    agent: object, max_turns: Any, run_config: object, hooks: object, run_id: Any
+) -> None:
     problem: str | None = None
-    if max_turns is not None and (type(max_turns) is not int or max_turns < 0):
+    if not isinstance(agent, Agent):
+        problem = (
+            f"Runner needs an agent: expected an Agent, got {type_with_article(agent)}. Pass the "
+            "agent as the first argument"
+        )
+    elif max_turns is not None and (type(max_turns) is not int or max_turns < 0):
         problem = f"max_turns is not valid: expected an integer or None, got {max_turns!r:.60}"
     elif run_config is not None and not isinstance(run_config, RunConfig):
         problem = (

@@ -21,8 +21,6 @@ from agents_tools.agents.pending_tool_call import (
     PendingToolCall,
     can_start_early,
     group_calls,
-    is_read_only,
-    is_repeatable,
     runs_alone,
 )
 from agents_tools.agents.streamed_calls import CallWatcher, StreamedCall
@@ -38,6 +36,7 @@ from agents_tools.errors import BudgetExceeded, Interruption, ModelBehaviorError
 from agents_tools.policies._timeout import has_deadline, timeout
 from agents_tools.tool.call import Call
 from agents_tools.tool.invocation import execute, prepare
+from agents_tools.tool.records import is_idempotent, is_read_only
 from agents_tools.wire.project import project
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ _LOST = (
     "Outcome unknown: the program was interrupted while this call ran, so it may or may not have "
     "taken effect. Check before you call it again."
 )
-_OWN = "agents_tools"
+_METADATA_KEY = "agents_tools"
 _MAX_LISTED_NAMES = 20
 _UNIQUE_ID_LENGTH = 16
 """An id of this length or more that appears twice names the same call.
@@ -133,21 +132,23 @@ class TurnCalls:
         self.has_run_tools = False
         self.started: dict[str, None] = {}
         self.nested: dict[str, RunState] = {}
-        self._lost = set[str]()
+        self._lost_ids = set[str]()
         self.unanswered: dict[str, None] = {}
-        self._results: dict[str, ToolCallOutputItem] = {}  # of messages that were not sent yet
-        self._counted = set[str]()
-        self._reserved = set[str]()
+        self._unsent_results: dict[str, ToolCallOutputItem] = {}
+        self._counted_ids = set[str]()
+        self._reserved_ids = set[str]()
         self._calls: dict[str, ToolCallItem] = {}
         self._outputs: dict[str, ToolCallOutputItem] = {}
-        self._originals: dict[str, str] = {}  # the id of a repeated call -> the id of the first one
+        self._original_ids: dict[
+            str, str
+        ] = {}  # the id of a repeated call -> the id of the first one
         self._response_calls: dict[str, ToolCallItem] = {}
         self.early: dict[str, PendingToolCall] = {}
         self._has_started_early = False
         self._slots: asyncio.Semaphore | None = None
-        self._running: dict[str, asyncio.Task[Any]] = {}
-        self._to_cancel = set[str]()
-        self._limited: dict[FunctionTool[..., Any], FunctionTool[..., Any]] = {}
+        self._running_tasks: dict[str, asyncio.Task[Any]] = {}
+        self._ids_to_cancel = set[str]()
+        self._limited_tools: dict[FunctionTool[..., Any], FunctionTool[..., Any]] = {}
 
     def set_agent(self, agent: RunnableAgent, hooks: Sequence[RunHooks[Any]]) -> None:
         """Run the calls of another agent from now on."""
@@ -161,7 +162,7 @@ class TurnCalls:
         self.approvals.pending.update(state.pending)
         self.nested.update(state.nested)
         self.approvals.always_approved.update(state.standing)
-        self._lost.update(state.started)
+        self._lost_ids.update(state.started)
         self._calls.clear()
         self._outputs.clear()
         self.load_history(state.history)
@@ -204,50 +205,45 @@ class TurnCalls:
             for call_id, item in self._calls.items()
             if call_id not in self._outputs and item.needs_answer
         ]
-        self._counted = {call.item.call_id for call in calls}
+        self._counted_ids = {call.item.call_id for call in calls}
         return calls
 
     def cancel(self, call_id: str) -> bool:
         """Cancel a call, so that it ends as `cancelled`; return whether it was running."""
-        task = self._running.get(call_id)
+        task = self._running_tasks.get(call_id)
         background = None if self.background is None else self.background.get(call_id)
         if task is None and background is not None:
             task = background.task
         if task is None or task.done():
             return False
-        self._to_cancel.add(call_id)
+        self._ids_to_cancel.add(call_id)
         return task.cancel()
 
     def mark_lost(self, calls: Iterable[ToolCallItem]) -> None:
         """Mark calls that were possibly executed, although their output was not recorded."""
-        self._lost.update(call.call_id for call in calls)
-
-    @property
-    def lost_ids(self) -> list[str]:
-        """The ids of the calls that were possibly executed."""
-        return sorted(self._lost)
+        self._lost_ids.update(call.call_id for call in calls)
 
     @property
     def reserved_ids(self) -> list[str]:
         """The ids of early calls whose response never arrived. No other call gets such an id."""
-        return sorted(self._reserved)
+        return sorted(self._reserved_ids)
 
     def reserve_ids(self, ids: Iterable[str]) -> None:
         """Never use these ids for new calls."""
-        self._reserved.update(ids)
+        self._reserved_ids.update(ids)
 
     @property
     def copies(self) -> Mapping[str, str]:
         """The ids of repeated calls, with the ids of the calls whose output they get."""
-        return dict(self._originals)
+        return dict(self._original_ids)
 
     def restore_copies(self, copies: Mapping[str, str]) -> None:
         """Restore the recorded `copies` of an earlier process."""
-        self._originals.update(copies)
+        self._original_ids.update(copies)
 
     @property
     def is_waiting(self) -> bool:
-        """Return whether a call waits for the decision of a person."""
+        """Whether a call waits for the decision of a person."""
         return bool(self.approvals.pending or self.nested)
 
     # --- calls from the model
@@ -266,8 +262,11 @@ class TurnCalls:
             toolbox: The tools of the turn.
             is_replayed: Whether the response comes from the log of the run.
         """
-        twin = self._response_calls.get(item.call_id)
-        if twin is not None and (twin.name, twin.arguments) == (item.name, item.arguments):
+        duplicate = self._response_calls.get(item.call_id)
+        if duplicate is not None and (duplicate.name, duplicate.arguments) == (
+            item.name,
+            item.arguments,
+        ):
             return None
         if item.call_id:
             self._response_calls.setdefault(item.call_id, item)
@@ -326,7 +325,7 @@ class TurnCalls:
             and tool.stack.at_end is None
             and self.perform is execute
             and item.call_id not in self._calls
-            and item.call_id not in self._reserved
+            and item.call_id not in self._reserved_ids
             and len(self.early) < calls_left(self._scope.run)
         )
 
@@ -359,7 +358,7 @@ class TurnCalls:
         if self.early:
             calls, self.early = list(self.early.values()), {}
             ids = [call.item.call_id for call in calls]
-            self._reserved.update(ids)
+            self._reserved_ids.update(ids)
             try:
                 await self._abandon_streams([call for call in calls if call.streamed])
                 await cancel_tasks(
@@ -380,7 +379,7 @@ class TurnCalls:
             await asyncio.wait(tasks, timeout=GRACE)
         for call in calls:
             if self._recorder is not None and call.task is not None and call.task.done():
-                self._recorder.dropped(call.item.call_id)
+                self._recorder.record_dropped(call.item.call_id)
 
     async def close(self, *, is_complete: bool) -> None:
         """Cancel the calls that still run: early ones, and those in the background.
@@ -417,13 +416,15 @@ class TurnCalls:
 
         Calls of the loaded history keep their ids.
         """
-        wanted = item.call_id or f"call_{uuid.uuid4().hex[:16]}"
-        call_id, number = wanted, 2
-        while call_id in self._calls or call_id in self._reserved:
-            call_id, number = f"{wanted}-{number}", number + 1
-        first = self._calls.get(wanted) if len(wanted) >= _UNIQUE_ID_LENGTH else None
+        base_id = item.call_id or f"call_{uuid.uuid4().hex[:16]}"
+        call_id, number = base_id, 2
+        while call_id in self._calls or call_id in self._reserved_ids:
+            call_id, number = f"{base_id}-{number}", number + 1
+        first = self._calls.get(base_id) if len(base_id) >= _UNIQUE_ID_LENGTH else None
         if first is not None and (first.name, first.arguments) == (item.name, item.arguments):
-            self._originals[call_id] = wanted  # the model repeats a call: it gets the same output
+            self._original_ids[call_id] = (
+                base_id  # the model repeats a call: it gets the same output
+            )
         call = replace(item, call_id=call_id, agent=self._agent.name)
         self._calls[call_id] = call
         return call
@@ -463,7 +464,7 @@ class TurnCalls:
             to_run = list(self._calls_to_run(calls, toolbox, truncation))
             for group in [to_run] if len(to_run) == 1 else group_calls(to_run):
                 await self._run_group(group)
-            if self._originals:
+            if self._original_ids:
                 for call in calls:
                     self._copy_output(call)
         finally:
@@ -510,7 +511,7 @@ class TurnCalls:
         return sorted(outputs, key=lambda output: order[output.call_id])
 
     def _count_calls(self, calls: Sequence[PendingToolCall]) -> None:
-        known = self._counted  # of the loaded history
+        known = self._counted_ids  # of the loaded history
         new = [one for one in calls if one.item.call_id not in known] if known else calls
         try:
             count_calls(self._scope.run, len(new))
@@ -528,14 +529,14 @@ class TurnCalls:
             item, tool = call.item, call.tool
             if self._recorder is not None and self._finish_recorded(self._recorder, call):
                 continue
-            if item.call_id in self._lost and tool is None:
+            if item.call_id in self._lost_ids and tool is None:
                 self._finish(call, "lost", _LOST)
             elif truncation is not None and call.task is None:
                 self._finish(call, "invalid_args", truncation)
             elif tool is None:
                 message = self._unknown_tool_message(item.name, toolbox)
                 self._finish(call, "invalid_args", message)
-            elif item.call_id not in self._originals:
+            elif item.call_id not in self._original_ids:
                 yield call
 
     def _finish_recorded(self, recorder: RunRecorder, call: PendingToolCall) -> bool:
@@ -609,7 +610,7 @@ class TurnCalls:
             Exception: An error that ends the run.
         """
         call_id = call.item.call_id
-        task = self._running[call_id] = cast("asyncio.Task[Any]", asyncio.current_task())
+        task = self._running_tasks[call_id] = cast("asyncio.Task[Any]", asyncio.current_task())
         limit = self._config.max_parallel_tools
         try:
             if self._recorder is not None and self._recorder.is_cancelled(call_id):
@@ -623,17 +624,17 @@ class TurnCalls:
             async with self._slots:
                 await self._run(call)
         except asyncio.CancelledError:
-            if call_id not in self._to_cancel or task.uncancel() > 0:
+            if call_id not in self._ids_to_cancel or task.uncancel() > 0:
                 raise  # the run is cancelled
             self._finish(call, "cancelled", _CANCELLED_ALONE)
         finally:
-            self._running.pop(call_id, None)
-            self._to_cancel.discard(call_id)
+            self._running_tasks.pop(call_id, None)
+            self._ids_to_cancel.discard(call_id)
 
     async def _run(self, call: PendingToolCall) -> None:
         tool = cast("FunctionTool[..., Any]", call.tool)
         record = await self._prepare(call, tool)
-        is_resumed = self._recorder is not None or bool(self._lost)
+        is_resumed = self._recorder is not None or bool(self._lost_ids)
         if is_resumed and await self._finish_if_lost(call, record):
             return
         stack = record.tool.stack
@@ -709,9 +710,9 @@ class TurnCalls:
     def _end_if_cancelled(self, call: PendingToolCall, task: asyncio.Task[None]) -> None:
         """Send the result of a call in the background that was cancelled alone."""
         call_id = call.item.call_id
-        if call_id in self._to_cancel and task.cancelled():
+        if call_id in self._ids_to_cancel and task.cancelled():
             self._finish(call, "cancelled", _CANCELLED_ALONE)
-        self._to_cancel.discard(call_id)
+        self._ids_to_cancel.discard(call_id)
 
     async def _prepare(self, call: PendingToolCall, tool: FunctionTool[..., Any]) -> Call:
         """Return the record of a call, with validated arguments or a failure."""
@@ -727,7 +728,7 @@ class TurnCalls:
         arguments = call.target.arguments
         if call.target is call.item:  # otherwise the provider never saw the schema of the tool
             arguments = self._decode_arguments(call.item, tool)
-        record = Call.begun(fresh, tool.name, arguments)
+        record = Call.running(fresh, tool.name, arguments)
         incoming = None if call.streamed is None else call.streamed.incoming
         if incoming is not None:
             incoming.join(record)
@@ -743,18 +744,18 @@ class TurnCalls:
         seconds = self._config.tool_timeout
         if seconds is None or tool.origin.kind in {"agent", "code"} or has_deadline(tool):
             return tool
-        limited = self._limited.get(tool)
+        limited = self._limited_tools.get(tool)
         if limited is None:
-            limited = self._limited[tool] = timeout(seconds)(tool)
+            limited = self._limited_tools[tool] = timeout(seconds)(tool)
         return limited
 
     def time_limit(self, tool: FunctionTool[..., Any]) -> float | None:
         """Return the time limit that the run has set for a tool, in seconds."""
-        return self._config.tool_timeout if tool in self._limited.values() else None
+        return self._config.tool_timeout if tool in self._limited_tools.values() else None
 
     def _decode_arguments(self, item: ToolCallItem, tool: FunctionTool[..., Any]) -> str:
         """Convert arguments from the schema of the provider to the schema of the tool."""
-        marks = (item.provider_data or {}).get(_OWN)
+        marks = (item.provider_data or {}).get(_METADATA_KEY)
         wire = self.provider if marks is None else marks.get("wire")
         if wire is None or item.kind != "function":
             return item.arguments
@@ -781,7 +782,7 @@ class TurnCalls:
             record.path,
             perform,
             is_read_only=is_read_only(tool),
-            is_incomplete=record.incoming is not None and not is_repeatable(tool),
+            is_incomplete=record.incoming is not None and not is_idempotent(tool),
             in_background=call.is_acknowledged,
         )
 
@@ -803,8 +804,8 @@ class TurnCalls:
         bodies do not run again.
         """
         tool, recorder = cast("FunctionTool[..., Any]", call.tool), self._recorder
-        can_repeat = is_repeatable(tool)
-        is_lost = call.item.call_id in self._lost and not can_repeat
+        can_repeat = is_idempotent(tool)
+        is_lost = call.item.call_id in self._lost_ids and not can_repeat
         if recorder is not None:
             is_lost = is_lost or recorder.is_lost(call.item, tool, is_repeatable=can_repeat)
         if not is_lost or (record.failure is None and await record.tool.source.has_call(record)):
@@ -892,12 +893,12 @@ class TurnCalls:
                 return
             call.end(output.status)
         if recorder is not None and not is_open:
-            recorder.background_ended(output)
+            recorder.record_background_result(output)
         self._scope.run.add_result(output)
 
     def add_result(self, output: ToolCallOutputItem) -> MessageInputItem:
         """Add the result of a call in the background, and return its message to the model."""
-        self._results[output.call_id] = output
+        self._unsent_results[output.call_id] = output
         return result_message(output)
 
     def take_result(self, message: MessageInputItem) -> tuple[str, Any]:
@@ -905,7 +906,7 @@ class TurnCalls:
 
         Messages of an earlier conversation are part of the input.
         """
-        output = self._results.pop(message.call_id or "", None)
+        output = self._unsent_results.pop(message.call_id or "", None)
         return ("input", message) if output is None else ("background_result", output)
 
     def wake(self) -> None:
@@ -915,7 +916,7 @@ class TurnCalls:
 
     def _copy_output(self, call: PendingToolCall) -> None:
         """Set the output of a repeated call to that of the first one."""
-        first = self._outputs.get(self._originals.get(call.item.call_id, ""))
+        first = self._outputs.get(self._original_ids.get(call.item.call_id, ""))
         if call.output_item is None and first is not None:
             call.output_item = replace(first, call_id=call.item.call_id, in_background=False)
             call.value = first.output if first.value is None else first.value
@@ -933,7 +934,7 @@ def with_wire(items: Sequence[Item], wire: str | None) -> list[Item]:
         items: The items of a model whose format differs from that of the model of the run.
         wire: The format; `None` for the schemas of the tools. A mark of a call stays.
     """
-    mark = {_OWN: {"wire": wire}}
+    mark = {_METADATA_KEY: {"wire": wire}}
     return [
         replace(item, provider_data={**mark, **(item.provider_data or {})})
         if isinstance(item, ToolCallItem)

@@ -676,4 +676,4 @@ def _mapping_or_none(data: Mapping[str, Any], key: str, at: str) -> Mapping[str,
 
 
 def _describe_type(value: Any) -> str:
-    return "null" if value is None else f"{type_with_article(value)}"
+    return "null" if value is None else type_with_article(value)

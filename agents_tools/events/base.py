@@ -3,7 +3,7 @@
 An event is a small record with a payload (`NotifyStreamEvent.data` …) and an envelope. The envelope
 holds its source (`path`, `tool_name`, `tool_call_id`, `source`), its place in the run (`seq`,
 `timestamp`) and its `id`, which a stream sets when it stores the event. The emitter sets the
-envelope on a copy (`stamp`). All events of a call share one `Origin`.
+envelope on a copy (`stamped`). All events of a call share one `Origin`.
 
 Type checkers treat events as frozen. At run time they are slotted dataclasses without a guard,
 because a guard would double the time that it takes to create an event.
@@ -41,13 +41,12 @@ if TYPE_CHECKING:
 else:
     RichT = TypeVar("RichT")
 
-__all__ = ["Emit", "Event", "RichEvent", "event_class", "register_decoder", "stamp"]
+__all__ = ["Emit", "Event", "RichEvent", "event_class", "register_decoder"]
 
 Emit: TypeAlias = "Callable[[Event], None]"
 """A function that receives an event. It never waits and can be called from any thread."""
 
 ClassT = TypeVar("ClassT")
-EventT = TypeVar("EventT", bound="Event")
 RichEventT = TypeVar("RichEventT", bound="RichEvent[Any]")
 
 
@@ -231,14 +230,6 @@ def _short_repr(value: object) -> str:
     """Return the repr of a payload value, truncated."""
     text = repr(value[: MAX_SHOWN + 1] if isinstance(value, (str, bytes)) else value)
     return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…"
-
-
-def stamp(event: EventT, origin: Origin, seq: int) -> EventT:
-    """Return a copy of the event with an origin, a sequence number and the current time.
-
-    An event that already has an origin was emitted by an inner call and is returned unchanged.
-    """
-    return event.stamped(origin, seq) if event.origin is None else event
 
 
 @event_class

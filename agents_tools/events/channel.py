@@ -50,7 +50,7 @@ class Channel(SingleReader):
     Args:
         maxsize: The largest number of events in the queue, besides the batch that the reader has
             taken. Events that are not droppable are accepted even when the queue is full.
-        patience: How long `send` waits for a reader that does not read, in seconds.
+        patience: How long a writer waits for a reader that does not read, in seconds.
     """
 
     def __init__(self, maxsize: int = 1024, *, patience: float = SEND_TIMEOUT) -> None:
@@ -96,23 +96,6 @@ class Channel(SingleReader):
         if self._reader is not None:
             self._wake_reader()
 
-    async def send(self, event: Event) -> None:
-        """Deliver an event, waiting while the queue is full.
-
-        The reader gets a turn at the first event and then about once per millisecond, so that it
-        sees events live even if the sender has no other `await`.
-        """
-        if len(self._queue) >= self._limit:
-            await self._wait_in_queue()
-        self.push(event)
-        if perf_counter() >= self._next_turn:
-            await self._yield_to_reader()
-
-    def send_blocking(self, event: Event) -> None:
-        """Deliver an event from a worker thread, waiting while the queue is full."""
-        self.wait_for_room_blocking()
-        self.push(event)
-
     def should_wait(self) -> bool:
         """Return whether a writer should await `wait_for_room` now.
 
@@ -121,15 +104,17 @@ class Channel(SingleReader):
         return len(self._queue) >= self._limit or perf_counter() >= self._next_turn
 
     async def wait_for_room(self) -> None:
-        """Wait until an event can be pushed without loss, and let the reader have its turn."""
+        """Let the reader have its turn, and wait until an event can be pushed without loss.
+
+        The reader and other tasks get a turn about once per millisecond, even if the writer has no
+        other `await`, and also if a policy drops all its events.
+        """
+        if perf_counter() >= self._next_turn:
+            await yield_to_event_loop()
+            self._next_turn = perf_counter() + _TURN_INTERVAL
+        # Last, because other writers can fill the queue while the reader has its turn.
         if len(self._queue) >= self._limit:
             await self._wait_in_queue()
-        await self.yield_to_reader()
-
-    async def yield_to_reader(self) -> None:
-        """Let the reader take the pushed events, if its last turn was over a millisecond ago."""
-        if self._queue and perf_counter() >= self._next_turn:
-            await self._yield_to_reader()
 
     def wait_for_room_blocking(self) -> None:
         """Wait in a worker thread until an event can be pushed without loss.
@@ -208,10 +193,6 @@ class Channel(SingleReader):
         return True
 
     # --- waiting for room -------------------------------------------------------------------------
-
-    async def _yield_to_reader(self) -> None:
-        await yield_to_event_loop()
-        self._next_turn = perf_counter() + _TURN_INTERVAL
 
     async def _wait_in_queue(self) -> None:
         while len(self._queue) >= self._limit:

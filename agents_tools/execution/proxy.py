@@ -37,9 +37,10 @@ from agents_tools.execution.protocol import ERRORS, CallEnvelope, ToolBackend, i
 from agents_tools.execution.worker_call import bare, pin_of
 from agents_tools.text.escape import type_name
 from agents_tools.text.nouns import type_with_article
+from agents_tools.text.secrets import library_logger
 from agents_tools.tool.manual import ManualSource
 from agents_tools.tool.policy import Policy
-from agents_tools.tool.records import ToolOrigin
+from agents_tools.tool.records import ToolOrigin, is_idempotent
 from agents_tools.tool.source import OutputDescription, ToolDescription, ToolSource
 from agents_tools.tool.tool import FunctionTool
 
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from agents_tools.schema.arguments import Arguments
     from agents_tools.tool.call import Call
 
-__all__ = ["RemoteSource", "is_idempotent", "remote_tools", "run_on", "value_of"]
+__all__ = ["RemoteSource", "remote_tools", "run_on", "value_of"]
 
 
 def run_on(
@@ -244,14 +245,6 @@ def _definition_of(source: Mapping[str, Any] | FunctionTool[..., Any]) -> Mappin
     }
 
 
-def is_idempotent(tool: FunctionTool[..., Any]) -> bool:
-    """Return whether a local tool is annotated as read-only or idempotent."""
-    hints = tool.annotations
-    if hints is None or tool.origin.server is not None:
-        return False
-    return hints.readOnlyHint or hints.idempotentHint
-
-
 @dataclass
 class _CallSender:
     """Sends the calls of one tool to a backend."""
@@ -378,7 +371,9 @@ def _as_local_event(payload: Mapping[str, Any], call: Call) -> Event | None:
     try:
         event = event_from_dict(payload)
     except UserError as error:
-        _log().warning("A worker's event of tool %r cannot be read: %s", call.tool_name, error)
+        library_logger().warning(
+            "A worker's event of tool %r cannot be read: %s", call.tool_name, error
+        )
         return None
     path = event.path
     if len(path) > 1 and event.origin is not None:
@@ -416,7 +411,7 @@ def value_of(payload: Mapping[str, Any], call: Call) -> Any:
             metadata=payload.get("metadata"),
             is_error=bool(payload["failed"]),
         )
-    return payload.get("structured", content) if "structured" in payload else content
+    return payload.get("structured", content)
 
 
 def _blocks(output: Iterable[Mapping[str, Any]], call: Call) -> list[Any]:
@@ -489,9 +484,3 @@ def _wall_clock(deadline: float | None) -> float | None:
 def _seconds(deadline: float | None) -> float | None:
     """Return the timeout in seconds; `GRACE` lets the worker report the deadline itself first."""
     return None if deadline is None else max(0.0, deadline - time.monotonic()) + GRACE
-
-
-def _log() -> Any:
-    import logging
-
-    return logging.getLogger("agents_tools")

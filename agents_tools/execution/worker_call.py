@@ -21,6 +21,7 @@ from agents_tools.events.kinds import NullEvent, ToolStreamEndEvent, ToolStreamS
 from agents_tools.events.trace_hooks import continue_trace
 from agents_tools.execution.protocol import CallLog, ended
 from agents_tools.text.output import release_json_text, release_text
+from agents_tools.text.secrets import library_logger
 from agents_tools.tool.call import Call
 from agents_tools.tool.failure import error_record
 
@@ -268,7 +269,9 @@ class Execution:
         try:
             return event.to_dict()
         except UserError as error:
-            _log().warning("An event of tool %r cannot be sent: %s", self._tool.name, error)
+            library_logger().warning(
+                "An event of tool %r cannot be sent: %s", self._tool.name, error
+            )
             return None
 
     async def _result(self) -> dict[str, Any]:
@@ -372,15 +375,9 @@ def _json_or_none(metadata: Mapping[str, Any] | None) -> dict[str, Any] | None:
     try:
         return typing.cast("dict[str, Any]", json.loads(to_json(dict(metadata))))
     except UserError as error:
-        _log().warning("The metadata of a result cannot be sent: %s", error)
+        library_logger().warning("The metadata of a result cannot be sent: %s", error)
         return None
 
 
 def _monotonic(deadline: float | None) -> float | None:
     return None if deadline is None else time.monotonic() + deadline - time.time()
-
-
-def _log() -> Any:
-    import logging
-
-    return logging.getLogger("agents_tools")

@@ -320,7 +320,7 @@ class _AgentEventForwarder:
         # Some servers reuse an id in the next turn, but each call needs exactly one start and end.
         call_id = call.call_id if count == 1 else f"{call.call_id}_{count}"
         child = Call.fresh(tool_name=call.name, tool_call_id=call_id, parent=self._scope)
-        record = Call.begun(child, call.name, "")
+        record = Call.running(child, call.name, "")
         record.sinks = self._scope.sinks
         started = perf_counter()
 

@@ -23,6 +23,7 @@ from agents_tools.content.outputs import (
 from agents_tools.errors import Interruption, ToolDeniedError, UserTypeError, UserValueError
 from agents_tools.events.channel import Channel
 from agents_tools.export._agent_adapter import claim_call
+from agents_tools.text.secrets import library_logger
 from agents_tools.tool.arguments import encode_arguments
 from agents_tools.tool.call import Call, current_call
 from agents_tools.tool.flatten import function_tools
@@ -273,10 +274,8 @@ class _ToolEventForwarder:
     def _forward(self, event: Event) -> None:
         try:
             self._emit(event_as_json(event))
-        except Exception:  # a failing subscriber must not fail the call
-            import logging
-
-            logging.getLogger("agents_tools").exception(
+        except Exception:  # noqa: BLE001 - a failing subscriber must not fail the call
+            library_logger().exception(
                 "The framework's stream raised an error for the event %r.", event.type
             )
 

@@ -51,7 +51,7 @@ async def refusal_of(tool: Tool, arguments: Mapping[str, Any]) -> ArgumentRefusa
     Nothing of the tool is run.
     """
     text = arguments_text(arguments)
-    call = Call.begun(None, tool.name, text)
+    call = Call.running(None, tool.name, text)
     await prepare(call, tool, text)
     error = call.failure
     if error is None:

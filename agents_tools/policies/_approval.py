@@ -8,6 +8,7 @@ from typing import Any, overload
 from agents_tools.errors import Interruption, ToolDeniedError
 from agents_tools.policies._policy import ToolT, check_function, with_parentheses
 from agents_tools.schema.security_risk import take_risk, with_risk
+from agents_tools.text.secrets import library_logger
 from agents_tools.tool.call import RunScope
 from agents_tools.tool.json_schema import copy_json
 from agents_tools.tool.policy import Policy
@@ -152,14 +153,8 @@ async def _is_needed(predicate: Any, call: Call) -> bool:
         needed: Any = predicate(call.context, copy_json(call.arguments))
         return bool(await needed if hasattr(needed, "__await__") else needed)
     except Exception:  # noqa: BLE001 - a broken predicate must never let a call through
-        _log().exception(
+        library_logger().exception(
             "The approval predicate of tool %r failed, so the call needs approval.",
             call.tool_name,
         )
         return True
-
-
-def _log() -> Any:
-    import logging
-
-    return logging.getLogger("agents_tools")

@@ -17,6 +17,7 @@ from agents_tools.errors import (
     UserValueError,
 )
 from agents_tools.policies._policy import with_parentheses
+from agents_tools.text.secrets import library_logger
 from agents_tools.tool.policy import Policy
 
 if typing.TYPE_CHECKING:
@@ -197,7 +198,7 @@ class _Breaker:
             f"{call.tool_name}: {count} consecutive calls failed ({self._last_error}); "
             f"calls are rejected for {self._reset_after:g} s."
         )
-        _log().warning("%s", text)
+        library_logger().warning("%s", text)
         call.notify(text, level="warning")
 
     def _rejection(self, tool: str, left: float) -> str:
@@ -207,9 +208,3 @@ class _Breaker:
             f"({self._last_error}). The call was not started. Try again {when}, or continue "
             "without it."
         )
-
-
-def _log() -> Any:
-    import logging
-
-    return logging.getLogger("agents_tools")

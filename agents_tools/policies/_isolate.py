@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agents_tools.execution import BackendCapabilities, BackendHealth
 from agents_tools.policies._policy import with_parentheses
 from agents_tools.tool.policy import Policy
+from agents_tools.tool.records import is_idempotent
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -83,7 +84,7 @@ class Isolation(Policy):
 
     def apply(self, tool: Any) -> Any:
         """Return the tool with its function in a worker process."""
-        from agents_tools.execution.proxy import RemoteSource, is_idempotent
+        from agents_tools.execution.proxy import RemoteSource
 
         backend = _Workers(tool, self._options)
         self._backends.add(backend)

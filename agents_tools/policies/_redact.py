@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 from agents_tools.content.outputs import ToolOutputText, as_tool_result
 from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.events.base import Event, RichEvent
+from agents_tools.events.coalesce import is_raw_delta
 from agents_tools.events.field_types import payload_fields
 from agents_tools.events.kinds import (
     NotifyStreamEvent,
@@ -24,6 +25,7 @@ from agents_tools.events.kinds import (
 )
 from agents_tools.policies._policy import with_parentheses
 from agents_tools.text.nouns import type_with_article
+from agents_tools.text.secrets import library_logger
 from agents_tools.tool.policy import Policy
 
 if typing.TYPE_CHECKING:
@@ -295,7 +297,7 @@ class _EventRedactor:
             try:
                 return self._end_texts(self.path, deep=False)
             except Exception:  # noqa: BLE001 - text that cannot be redacted is not emitted
-                _log().exception("A function of redact(...) failed on the end of a text.")
+                library_logger().exception("A function of redact(...) failed on the end of a text.")
                 return []
 
     def _text_before(self, path: tuple[str, ...], event: Event) -> list[Event]:
@@ -400,13 +402,9 @@ class _TextBuffer:
 def _key(path: tuple[str, ...], event: Event) -> _TextKey | None:
     if isinstance(event, NotifyStreamEvent):
         return _TextKey(path, (event.tag, event.level)) if event.is_delta else None
-    raw: Any = event.data if isinstance(event, RawResponseStreamEvent) else None
-    if not isinstance(raw, dict):
+    if not isinstance(event, RawResponseStreamEvent) or not is_raw_delta(event.data):
         return None
-    data = typing.cast("dict[str, Any]", raw)
-    if not str(data.get("type")).endswith(".delta") or not isinstance(data.get("delta"), str):
-        return None
-    ids = (data.get(name) for name in ("type", "item_id", "output_index", "call_id"))
+    ids = (event.data.get(name) for name in ("type", "item_id", "output_index", "call_id"))
     return _TextKey(path, tuple(map(str, ids)))
 
 
@@ -418,9 +416,3 @@ def _with_delta(event: Any, text: str) -> Event:
     if isinstance(event, NotifyStreamEvent):
         return event.replace(data=text)
     return event.replace(data={**event.data, "delta": text})
-
-
-def _log() -> Any:
-    import logging
-
-    return logging.getLogger("agents_tools")

@@ -19,6 +19,7 @@ from agents_tools.policies._policy import with_parentheses
 from agents_tools.policies._scope import CallScopes
 from agents_tools.tool.call import enter_scope, leave_scope
 from agents_tools.tool.policy import Policy
+from agents_tools.tool.records import is_idempotent
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,7 +111,7 @@ class _RetryRules(typing.NamedTuple):
         if not call.comes_from_function(error) or not isinstance(error, self.errors):
             return False
         if isinstance(error, (ToolTimeoutError, ToolLostError)):
-            return _is_idempotent(call) if self.idempotent is None else self.idempotent
+            return is_idempotent(call.tool) if self.idempotent is None else self.idempotent
         if isinstance(error, ToolOverloadedError):
             return True
         if isinstance(error, AgentsToolsError):
@@ -161,17 +162,6 @@ async def _call_with_retries(
             leave_scope(scope)
         await asyncio.sleep(delay)
     raise AssertionError
-
-
-def _is_idempotent(call: Call) -> bool:
-    """Return whether the annotations of a local tool allow a second call.
-
-    Annotations from a server are hints only and do not count.
-    """
-    tool = call.tool
-    if tool.annotations is None or tool.origin.server is not None:
-        return False
-    return tool.annotations.idempotent or tool.annotations.read_only
 
 
 class _RetryBudget:

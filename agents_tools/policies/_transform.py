@@ -18,6 +18,7 @@ from agents_tools.policies._policy import with_parentheses
 from agents_tools.schema.problems import arguments_error, unknown_key
 from agents_tools.text.json_limits import parse_object
 from agents_tools.text.nouns import type_with_article
+from agents_tools.text.secrets import library_logger
 from agents_tools.tool.policy import Policy
 
 if typing.TYPE_CHECKING:
@@ -326,9 +327,7 @@ class _Transform(Policy):
 
     def _log_for_developer(self, call: Call, error: UserValueError) -> ToolError:
         """Log an error, and return one for the model, which cannot correct it."""
-        import logging
-
-        logging.getLogger("agents_tools").error("%s", error)
+        library_logger().error("%s", error)
         return ToolError(
             f"Tool {call.tool_name!r} is not configured correctly and cannot be called. "
             "The arguments are not the cause."

@@ -10,7 +10,7 @@ from agents_tools.errors import ModelBehaviorError
 from agents_tools.schema.callables import EMPTY
 from agents_tools.schema.canonical import canonical_value
 from agents_tools.schema.coercion import coerce
-from agents_tools.schema.dialect import modern
+from agents_tools.schema.dialect import upgrade_dialect
 from agents_tools.schema.lookup import SchemaLookup
 from agents_tools.schema.problems import (
     arguments_error,
@@ -19,16 +19,16 @@ from agents_tools.schema.problems import (
     syntax_reason,
 )
 from agents_tools.schema.signature import LEFT_OUT
-from agents_tools.schema.types import object_schema_of, root_leaf_of
+from agents_tools.schema.types import object_schema_of, root_type_schema_of
 from agents_tools.schema.validators import RESERVED_KEY, JsonSchemaValidator, PydanticValidator
 from agents_tools.text.escape import describe_value
 from agents_tools.text.json_limits import (
     JsonFault,
     check_bounds,
     check_keys,
-    harmless,
     json_functions,
     parse_object,
+    safe_length,
 )
 
 if typing.TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Field:
     Attributes:
         name: The name of the parameter.
         key: The name that the model uses; differs if the parameter has an alias.
-        leaf: The type.
+        type_schema: The type.
         default: The default; `EMPTY` if the argument is required.
         default_factory: Creates the default, instead of `default`.
         fill: Whether the default is not the function's own and has to be passed.
@@ -56,7 +56,7 @@ class Field:
 
     name: str
     key: str
-    leaf: TypeSchema
+    type_schema: TypeSchema
     default: Any = EMPTY
     default_factory: Callable[[], Any] | None = None
     fill: bool = False
@@ -185,7 +185,7 @@ class ArgumentReader:
             "fields": {field.name: _field_schema(field) for field in fields},
             "extra_behavior": "forbid",
         }
-        types = [field.leaf for field in fields]
+        types = [field.type_schema for field in fields]
         if extras is not None:
             types.append(extras)
             schema |= {"extra_behavior": "allow", "extras_schema": extras.core}
@@ -220,11 +220,11 @@ class ArgumentReader:
         Raises:
             NoSchemaError: The type has no JSON form.
         """
-        leaf = root_leaf_of(annotation)
-        json_schema = object_schema_of(leaf)
+        type_schema = root_type_schema_of(annotation)
+        json_schema = object_schema_of(type_schema)
         return cls(
             tool,
-            PydanticValidator(leaf.core, [leaf]),
+            PydanticValidator(type_schema.core, [type_schema]),
             lambda: json_schema,
             other_keys=_other_keys(annotation, json_schema),
         )
@@ -241,7 +241,7 @@ class ArgumentReader:
         Raises:
             UserError: The extra is not installed, or the schema is not valid.
         """
-        schema = modern(json_schema)
+        schema = upgrade_dialect(json_schema)
         return cls(tool, JsonSchemaValidator(tool, schema), lambda: schema)
 
     @property
@@ -270,7 +270,7 @@ class ArgumentReader:
                 ModelBehaviorError: The text is not JSON, or does not match the schema.
             """
             try:
-                if len(text) > harmless.nested:
+                if len(text) > safe_length.value:
                     check_bounds(text)
                 value = validate(text)
                 keys = len(value) if value.__class__ is dict else 0
@@ -300,7 +300,7 @@ class ArgumentReader:
         data: Any = json_functions()[0](text)
         if self._other_keys.keys().isdisjoint(data):
             return text
-        return _to_json(self._renamed(data))
+        return _to_json(self._rename_keys(data))
 
     def _store_created(self, text: str, value: dict[str, Any], names: list[str]) -> Arguments:
         """Return arguments with the defaults that were created for this call and have a JSON form.
@@ -346,7 +346,7 @@ class ArgumentReader:
             raise error  # a validator of the author failed: an error of the tool
         sent, data = text, self._parse(text)
         if not text.lstrip().startswith("{") or not self._other_keys.keys().isdisjoint(data):
-            data = self._renamed(data)
+            data = self._rename_keys(data)
             text = _to_json(data)
         failure = error if text is sent and isinstance(error, invalid) else None
         faults: list[Fault] = []
@@ -399,7 +399,7 @@ class ArgumentReader:
             f"{type(arguments).__name__}."
         )
 
-    def _renamed(self, data: dict[str, Any]) -> dict[str, Any]:
+    def _rename_keys(self, data: dict[str, Any]) -> dict[str, Any]:
         """Return arguments with the published keys; a key for an argument that has one stays."""
         renamed: dict[str, Any] = {}
         for key, value in data.items():
@@ -453,7 +453,7 @@ def _other_keys(annotation: Any, json_schema: dict[str, Any]) -> dict[str, str]:
 def _field_schema(field: Field) -> dict[str, Any]:
     schema: dict[str, Any] = {
         "type": "typed-dict-field",
-        "schema": field.leaf.core,
+        "schema": field.type_schema.core,
         "required": field.required,
     }
     if field.other_keys:

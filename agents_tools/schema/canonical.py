@@ -65,8 +65,8 @@ def _canonical_object(
 def _of_published_type(value: Any, schemas: Sequence[Schema]) -> Any:
     if value is None:
         return None
-    given, types = json_type(value), types_of(schemas, value) - {"null"}
-    if len(types) != 1 or given in types or (given, *types) == ("integer", "number"):
+    sent, types = json_type(value), types_of(schemas, value) - {"null"}
+    if len(types) != 1 or sent in types or (sent, *types) == ("integer", "number"):
         return value
     convert = _converter(*types)
     try:

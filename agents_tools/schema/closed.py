@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 from typing import Any
 
-__all__ = ["closed"]
+__all__ = ["close_objects"]
 
 Schema = dict[str, Any]
 
@@ -31,7 +31,7 @@ _NAMED = _DEFINITIONS | {"patternProperties", "properties"}
 _COMBINED = frozenset({"allOf", "dependentSchemas", "else", "if", "not", "then"})
 
 
-def closed(root: Schema) -> Schema:
+def close_objects(root: Schema) -> Schema:
     """Return a JSON Schema with `additionalProperties: false` in each implicitly open object.
 
     A part of a combination stays as it is, because other parts can name further keys.

@@ -64,9 +64,9 @@ def coerce(data: Any, paths: Iterable[Path], lookup: SchemaLookup, validator: Va
         types = lookup.types(path, value)
         if json_type(value) in types:
             continue
-        converted = _decoded(value, types)
+        converted = _decode_text(value, types)
         if converted is _UNCHANGED:
-            converted = _converted(value, types)
+            converted = _convert_scalar(value, types)
             if converted is _UNCHANGED or validator.keeps_own_rules(path):
                 continue
         holder[path[-1]] = converted
@@ -74,7 +74,7 @@ def coerce(data: Any, paths: Iterable[Path], lookup: SchemaLookup, validator: Va
     return changed
 
 
-def _decoded(value: object, types: set[str]) -> Any:
+def _decode_text(value: object, types: set[str]) -> Any:
     """Return the array or object that a string has as JSON text."""
     if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
         return _UNCHANGED
@@ -89,7 +89,7 @@ def _decoded(value: object, types: set[str]) -> Any:
     return decoded if json_type(decoded) in types else _UNCHANGED
 
 
-def _converted(value: object, types: set[str]) -> Any:
+def _convert_scalar(value: object, types: set[str]) -> Any:
     """Return the number or boolean that a string or a whole float stands for."""
     if isinstance(value, float) and "integer" in types and _is_exact(value):
         return int(value)

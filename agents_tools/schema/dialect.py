@@ -7,7 +7,7 @@ from typing import Any
 
 from agents_tools.schema.references import ONE_SCHEMA, SCHEMA_LIST, SCHEMA_MAP
 
-__all__ = ["modern"]
+__all__ = ["upgrade_dialect"]
 
 Schema = dict[str, Any]
 
@@ -16,7 +16,7 @@ _NESTED = ONE_SCHEMA | SCHEMA_LIST | {"items", "additionalItems"}
 _BOUNDS = (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum"))
 
 
-def modern(schema: Schema) -> Schema:
+def upgrade_dialect(schema: Schema) -> Schema:
     """Return a JSON Schema in draft 2020-12 for one of draft 4, or one that names no draft.
 
     In draft 4, `exclusiveMinimum` and `exclusiveMaximum` are booleans, and `items` can be a list. A
@@ -27,24 +27,24 @@ def modern(schema: Schema) -> Schema:
     """
     dialect = schema.get("$schema")
     if dialect is None:
-        return _rewritten(schema)
+        return _upgrade(schema)
     if isinstance(dialect, str) and "json-schema.org/draft-04/" in dialect:
-        return _rewritten({key: value for key, value in schema.items() if key != "$schema"})
+        return _upgrade({key: value for key, value in schema.items() if key != "$schema"})
     return schema
 
 
-def _rewritten(node: Any) -> Any:
+def _upgrade(node: Any) -> Any:
     if isinstance(node, list):
-        return [_rewritten(one) for one in typing.cast("list[Any]", node)]
+        return [_upgrade(one) for one in typing.cast("list[Any]", node)]
     if not isinstance(node, dict):
         return node
     schema: Schema = {}
     for key, value in typing.cast("Schema", node).items():
         if key in _MAPS and isinstance(value, dict):
             named = typing.cast("Schema", value).items()
-            schema[key] = {name: _rewritten(one) for name, one in named}
+            schema[key] = {name: _upgrade(one) for name, one in named}
         else:
-            schema[key] = _rewritten(value) if key in _NESTED else value
+            schema[key] = _upgrade(value) if key in _NESTED else value
     for exclusive, inclusive in _BOUNDS:
         if isinstance(schema.get(exclusive), bool):
             is_exclusive = schema.pop(exclusive)

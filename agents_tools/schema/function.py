@@ -17,7 +17,7 @@ from agents_tools.schema.signature import (
     SourceLocation,
     describe_annotation,
     is_context_annotation,
-    place_of,
+    location_of,
     positional_parameters,
     read_parameters,
     read_signature,
@@ -25,10 +25,10 @@ from agents_tools.schema.signature import (
 from agents_tools.schema.types import (
     NoSchemaError,
     TypeSchema,
-    constrained,
+    bounded_type_schema_of,
     joint_json_schemas,
-    leaf_of,
     quiet_generator,
+    type_schema_of,
 )
 
 if typing.TYPE_CHECKING:
@@ -36,6 +36,7 @@ if typing.TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
 
     from agents_tools.schema.docstring import Docstring, DocstringStyle
 
@@ -74,7 +75,7 @@ class FuncSchema:
         name: str,
         description: str | None,
         strict_json_schema: bool,
-        place: SourceLocation,
+        location: SourceLocation,
         parameters: list[_DescribedParameter],
         order: list[Param],
         context_parameter: Param | None,
@@ -85,15 +86,16 @@ class FuncSchema:
         self.takes_context = context_parameter is not None
         self.context_name = context_parameter.name if context_parameter else None
         self._func = func
-        self._place = place
+        self._location = location
         self._parameters = parameters
         self._extras = next(
-            (item.leaf for item in parameters if item.param.kind is Parameter.VAR_KEYWORD), None
+            (item.type_schema for item in parameters if item.param.kind is Parameter.VAR_KEYWORD),
+            None,
         )
         self._json_schema: dict[str, Any] | None = None
         self._model: type[BaseModel] | None = None
         self._positional = [
-            (param.name, param.kind) for param in positional_parameters(func, order, place)
+            (param.name, param.kind) for param in positional_parameters(func, order, location)
         ]
         self._reserved = _bound_names(func, order)
 
@@ -113,10 +115,10 @@ class FuncSchema:
             not exclude another value.
         """
         streams = [item for item in self._parameters if item.param.is_stream]
-        leaves = [item.leaf.core for item in streams]
-        texts = [leaf["schema"] if leaf["type"] == "nullable" else leaf for leaf in leaves]
+        cores = [item.type_schema.core for item in streams]
+        texts = [core["schema"] if core["type"] == "nullable" else core for core in cores]
         is_unchanged = all(text.keys() <= _CHECKS_OF_TEXT for text in texts)
-        has_others = self._extras is not None or (len(texts) > 1 and texts != leaves)
+        has_others = self._extras is not None or (len(texts) > 1 and texts != cores)
         if not streams or not is_unchanged or has_others:
             return None
         others = [item for item in self._parameters if not item.param.is_stream]
@@ -162,7 +164,7 @@ class FuncSchema:
                 reserved=self._reserved,
             )
         except Exception as error:
-            raise self._place.refuse(
+            raise self._location.refuse(
                 f"no validator can be built for its parameters ({_first_line(error)}).",
                 "Declare the parameter with the most unusual type as a plain JSON type and "
                 "convert it inside the function.",
@@ -176,7 +178,7 @@ class FuncSchema:
     @property
     def signature(self) -> inspect.Signature:
         """The signature of the function."""
-        return read_signature(self._func, self._place)
+        return read_signature(self._func, self._location)
 
     @property
     def json_schema(self) -> dict[str, Any]:
@@ -277,27 +279,29 @@ def function_schema(
 
     Raises:
         UserError: A parameter cannot be described in JSON Schema, or its annotation cannot be
-            resolved; the message names the tool, the parameter, the place and the remedy.
+            resolved; the message names the tool, the parameter, the location and the remedy.
     """
     from agents_tools.schema.docstring import Docstring, docstring_of  # when a schema is built
 
     name = name_override or name_of(func)
-    place = place_of(func, name)
-    order = read_parameters(func, place, local_names=local_names or {}, skip=1 if skip_first else 0)
-    context = _context_parameter(order, place)
+    location = location_of(func, name)
+    order = read_parameters(
+        func, location, local_names=local_names or {}, skip=1 if skip_first else 0
+    )
+    context = _context_parameter(order, location)
     params = [param for param in order if param is not context]
     doc = Docstring()
     if use_docstring_info:
         names = [param.name for param in params]
         doc = docstring_of(func, style=docstring_style, param_names=names)
-    described = [_describe_parameter(param, doc, func, place) for param in params]
-    _check_keys(described, place)
+    described = [_describe_parameter(param, doc, func, location) for param in params]
+    _check_keys(described, location)
     return FuncSchema(
         func,
         name=name,
         description=doc.description if description_override is None else description_override,
         strict_json_schema=strict_json_schema,
-        place=place,
+        location=location,
         parameters=described,
         order=order,
         context_parameter=context,
@@ -350,14 +354,14 @@ class _DescribedParameter:
         "description",
         "extra",
         "key",
-        "leaf",
         "other_keys",
         "param",
+        "type_schema",
     )
 
-    def __init__(self, param: Param, leaf: TypeSchema) -> None:
+    def __init__(self, param: Param, type_schema: TypeSchema) -> None:
         self.param = param
-        self.leaf = leaf
+        self.type_schema = type_schema
         self.key = param.name
         self.other_keys: tuple[str, ...] = ()
         self.description: str | None = None
@@ -366,52 +370,46 @@ class _DescribedParameter:
         self.extra: dict[str, Any] = {}
 
 
-def _context_parameter(params: list[Param], place: SourceLocation) -> Param | None:
+def _context_parameter(params: list[Param], location: SourceLocation) -> Param | None:
     matches = [param for param in params if is_context_annotation(param.annotation)]
     if len(matches) > 1:
         names = " and ".join(repr(param.name) for param in matches)
-        raise place.refuse(f"parameters {names} both receive the context.", "Keep one of them.")
+        raise location.refuse(f"parameters {names} both receive the context.", "Keep one of them.")
     return matches[0] if matches else None
 
 
 def _describe_parameter(
-    param: Param, doc: Docstring, func: Callable[..., Any], place: SourceLocation
+    param: Param, doc: Docstring, func: Callable[..., Any], location: SourceLocation
 ) -> _DescribedParameter:
-    annotation = param.annotation
-    text = doc.params.get(param.name)
-    metadata: tuple[Any, ...] = getattr(annotation, "__metadata__", ())
-    plain_default = param.default is EMPTY or not _is_field_info(param.default)
+    annotation, text = param.annotation, doc.params.get(param.name)
+    if _is_field_info(param.default) or getattr(annotation, "__metadata__", ()):
+        return _describe_by_field(param, text, location)
     if annotation is EMPTY:
-        leaf = _documented_leaf(param, doc, func)
-    elif not metadata and plain_default:
-        leaf = _leaf(param, annotation, place)
+        result = _DescribedParameter(param, _documented_type_schema(param, doc, func))
     else:
-        return _describe_by_field(param, text, place)
-    result = _DescribedParameter(param, leaf)
-    if not plain_default:
-        return _describe_by_field(replace(param, annotation=typing.Any), text, place)
+        result = _DescribedParameter(param, _type_schema(param, annotation, location))
     result.description = text
     if param.kind is Parameter.VAR_POSITIONAL:
-        result.leaf = _array_of(param, annotation, place)
+        result.type_schema = _array_of(param, location)
         result.default = ()
     return result
 
 
-def _leaf(param: Param, annotation: Any, place: SourceLocation) -> TypeSchema:
+def _type_schema(param: Param, annotation: Any, location: SourceLocation) -> TypeSchema:
     try:
-        return leaf_of(annotation)
+        return type_schema_of(annotation)
     except NoSchemaError as error:
         problem = (
             f"has no JSON form ({error})" if error.remedy is None else f"cannot be used: {error}"
         )
-        raise place.refuse(
+        raise location.refuse(
             f"parameter {param.name!r} has the type {describe_annotation(param.annotation)}, "
             f"which {problem}.",
             error.remedy or _REMEDY,
         ) from error
 
 
-def _documented_leaf(param: Param, doc: Docstring, func: Callable[..., Any]) -> TypeSchema:
+def _documented_type_schema(param: Param, doc: Docstring, func: Callable[..., Any]) -> TypeSchema:
     """Return the type schema of an unannotated parameter, if possible from the docstring."""
     text = doc.types.get(param.name)
     if text:
@@ -423,15 +421,15 @@ def _documented_leaf(param: Param, doc: Docstring, func: Callable[..., Any]) -> 
             if param.default is None:
                 annotation = typing.Optional[annotation]  # noqa: UP045 - made at run time
             try:
-                return leaf_of(annotation)
+                return type_schema_of(annotation)
             except NoSchemaError:
                 pass  # the stated type has no JSON form
-    return leaf_of(typing.Any)
+    return type_schema_of(typing.Any)
 
 
-def _array_of(param: Param, annotation: Any, place: SourceLocation) -> TypeSchema:
-    item: Any = typing.Any if annotation is EMPTY else annotation
-    return _leaf(param, list.__class_getitem__(item), place)
+def _array_of(param: Param, location: SourceLocation) -> TypeSchema:
+    item: Any = typing.Any if param.annotation is EMPTY else param.annotation
+    return _type_schema(param, list.__class_getitem__(item), location)
 
 
 def _is_field_info(value: Any) -> bool:
@@ -440,63 +438,87 @@ def _is_field_info(value: Any) -> bool:
 
 
 def _describe_by_field(
-    param: Param, doc_text: str | None, place: SourceLocation
+    param: Param, doc_text: str | None, location: SourceLocation
 ) -> _DescribedParameter:
     """Return a parameter with `Annotated[...]` metadata or a `Field(...)` default."""
+    if param.annotation is EMPTY:
+        param = replace(param, annotation=typing.Any)
+    info = _field_info(param, location)
+    texts = [item for item in info.metadata if isinstance(item, str)]
+    others = [item for item in info.metadata if not isinstance(item, str)]
+    texts += [text for item in others if (text := _documentation(item))]
+    constraints = [item for item in others if not _documentation(item)]
+    result = _DescribedParameter(param, _type_schema_of_field(param, info, constraints, location))
+    result.description = info.description or (texts[0] if texts else None) or doc_text
+    keys = _aliases(info)
+    if keys:
+        result.key = keys[0]
+        result.other_keys = tuple(dict.fromkeys(keys[1:]))
+    result.extra = _extra_keywords(info)
+    if param.kind is Parameter.VAR_POSITIONAL:
+        result.type_schema = _array_of(param, location)
+        result.default = ()
+    elif param.default is not LEFT_OUT:
+        _set_default(result, info)
+    return result
+
+
+def _field_info(param: Param, location: SourceLocation) -> FieldInfo:
     from pydantic.fields import FieldInfo
-    from pydantic_core import PydanticUndefined
 
     annotation: Any = param.annotation
     try:
         if param.default is EMPTY or param.default is LEFT_OUT:
-            info = FieldInfo.from_annotation(annotation)
-        else:
-            info = FieldInfo.from_annotated_attribute(annotation, param.default)
+            return FieldInfo.from_annotation(annotation)
+        return FieldInfo.from_annotated_attribute(annotation, param.default)
     except Exception as error:
-        raise place.refuse(
+        raise location.refuse(
             f"the annotation {describe_annotation(annotation)} of parameter {param.name!r} "
             f"cannot be read ({_first_line(error)}).",
             _REMEDY,
         ) from error
-    texts = [item for item in info.metadata if isinstance(item, str)]
-    texts += [text for item in info.metadata if (text := _documentation(item))]
-    constraints = [
-        item for item in info.metadata if not isinstance(item, str) and not _documentation(item)
-    ]
-    inner: Any = info.annotation
-    leaf = None
+
+
+def _type_schema_of_field(
+    param: Param, info: FieldInfo, constraints: list[Any], location: SourceLocation
+) -> TypeSchema:
     if _is_plain_field(info):
-        leaf = constrained(inner, constraints) if constraints else _leaf(param, inner, place)
-    if leaf is None:
-        leaf = _leaf(param, _annotated(annotation, param.default), place)
-    result = _DescribedParameter(param, leaf)
-    result.description = info.description or (texts[0] if texts else None) or doc_text
-    alias = info.validation_alias if info.validation_alias is not None else info.alias
-    keys = [alias] if isinstance(alias, str) else getattr(alias, "choices", [])
-    names = [key for key in keys if isinstance(key, str)]
-    if names:
-        result.key = names[0]
-        result.other_keys = tuple(dict.fromkeys(names[1:]))
+        if not constraints:
+            return _type_schema(param, info.annotation, location)
+        bounded = bounded_type_schema_of(info.annotation, constraints)
+        if bounded is not None:
+            return bounded
+    return _type_schema(param, _annotated(param.annotation, param.default), location)
+
+
+def _aliases(info: FieldInfo) -> list[str]:
+    """Return the names that a field accepts instead of that of its parameter."""
+    alias = info.alias if info.validation_alias is None else info.validation_alias
+    names: list[Any] = [alias] if isinstance(alias, str) else getattr(alias, "choices", [])
+    return [name for name in names if isinstance(name, str)]
+
+
+def _extra_keywords(info: FieldInfo) -> dict[str, Any]:
+    """Return the further keywords of a field in the JSON Schema."""
+    keywords: dict[str, Any] = {}
     if info.title:
-        result.extra["title"] = info.title
+        keywords["title"] = info.title
     if info.examples:
-        result.extra["examples"] = info.examples
+        keywords["examples"] = info.examples
     if info.deprecated:
-        result.extra["deprecated"] = True
-    if isinstance(typing.cast("Any", info).json_schema_extra, dict):
-        result.extra.update(typing.cast("dict[str, Any]", info.json_schema_extra))
-    if param.kind is Parameter.VAR_POSITIONAL:
-        result.leaf = _array_of(param, annotation, place)
-        result.default = ()
-        return result
-    if param.default is LEFT_OUT:
-        return result
-    result.default = EMPTY
+        keywords["deprecated"] = True
+    extra: Any = info.json_schema_extra
+    return {**keywords, **extra} if isinstance(extra, dict) else keywords
+
+
+def _set_default(item: _DescribedParameter, info: FieldInfo) -> None:
+    from pydantic_core import PydanticUndefined
+
+    item.default = EMPTY
     if info.default_factory is not None:
-        result.default_factory = typing.cast("Callable[[], Any]", info.default_factory)
+        item.default_factory = typing.cast("Callable[[], Any]", info.default_factory)
     elif info.default is not PydanticUndefined:
-        result.default = info.default
-    return result
+        item.default = info.default
 
 
 def _documentation(item: Any) -> str | None:
@@ -526,14 +548,14 @@ def _names_by_key(parameters: list[_DescribedParameter]) -> dict[str, str]:
     return {key: item.param.name for item in parameters for key in (item.key, *item.other_keys)}
 
 
-def _check_keys(parameters: list[_DescribedParameter], place: SourceLocation) -> None:
+def _check_keys(parameters: list[_DescribedParameter], location: SourceLocation) -> None:
     seen: dict[str, str] = {}
     for item in parameters:
         if item.param.kind is Parameter.VAR_KEYWORD:
             continue
         for key in (item.key, *item.other_keys):
             if key in seen:
-                raise place.refuse(
+                raise location.refuse(
                     f"parameters {seen[key]!r} and {item.param.name!r} both have the name {key!r}.",
                     "Choose another alias for one of them.",
                 )
@@ -544,7 +566,7 @@ def _field(item: _DescribedParameter) -> Field:
     return Field(
         name=item.param.name,
         key=item.key,
-        leaf=item.leaf,
+        type_schema=item.type_schema,
         default=item.default,
         default_factory=item.default_factory,
         fill=item.default is not item.param.default or item.default_factory is not None,
@@ -569,15 +591,15 @@ def _object_schema(name: str, parameters: list[_DescribedParameter]) -> dict[str
     # Models write arguments in the order of the schema, and a tool with a stream starts when it has
     # the other arguments.
     parameters = sorted(parameters, key=lambda item: item.param.is_stream)
-    leaves = [item.leaf for item in parameters]
+    type_schemas = [item.type_schema for item in parameters]
     defs: dict[str, Any] = {}
     collision = False
-    for leaf in leaves:
-        for key, schema in leaf.defs.items():
+    for type_schema in type_schemas:
+        for key, schema in type_schema.defs.items():
             collision |= defs.setdefault(key, schema) != schema
-    schemas = [leaf.json for leaf in leaves]
+    schemas = [type_schema.json for type_schema in type_schemas]
     if collision:
-        schemas, defs = joint_json_schemas(leaves)
+        schemas, defs = joint_json_schemas(type_schemas)
     root: dict[str, Any] = {"properties": {}}
     for item, schema in zip(parameters, schemas, strict=True):
         if item.param.kind is Parameter.VAR_KEYWORD:

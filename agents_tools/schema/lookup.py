@@ -120,7 +120,7 @@ def types_of(schemas: Iterable[Schema], value: object) -> set[str]:
     return found
 
 
-def named_types(schema: Schema) -> list[str]:
+def named_types(schema: Mapping[str, Any]) -> list[str]:
     """Return the JSON types that a schema names."""
     named: Any = schema.get("type", ())
     return [named] if isinstance(named, str) else list(named)
@@ -145,8 +145,7 @@ def _in_words(schema: Mapping[str, Any], value: object) -> Iterable[str]:
         if len(listed) > _MAX_WORDS and isinstance(value, str):
             listed = ", ".join(map(describe_value, _similar_first(values, value)))
         return [f"one of {listed}" if len(values) > 1 else listed]
-    named: Any = schema.get("type", ())
-    return [_WORDS[one] for one in ([named] if isinstance(named, str) else named) if one in _WORDS]
+    return [_WORDS[name] for name in named_types(schema) if name in _WORDS]
 
 
 def _similar_first(values: list[Any], value: str) -> list[Any]:
@@ -177,11 +176,11 @@ def json_type(value: object) -> str:
     return "array" if isinstance(value, list) else "object"
 
 
-def _alternatives(root: Schema, given: Iterable[Any]) -> list[Schema]:
+def _alternatives(root: Schema, schemas: Iterable[Any]) -> list[Schema]:
     """Return schemas without references and unions, each once; a reference can be recursive."""
     found: list[Schema] = []
     seen: set[int] = set()
-    pending = list(given)[::-1]
+    pending = list(schemas)[::-1]
     while pending:
         node = pending.pop()
         if not isinstance(node, dict) or id(typing.cast("Any", node)) in seen:
@@ -260,8 +259,8 @@ def secret_keys(root: Schema) -> frozenset[str]:
 def _without(keys: frozenset[str], value: Any) -> Any:
     """Return a JSON value with the values of some keys masked."""
     if isinstance(value, dict):
-        held = typing.cast("Schema", value)
-        return {key: MASK if key in keys else _without(keys, one) for key, one in held.items()}
+        members = typing.cast("Schema", value).items()
+        return {key: MASK if key in keys else _without(keys, one) for key, one in members}
     if isinstance(value, list):
         return [_without(keys, one) for one in typing.cast("list[Any]", value)]
     return value

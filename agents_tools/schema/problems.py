@@ -29,7 +29,6 @@ __all__ = [
 
 _MAX_PROBLEMS = 10
 _MAX_MESSAGE = 2_000
-_NOT_GIVEN: Any = object()
 
 
 def arguments_error(tool: str, problems: Sequence[ArgumentProblem]) -> ModelBehaviorError:

@@ -26,7 +26,7 @@ __all__ = [
     "SourceLocation",
     "describe_annotation",
     "is_context_annotation",
-    "place_of",
+    "location_of",
     "positional_parameters",
     "read_parameters",
     "return_annotation",
@@ -69,7 +69,7 @@ class SourceLocation:
         return UserTypeError(f"Tool {self.tool!r} ({self.where}): {message} {remedy}")
 
 
-def place_of(func: Callable[..., Any], tool: str) -> SourceLocation:
+def location_of(func: Callable[..., Any], tool: str) -> SourceLocation:
     """Return the location of a callable: its file and line, or its module and name."""
     code = getattr(implementation(func), "__code__", None)
     if code is not None:
@@ -81,7 +81,7 @@ def place_of(func: Callable[..., Any], tool: str) -> SourceLocation:
 
 def read_parameters(
     func: Callable[..., Any],
-    place: SourceLocation,
+    location: SourceLocation,
     *,
     local_names: Names,
     skip: int,
@@ -90,14 +90,14 @@ def read_parameters(
 
     Args:
         func: Any callable.
-        place: The location of the callable, for error messages.
+        location: The location of the callable, for error messages.
         local_names: Names of the declaring scope, for postponed annotations.
         skip: The number of leading parameters to leave out: one for an unbound method.
 
     Raises:
         UserError: The signature cannot be read, or an annotation cannot be resolved.
     """
-    signature = read_signature(func, place)
+    signature = read_signature(func, location)
     resolve = _Resolver(func, local_names)
     params: list[Param] = []
     for parameter in list(signature.parameters.values())[skip:]:
@@ -108,19 +108,20 @@ def read_parameters(
             try:
                 annotation = resolve(annotation)
             except Exception as error:
-                raise place.refuse(
+                raise location.refuse(
                     f"the annotation {describe_annotation(annotation)} of parameter "
                     f"{parameter.name!r} cannot be resolved ({type(error).__name__}: {error}).",
                     "Import the name at run time (not only under TYPE_CHECKING) in the module "
                     "of the function, or annotate the parameter with a type that exists there.",
                 ) from error
         params.extend(
-            _without_stream(param, func, place) for param in _expand(parameter, annotation, place)
+            _without_stream(param, func, location)
+            for param in _expand(parameter, annotation, location)
         )
     return params
 
 
-def read_signature(func: Callable[..., Any], place: SourceLocation) -> inspect.Signature:
+def read_signature(func: Callable[..., Any], location: SourceLocation) -> inspect.Signature:
     """Return the signature of a callable.
 
     Raises:
@@ -133,14 +134,14 @@ def read_signature(func: Callable[..., Any], place: SourceLocation) -> inspect.S
             return inspect.signature(func, annotation_format=annotationlib.Format.FORWARDREF)
         return inspect.signature(func)
     except Exception as error:
-        raise place.refuse(
+        raise location.refuse(
             f"its signature cannot be read ({error or type(error).__name__}).",
             "Write a function with annotated parameters that calls it, and decorate that function.",
         ) from error
 
 
 def positional_parameters(
-    func: Callable[..., Any], params: Sequence[Param], place: SourceLocation
+    func: Callable[..., Any], params: Sequence[Param], location: SourceLocation
 ) -> list[Param]:
     """Return the parameters that a call passes by position; the others are passed by name.
 
@@ -162,7 +163,7 @@ def positional_parameters(
     for param in params:
         by_name = param not in chosen and param.kind is not Parameter.VAR_KEYWORD
         if by_name and not all(_accepts_name(wrapper, param.name) for wrapper in wrappers):
-            raise place.refuse(
+            raise location.refuse(
                 f"parameter {param.name!r} cannot be passed, because a decorator replaced the "
                 "function by a wrapper that does not accept it.",
                 "Let the wrapper accept *args and **kwargs.",
@@ -269,13 +270,13 @@ class _Resolver:
         )["it"]
 
 
-def _expand(parameter: Parameter, annotation: Any, place: SourceLocation) -> Iterator[Param]:
+def _expand(parameter: Parameter, annotation: Any, location: SourceLocation) -> Iterator[Param]:
     """Yield the parameter itself, or the keys of `**kwargs: Unpack[SomeTypedDict]`."""
     if parameter.kind is Parameter.VAR_KEYWORD and _is_unpack(annotation):
-        yield from _typed_dict_parameters(typing.get_args(annotation)[0], parameter.name, place)
+        yield from _typed_dict_parameters(typing.get_args(annotation)[0], parameter.name, location)
         return
     if parameter.kind is Parameter.VAR_POSITIONAL and _is_unpack(annotation):
-        annotation = _item_type(annotation, parameter.name, place)
+        annotation = _item_type(annotation, parameter.name, location)
     yield Param(
         name=parameter.name,
         kind=parameter.kind,
@@ -284,7 +285,7 @@ def _expand(parameter: Parameter, annotation: Any, place: SourceLocation) -> Ite
     )
 
 
-def _without_stream(param: Param, func: Callable[..., Any], place: SourceLocation) -> Param:
+def _without_stream(param: Param, func: Callable[..., Any], location: SourceLocation) -> Param:
     """Return a parameter that is annotated with `ArgumentStream[str]` as one of a string.
 
     Raises:
@@ -296,14 +297,14 @@ def _without_stream(param: Param, func: Callable[..., Any], place: SourceLocatio
     subject = f"parameter {param.name!r} is an ArgumentStream"
     target = implementation(func)
     if not inspect.iscoroutinefunction(target) and not inspect.isasyncgenfunction(target):
-        raise place.refuse(
+        raise location.refuse(
             f"{subject}, which only an async function can read.",
             "Write `async def`, or annotate the parameter with `str`.",
         )
     if param.kind in {Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD}:
-        raise place.refuse(f"{subject}: expected a single argument.", "Remove the asterisks.")
+        raise location.refuse(f"{subject}: expected a single argument.", "Remove the asterisks.")
     if param.default is not EMPTY and isinstance(param.default, str):
-        raise place.refuse(
+        raise location.refuse(
             f"{subject}: expected no default or None, got a string.",
             "Annotate it with `ArgumentStream[str] | None`, and set the default in the function.",
         )
@@ -312,7 +313,7 @@ def _without_stream(param: Param, func: Callable[..., Any], place: SourceLocatio
     while typing.get_origin(text) is not None and typing.get_args(text):
         text = typing.get_args(text)[0]
     if text is not str:
-        raise place.refuse(
+        raise location.refuse(
             f"{subject} of {describe_annotation(text)}: expected text.",
             "Use `ArgumentStream[str]`; only text can be read while the model writes it.",
         )
@@ -348,32 +349,32 @@ def _is_unpack(annotation: Any) -> bool:
     )
 
 
-def _item_type(annotation: Any, name: str, place: SourceLocation) -> Any:
+def _item_type(annotation: Any, name: str, location: SourceLocation) -> Any:
     """Return the type of every item of `*args: *tuple[T, ...]`."""
     inner = annotation if typing.get_origin(annotation) is tuple else typing.get_args(annotation)[0]
     match typing.get_args(inner):
         case (item, end) if end is Ellipsis:
             return item
         case _:
-            raise place.refuse(
+            raise location.refuse(
                 f"*{name} is annotated {describe_annotation(annotation)}, a tuple of "
                 "different types, which JSON Schema cannot describe as one parameter.",
                 "Annotate it with a single type for all items.",
             )
 
 
-def _typed_dict_parameters(typed_dict: Any, name: str, place: SourceLocation) -> Iterator[Param]:
+def _typed_dict_parameters(typed_dict: Any, name: str, location: SourceLocation) -> Iterator[Param]:
     from typing_extensions import get_type_hints, is_typeddict
 
     if not is_typeddict(typed_dict):
-        raise place.refuse(
+        raise location.refuse(
             f"**{name} unpacks {describe_annotation(typed_dict)}, which is not a TypedDict.",
             "Unpack a TypedDict, or annotate the extra arguments with one type.",
         )
     try:
         hints = get_type_hints(typed_dict, include_extras=True)
     except Exception as error:
-        raise place.refuse(
+        raise location.refuse(
             f"the annotations of {describe_annotation(typed_dict)} cannot be resolved ({error}).",
             "Import every name in them at run time.",
         ) from error

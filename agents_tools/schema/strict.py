@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, cast
 
 from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.schema.lookup import json_type
 from agents_tools.schema.references import (
     ANNOTATIONS,
     MAX_DEPTH,
@@ -594,26 +595,7 @@ def _can_merge(one: JsonSchema, other: JsonSchema) -> bool:
 
 
 def _types_of_values(values: list[Any]) -> list[str]:
-    kinds: list[str] = []
-    for value in values:
-        match value:
-            case None:
-                kind = "null"
-            case bool():
-                kind = "boolean"
-            case int():
-                kind = "integer"
-            case float():
-                kind = "number"
-            case str():
-                kind = "string"
-            case list():
-                kind = "array"
-            case _:
-                kind = "object"
-        if kind not in kinds:
-            kinds.append(kind)
-    return kinds
+    return list(dict.fromkeys(map(json_type, values)))
 
 
 def _make_nullable(schema: JsonSchema) -> JsonSchema:

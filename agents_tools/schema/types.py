@@ -1,8 +1,8 @@
 """One annotation as a validator's core schema and as JSON Schema, by the acceptance rules of tools.
 
-The rules, published in the documentation as the acceptance table: a boolean is no number,
-numbers may come as numeric strings and whole floats as integers, NaN and Infinity are no JSON,
-unknown keys are refused, and `null` for something with a default means the default. They hold
+The rules, published in the documentation as the acceptance table: a boolean is not a number,
+numbers can be numeric strings and integers whole floats, NaN and Infinity are not JSON, unknown
+keys are refused, and `null` for something with a default means the default. They hold
 for parameters, containers, TypedDicts and dataclasses; inside a pydantic model its own
 configuration rules, and an explicit `Field(strict=...)` wins.
 """
@@ -25,13 +25,13 @@ if typing.TYPE_CHECKING:
 __all__ = [
     "NoSchemaError",
     "TypeSchema",
-    "constrained",
+    "bounded_type_schema_of",
     "imports_objects",
     "joint_json_schemas",
-    "leaf_of",
     "object_schema_of",
     "quiet_generator",
-    "root_leaf_of",
+    "root_type_schema_of",
+    "type_schema_of",
 ]
 
 Schema = dict[str, Any]
@@ -74,7 +74,7 @@ class TypeSchema:
     prebuilt: bool = False
 
 
-def leaf_of(annotation: Any) -> TypeSchema:
+def type_schema_of(annotation: Any) -> TypeSchema:
     """Describe an annotation.
 
     Raises:
@@ -87,17 +87,17 @@ def leaf_of(annotation: Any) -> TypeSchema:
     if known is not None:
         return known
     key = _cache_key(annotation)
-    if key is not None and (known := _LEAVES.get(key)) is not None:
+    if key is not None and (known := _TYPE_SCHEMAS.get(key)) is not None:
         return known
-    leaf = _composed(annotation) or _described_by_pydantic(annotation)
+    type_schema = _compose(annotation) or _ask_pydantic(annotation)
     if key is not None:
-        if len(_LEAVES) >= _CACHE_SIZE:
-            _LEAVES.clear()
-        _LEAVES[key] = leaf
-    return leaf
+        if len(_TYPE_SCHEMAS) >= _CACHE_SIZE:
+            _TYPE_SCHEMAS.clear()
+        _TYPE_SCHEMAS[key] = type_schema
+    return type_schema
 
 
-def root_leaf_of(annotation: Any) -> TypeSchema:
+def root_type_schema_of(annotation: Any) -> TypeSchema:
     """Describe a type whose fields are the arguments of a tool.
 
     The acceptance rules also apply to its own fields if it is a pydantic model.
@@ -105,12 +105,15 @@ def root_leaf_of(annotation: Any) -> TypeSchema:
     Raises:
         NoSchemaError: It has no JSON form.
     """
-    return _described_by_pydantic(annotation, is_root=True)
+    return _ask_pydantic(annotation, is_root=True)
 
 
-def object_schema_of(leaf: TypeSchema) -> Schema:
+def object_schema_of(type_schema: TypeSchema) -> Schema:
     """Return the JSON Schema of a type whose fields are the arguments of a tool."""
-    schema: Schema = {**leaf.json, **({"$defs": leaf.defs} if leaf.defs else {})}
+    schema: Schema = {
+        **type_schema.json,
+        **({"$defs": type_schema.defs} if type_schema.defs else {}),
+    }
     if list(schema) not in (["$ref", "$defs"], ["$ref"]):
         return schema
     key = schema["$ref"].removeprefix("#/$defs/")
@@ -121,11 +124,11 @@ def object_schema_of(leaf: TypeSchema) -> Schema:
     return {**root, **({"$defs": definitions} if definitions else {})}
 
 
-def constrained(annotation: Any, metadata: Iterable[Any]) -> TypeSchema | None:
-    """Describe a number or a string with bounds, or `None` when something else is asked for."""
+def bounded_type_schema_of(annotation: Any, metadata: Iterable[Any]) -> TypeSchema | None:
+    """Describe a number or a string with bounds; return `None` for other types and metadata."""
     if not any(annotation is known for known in _PLAIN_CORE):
         return None
-    base = leaf_of(annotation)
+    base = type_schema_of(annotation)
     core = dict(_PLAIN_CORE[annotation])
     json = dict(base.json)
     for item in metadata:
@@ -141,19 +144,19 @@ def constrained(annotation: Any, metadata: Iterable[Any]) -> TypeSchema | None:
     return replace(base, core=_apply(core), json=json)
 
 
-def joint_json_schemas(leaves: list[TypeSchema]) -> tuple[list[Schema], Schema]:
-    """Write the JSON Schemas of several leaves together, for when their names collide."""
+def joint_json_schemas(type_schemas: list[TypeSchema]) -> tuple[list[Schema], Schema]:
+    """Write the JSON Schemas of several type_schemas together, for when their names collide."""
     from pydantic import TypeAdapter
 
     inputs: list[Any] = [
-        (index, "validation", leaf.adapter)
-        for index, leaf in enumerate(leaves)
-        if leaf.adapter is not None
+        (index, "validation", type_schema.adapter)
+        for index, type_schema in enumerate(type_schemas)
+        if type_schema.adapter is not None
     ]
     found, root = TypeAdapter.json_schemas(inputs, schema_generator=quiet_generator())
     schemas = [
-        found[index, "validation"] if leaf.adapter is not None else leaf.json
-        for index, leaf in enumerate(leaves)
+        found[index, "validation"] if type_schema.adapter is not None else type_schema.json
+        for index, type_schema in enumerate(type_schemas)
     ]
     return schemas, root.get("$defs", {})
 
@@ -216,7 +219,7 @@ _SCALARS: dict[Any, TypeSchema] = {
     Any: _ANYTHING,
     EMPTY: _ANYTHING,
 }
-_LEAVES: dict[Any, TypeSchema] = {}
+_TYPE_SCHEMAS: dict[Any, TypeSchema] = {}
 _CACHE_SIZE = 4_096
 
 
@@ -243,8 +246,8 @@ def _cache_key(annotation: Any) -> Any:
         return None
 
 
-def _composed(annotation: Any) -> TypeSchema | None:
-    """Compose the leaf of a plain list, dict, optional or literal from the leaves inside it."""
+def _compose(annotation: Any) -> TypeSchema | None:
+    """Return the schema of a list, dict, optional or literal of scalars; `None` for other types."""
     origin = typing.get_origin(annotation)
     arguments: tuple[Any, ...] = typing.get_args(annotation)
     if annotation is list or annotation is dict:
@@ -252,27 +255,27 @@ def _composed(annotation: Any) -> TypeSchema | None:
     if not arguments:
         return None
     if origin is list and (item := _plain(arguments[0])) is not None:
-        return _list_leaf(item, bare=annotation is list)
+        return _list_schema(item, bare=annotation is list)
     if origin is dict and arguments[0] is str and (item := _plain(arguments[1])) is not None:
-        return _dict_leaf(item)
+        return _dict_schema(item)
     if origin in {typing.Union, types.UnionType} and len(arguments) == 2:  # noqa: PLR2004
-        return _optional_leaf(arguments)
+        return _optional_schema(arguments)
     if origin is Literal:
-        return _literal_leaf(arguments)
+        return _literal_schema(arguments)
     return None
 
 
 def _plain(annotation: Any) -> TypeSchema | None:
-    """Find the leaf of something that pydantic need not be asked about."""
+    """Return the schema of a scalar, or of a type composed of scalars; `None` for other types."""
     try:
         if annotation in _SCALARS:
             return _SCALARS[annotation]
     except TypeError:
         return None
-    return _composed(annotation)
+    return _compose(annotation)
 
 
-def _list_leaf(item: TypeSchema, *, bare: bool) -> TypeSchema:
+def _list_schema(item: TypeSchema, *, bare: bool) -> TypeSchema:
     return replace(
         item,
         core={"type": "list", "items_schema": item.core},
@@ -280,7 +283,7 @@ def _list_leaf(item: TypeSchema, *, bare: bool) -> TypeSchema:
     )
 
 
-def _dict_leaf(item: TypeSchema) -> TypeSchema:
+def _dict_schema(item: TypeSchema) -> TypeSchema:
     return replace(
         item,
         core={"type": "dict", "keys_schema": {"type": "str"}, "values_schema": item.core},
@@ -288,7 +291,7 @@ def _dict_leaf(item: TypeSchema) -> TypeSchema:
     )
 
 
-def _optional_leaf(arguments: tuple[Any, ...]) -> TypeSchema | None:
+def _optional_schema(arguments: tuple[Any, ...]) -> TypeSchema | None:
     others = [argument for argument in arguments if argument is not types.NoneType]
     item = _plain(others[0]) if len(others) == 1 else None
     if item is None:
@@ -300,7 +303,7 @@ def _optional_leaf(arguments: tuple[Any, ...]) -> TypeSchema | None:
     )
 
 
-def _literal_leaf(values: tuple[Any, ...]) -> TypeSchema | None:
+def _literal_schema(values: tuple[Any, ...]) -> TypeSchema | None:
     if {type(value) for value in values} != {str}:
         return None
     json: Schema = {"const": values[0]} if len(values) == 1 else {"enum": list(values)}
@@ -328,14 +331,14 @@ def _bounds(item: Any) -> dict[str, Any] | None:
 _BUILDING = threading.RLock()
 
 
-def _described_by_pydantic(annotation: Any, *, is_root: bool = False) -> TypeSchema:
+def _ask_pydantic(annotation: Any, *, is_root: bool = False) -> TypeSchema:
     import warnings
 
     # The filter of warnings is one for the process; the lock keeps two builds apart.
     with _BUILDING, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return _leaf_from_pydantic(annotation, is_root=is_root)
+            return _type_schema_from_pydantic(annotation, is_root=is_root)
         except NoSchemaError:
             raise
         except ImportError as error:
@@ -362,7 +365,7 @@ def _reason(error: BaseException) -> str:
     return first.removesuffix(".") or type(error).__name__
 
 
-def _leaf_from_pydantic(annotation: Any, *, is_root: bool) -> TypeSchema:
+def _type_schema_from_pydantic(annotation: Any, *, is_root: bool) -> TypeSchema:
     from pydantic import TypeAdapter
 
     adapter: TypeAdapter[Any] = TypeAdapter(annotation)
@@ -439,7 +442,7 @@ def quiet_generator() -> Any:
         from pydantic.json_schema import GenerateJsonSchema
 
         class QuietGenerator(GenerateJsonSchema):
-            """Leaves a default that is no JSON out of the schema without a warning."""
+            """Describes types by the values that tools accept, without warnings."""
 
             models = 0  # the number of models around the current schema
 
@@ -450,7 +453,7 @@ def quiet_generator() -> Any:
             }
 
             def field_is_present(self, field: Any) -> bool:
-                """Leave out a field of a dataclass that its constructor does not take."""
+                """Leave out a field of a dataclass that its constructor does not accept."""
                 is_argument = self.mode != "validation" or field.get("init") is not False
                 return is_argument and super().field_is_present(field)
 
@@ -510,7 +513,7 @@ def _with_rules(schema: Schema, annotation: Any, *, is_root: bool) -> tuple[Sche
     if schema["type"] == "default" and schema.get("on_error", "raise") == "raise":
         schema = schema["schema"]  # the reader of the arguments knows the default
     if is_root:
-        schema = _opened(schema, definitions)
+        schema = _open_root(schema, definitions)
     core = _without_ref(_apply(schema, finishers))
     if typing.get_origin(annotation) in {collections.abc.Iterator, collections.abc.Generator}:
         after = {"type": "no-info", "function": iter}
@@ -520,11 +523,11 @@ def _with_rules(schema: Schema, annotation: Any, *, is_root: bool) -> tuple[Sche
     return core, definitions
 
 
-def _opened(schema: Schema, definitions: list[Schema]) -> Schema:
+def _open_root(schema: Schema, definitions: list[Schema]) -> Schema:
     """Return the schema of a root type whose outermost model is subject to the rules."""
     if schema["type"] == "definition-ref":
         target = next(one for one in definitions if one["ref"] == schema["schema_ref"])
-        return _opened(target, definitions)
+        return _open_root(target, definitions)
     if schema["type"] == "model":
         fields: Schema = schema["schema"]
         if fields["type"] == "model-fields" and "extras_schema" not in fields:
@@ -534,7 +537,7 @@ def _opened(schema: Schema, definitions: list[Schema]) -> Schema:
         metadata: Schema = {**(schema.get("metadata") or {}), _OPEN: True}
         return {**schema, "schema": fields, "metadata": metadata}
     if schema["type"] in {"default", "function-after", "function-before", "function-wrap"}:
-        return {**schema, "schema": _opened(schema["schema"], definitions)}
+        return {**schema, "schema": _open_root(schema["schema"], definitions)}
     return schema
 
 
@@ -562,7 +565,7 @@ def _apply(schema: Schema, finishers: _Finishers | None = None) -> Schema:
     if kind == "enum":
         return _enumeration(result)
     if kind == "lax-or-strict" and _is_address(schema):
-        return {"type": "chain", "steps": [_STRING_OR_INT, _unnamed(result)]}
+        return {"type": "chain", "steps": [_STRING_OR_INT, _drop_ref(result)]}
     return finishers.get(kind, _same)(result)
 
 
@@ -603,7 +606,7 @@ _STRING_OR_INT: Schema = {
 }
 
 
-def _unnamed(schema: Schema) -> Schema:
+def _drop_ref(schema: Schema) -> Schema:
     return {name: value for name, value in schema.items() if name != "ref"}
 
 
@@ -640,7 +643,7 @@ def _enumeration(schema: Schema) -> Schema:
         if flags := _listed_flags(mask):
             literal: Schema = {"type": "literal", "expected": flags}
             guard = _one_of("enum", [{"type": "chain", "steps": [_STRICT_INT, literal]}], flags)
-        return _guarded(guard, schema)
+        return _guard(guard, schema)
     values = [member.value for member in schema["members"]]
     kinds = set(map(_kind, values))
     _check_kinds(kinds)
@@ -656,12 +659,12 @@ def _enumeration(schema: Schema) -> Schema:
         choices.append({"type": "str", "strict": True})  # `_missing_` can accept other values
     if types.NoneType in kinds:
         choices.append({"type": "none"})
-    return _guarded(_one_of("enum", choices, values), schema)
+    return _guard(_one_of("enum", choices, values), schema)
 
 
-def _guarded(guard: Schema, schema: Schema) -> Schema:
+def _guard(guard: Schema, schema: Schema) -> Schema:
     """Return the schema of an enumeration that is used only for what another schema accepts."""
-    chain: Schema = {"type": "chain", "steps": [guard, _unnamed(schema)]}
+    chain: Schema = {"type": "chain", "steps": [guard, _drop_ref(schema)]}
     return {**chain, "ref": schema["ref"]} if "ref" in schema else chain
 
 
@@ -712,7 +715,7 @@ def _kind(value: Any) -> Any:
 
 
 def _check_kinds(kinds: set[Any]) -> None:
-    """Refuse fixed values that no JSON value equals: no one could ever send them."""
+    """Refuse fixed values that no JSON value equals: no model could send them."""
     if bytes in kinds:
         raise NoSchemaError("its values are bytes, and no JSON value equals those")
 
@@ -763,14 +766,14 @@ def _with_items(name: str) -> Callable[[Schema], Schema]:
     return finish
 
 
-def _closed(schema: Schema) -> Schema:
+def _close_typed_dict(schema: Schema) -> Schema:
     config: Schema = schema.get("config") or {}
     if "extra_fields_behavior" not in config and not schema.get("extras_schema"):
         schema["extra_behavior"] = "forbid"
     return schema
 
 
-def _closed_dataclass(schema: Schema) -> Schema:
+def _close_dataclass(schema: Schema) -> Schema:
     config: Schema = schema.get("config") or {}
     inner = schema["schema"]
     if "extra_fields_behavior" not in config and inner["type"] == "dataclass-args":
@@ -780,15 +783,15 @@ def _closed_dataclass(schema: Schema) -> Schema:
 
 def _as_list(schema: Schema) -> Schema:
     """Read an iterable of JSON values at once: a lazy one would fail inside the tool."""
-    kept = {"items_schema", "min_length", "max_length", "ref"}
+    names = {"items_schema", "min_length", "max_length", "ref"}
     return {
         "type": "list",
         "items_schema": _JSON_REF,
-        **{name: value for name, value in schema.items() if name in kept},
+        **{name: value for name, value in schema.items() if name in names},
     }
 
 
-def _tagged(schema: Schema) -> Schema:
+def _name_tags(schema: Schema) -> Schema:
     """Name the tags of a discriminated union in the error, also if the tag is missing."""
     name = schema["discriminator"]
     if isinstance(name, str) and "custom_error_type" not in schema:
@@ -819,7 +822,7 @@ def _base64(schema: Schema) -> Schema:
         "function": {"type": "no-info", "function": decode},
         "schema": {"type": "str"},
     }
-    chain: Schema = {"type": "chain", "steps": [decoded, _unnamed(schema)]}
+    chain: Schema = {"type": "chain", "steps": [decoded, _drop_ref(schema)]}
     return {**chain, "ref": schema["ref"]} if "ref" in schema else chain
 
 
@@ -839,9 +842,9 @@ _ROOT_FINISHERS: _Finishers = {
     "frozenset": _with_items("items_schema"),
     "dict": _with_items("values_schema"),
     "generator": _as_list,
-    "tagged-union": _tagged,
-    "typed-dict": _closed,
-    "dataclass": _closed_dataclass,
+    "tagged-union": _name_tags,
+    "typed-dict": _close_typed_dict,
+    "dataclass": _close_dataclass,
 }
 _FINISHERS: _Finishers = {**_ROOT_FINISHERS, "bytes": _base64}
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from agents_tools.errors import MissingExtraError, UserError
-from agents_tools.schema.closed import closed
+from agents_tools.schema.closed import close_objects
 from agents_tools.schema.lookup import SchemaLookup, secret_keys
 from agents_tools.text.escape import shorten
 
@@ -86,19 +86,21 @@ class PydanticValidator:
 
         self.Invalid: type[Exception] = ValidationError
         self._schema = schema
-        self._definitions = {one["ref"]: one for leaf in types for one in leaf.definitions}
+        self._definitions = {
+            one["ref"]: one for type_schema in types for one in type_schema.definitions
+        }
         if self._definitions:
             definitions = list(self._definitions.values())
             schema = {"type": "definitions", "schema": schema, "definitions": definitions}
         create: Any = SchemaValidator
-        if any(leaf.prebuilt for leaf in types):
+        if any(type_schema.prebuilt for type_schema in types):
             try:
                 validator = create(schema, _use_prebuilt=False)
             except TypeError:  # an earlier pydantic-core, which has no such option
                 validator = create(schema)
         else:
             validator = create(schema)
-        self._has_own_rules = any(leaf.own_rules for leaf in types)
+        self._has_own_rules = any(type_schema.own_rules for type_schema in types)
         self.validate_json: Any = validator.validate_json
 
     def faults(self, error: Any, data: Any) -> Iterator[Fault]:
@@ -124,22 +126,22 @@ class PydanticValidator:
         """Return whether a value is in a pydantic model, or its type is explicitly strict."""
         if not self._has_own_rules:
             return False
-        nodes = list(self._unwrapped(self._schema, _Place()))
+        nodes = list(self._unwrap(self._schema, _Place()))
         for step in path:
             below = [(child, at) for node, at in nodes for child in _children(node, step)]
-            nodes = [one for child, at in below for one in self._unwrapped(child, at)]
+            nodes = [one for child, at in below for one in self._unwrap(child, at)]
         return any(at.is_in_model or _is_marked(node, "strict") for node, at in nodes)
 
     def with_published_keys(self, data: Any) -> Any:
         """Return accepted arguments with the published key of each field of a model."""
         if not self._has_own_rules:
             return data
-        return self._with_published_keys(data, list(self._unwrapped(self._schema, _Place())))
+        return self._with_published_keys(data, list(self._unwrap(self._schema, _Place())))
 
     def _with_published_keys(self, value: Any, nodes: list[tuple[Schema, _Place]]) -> Any:
         def below(item: Any, step: str | int) -> Any:
             children = [(child, at) for node, at in nodes for child in _children(node, step)]
-            inner = [one for child, at in children for one in self._unwrapped(child, at)]
+            inner = [one for child, at in children for one in self._unwrap(child, at)]
             return self._with_published_keys(item, inner) if inner else item
 
         if isinstance(value, list):
@@ -147,7 +149,7 @@ class PydanticValidator:
             return [below(item, index) for index, item in enumerate(items)]
         if not isinstance(value, dict):
             return value
-        held = typing.cast("Schema", value)
+        members = typing.cast("Schema", value)
         models = [(node, at.is_by_name) for node, at in nodes if at.is_in_model]
         accepted = [keys for node, by_name in models for keys in _accepted_keys(node, by_name)]
         published = {first for first, *_ in accepted}
@@ -158,13 +160,13 @@ class PydanticValidator:
             if other not in published
         }
         renamed: Schema = {}
-        for key, item in held.items():
+        for key, item in members.items():
             name = names.get(key, key)
-            is_taken = name in renamed or (name != key and name in held)
+            is_taken = name in renamed or (name != key and name in members)
             renamed[key if is_taken else name] = below(item, key)
         return renamed
 
-    def _unwrapped(self, node: Schema, at: _Place) -> Iterator[tuple[Schema, _Place]]:
+    def _unwrap(self, node: Schema, at: _Place) -> Iterator[tuple[Schema, _Place]]:
         """Yield the schemas inside wrappers and unions, and what contains them."""
         kind = node["type"]
         if kind in {"model", "dataclass"}:
@@ -190,7 +192,7 @@ class PydanticValidator:
         if not inner:
             yield node, at
         for one in typing.cast("list[Schema]", inner):
-            yield from self._unwrapped(one, at)
+            yield from self._unwrap(one, at)
 
 
 class _Place(typing.NamedTuple):
@@ -369,7 +371,7 @@ class JsonSchemaValidator:
             ) from error
         try:
             self._validator = validator_for(
-                closed(json_schema),
+                close_objects(json_schema),
                 retriever=_refuse_reference,
                 mask="the value" if secret_keys(json_schema) else None,
             )

@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from agents_tools.agents.agent import Agent
-from agents_tools.agents.config import KEPT, RunConfig
+from agents_tools.agents.config import UNCHANGED, RunConfig
 from agents_tools.agents.run import Run
 from agents_tools.agents.state import RunState
 from agents_tools.content.items import input_items
@@ -195,7 +195,7 @@ class RunManager:
                 given if isinstance(given, list) else [],
                 config=self._config,
                 context=active.context,
-                max_turns=KEPT if given is None else max_turns,
+                max_turns=UNCHANGED if given is None else max_turns,
                 sinks=(self.masker.log_item,),
                 state=state,
                 run_id=active.id,

@@ -17,9 +17,9 @@ __all__ = [
     "check_keys",
     "check_size",
     "configure_json_limits",
-    "harmless",
     "json_functions",
     "parse_object",
+    "safe_length",
 ]
 
 
@@ -41,30 +41,26 @@ class JsonLimits:
 
 
 _limits = JsonLimits()
-_USUAL_DEPTH = 64
 
 
-class _SafeLengths:
-    """The lengths up to which a text needs no check, because it cannot exceed any limit.
+class _SafeLength:
+    """The length up to which a text needs no check, because it cannot exceed any limit.
 
     Attributes:
-        flat: The length for a text whose types rule out deep nesting.
-        nested: The length for any other text.
+        value: The number of characters.
     """
 
-    __slots__ = ("flat", "nested")
+    __slots__ = ("value",)
 
     def __init__(self, limits: JsonLimits) -> None:
         self.update(limits)
 
     def update(self, limits: JsonLimits) -> None:
-        """Compute the lengths for new limits."""
-        flat = min(limits.size, limits.digits, limits.nodes)
-        self.nested = min(flat, 2 * limits.depth + 1)
-        self.flat = flat if limits.depth >= _USUAL_DEPTH else self.nested
+        """Compute the length for new limits."""
+        self.value = min(limits.size, limits.digits, limits.nodes, 2 * limits.depth + 1)
 
 
-harmless = _SafeLengths(_limits)
+safe_length = _SafeLength(_limits)
 
 
 class JsonFault(ValueError):  # noqa: N818 - distinguishes it from a syntax error
@@ -90,7 +86,7 @@ def configure_json_limits(limits: JsonLimits) -> JsonLimits:
     """
     global _limits
     previous, _limits = _limits, limits
-    harmless.update(limits)
+    safe_length.update(limits)
     return previous
 
 

@@ -24,7 +24,7 @@ from agents_tools.text.secret_matcher import SecretMatcher, Span, mask_spans, sp
 from agents_tools.text.views import visible_views
 
 if TYPE_CHECKING:
-    from logging import LogRecord
+    from logging import Logger, LogRecord
 
     from agents_tools.text.forms import HiddenValue
 
@@ -33,6 +33,7 @@ __all__ = [
     "guard_logs",
     "has_secrets",
     "is_secret_number",
+    "library_logger",
     "mask",
     "mask_encoded",
     "mask_json",
@@ -140,6 +141,14 @@ def guard_logs() -> None:
 
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(_mask_record)
+
+
+def library_logger() -> Logger:
+    """Return the logger of the library, whose records are cleaned and masked."""
+    import logging
+
+    guard_logs()
+    return logging.getLogger(_LOGGERS[0])
 
 
 def _mask_record(record: LogRecord) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from agents_tools.errors import ToolCancelledError, ToolTimeoutError
 from agents_tools.events.listener import current_listeners
 from agents_tools.text.json_limits import parse_object
-from agents_tools.text.secrets import guard_logs, has_secrets
+from agents_tools.text.secrets import has_secrets, library_logger
 from agents_tools.tool.event_filter import mask_event, without_content
 from agents_tools.tool.state import ToolState
 
@@ -74,7 +74,7 @@ class Call:
         run_id: The id of the run; `None` outside a run.
         sent: The arguments as the model sent them, as JSON text; repaired if they were not JSON.
         parsed: The validated `Arguments`; `None` before validation and for invalid arguments.
-        hidden: The values that policies added to the arguments and that nobody else sees.
+        hidden: The values that policies added to the arguments; only the tool receives them.
         deadline: The time by which the call must end, on the clock of `time.monotonic()`; `None`
             if there is no limit.
         attempt: 1 for the first attempt of the call, 2 for the first retry, and so on.
@@ -190,35 +190,35 @@ class Call:
         return call
 
     @staticmethod
-    def fresh_for(given: object) -> Call:
-        """Return a record that no call has used, with the application's object of `given`."""
-        record = given if _is_call(given) else getattr(given, "_call", None)
+    def fresh_for(context: object) -> Call:
+        """Return a record that no call has used, with the application's object of `context`."""
+        record = context if _is_call(context) else getattr(context, "_call", None)
         if record is not None and record._state == _FRESH:
             return record
-        app_context = getattr(given, "context", None) if record is None else record.app_context
-        return Call.fresh(app_context, usage=getattr(given, "usage", None))
+        app_context = getattr(context, "context", None) if record is None else record.app_context
+        return Call.fresh(app_context, usage=getattr(context, "usage", None))
 
     @staticmethod
-    def begun(given: Any, tool_name: str, args_json: str) -> Call:
+    def running(context: Any, tool_name: str, args_json: str) -> Call:
         """Return the record of a call that begins.
 
         The record of a context that no call has used yet is used itself. Otherwise a new one is
-        created, with the application's object of `given`. If the call is made by another call,
+        created, with the application's object of `context`. If the call is made by another call,
         that call becomes its parent, and events are delivered to the subscribers of the parent.
 
         Args:
-            given: A `ToolContext`, a `RunContextWrapper`, a fresh `Call`, or `None`.
+            context: A `ToolContext`, a `RunContextWrapper`, a fresh `Call`, or `None`.
             tool_name: The name of the tool.
             args_json: The arguments as JSON text.
         """
         parent = _get_current()
-        process_listeners = current_listeners()
-        if given is None and parent is None and not process_listeners:
+        listeners = current_listeners()
+        if context is None and parent is None and not listeners:  # faster for most direct calls
             call = _new_call(Call)
             call.tool_name = tool_name
             call.sent = args_json
             return call
-        record = given if _is_call(given) else getattr(given, "_call", None)
+        record = context if _is_call(context) else getattr(context, "_call", None)
         if record is not None and record._state == _FRESH:
             call = record
             call._state = _RUNNING
@@ -226,16 +226,16 @@ class Call:
         else:
             call = _new_call(Call)
             if parent is None and record is not None:
-                parent = record
-            if given is not None:
-                call.app_context = given.context if record is None else record.app_context
-                call.usage = given.usage
+                parent = record  # the context of another call: this one is made inside it
+            if context is not None:
+                call.app_context = context.context if record is None else record.app_context
+                call.usage = context.usage
         call.tool_name = tool_name
         call.sent = args_json
         if parent is not None:
             call._inherit_from(parent)
-        if process_listeners:
-            call.sinks += tuple(sink for sink in process_listeners if sink not in call.sinks)
+        if listeners:
+            call.sinks += tuple(sink for sink in listeners if sink not in call.sinks)
         return call
 
     @property
@@ -358,9 +358,7 @@ class Call:
 
     def _deliver(self, event: Event, root: _RunState) -> None:
         """Number an event and pass it to the sinks; the lock of the run is held."""
-        enclosing = self._first or self._parent
-        is_over = self._state == _ENDED or (enclosing is not None and enclosing.over)
-        if root.is_delivering or is_over:
+        if root.is_delivering or self.is_over:
             root.dropped += 1  # emitted after the end of the call, or by a sink
             return
         origin, own, sinks = event.origin, self._origin or self._get_origin(), self.sinks
@@ -379,7 +377,9 @@ class Call:
                 try:
                     sink(event)
                 except Exception:  # noqa: BLE001 - a failing subscriber must not fail the call
-                    _log().exception("An event listener failed to process %r.", event.type)
+                    library_logger().exception(
+                        "An event listener failed to process %r.", event.type
+                    )
         finally:
             root.is_delivering = False
             _is_delivering.reset(token)
@@ -394,7 +394,7 @@ class Call:
             for change in self.filters:
                 events = [filtered for unfiltered in events for filtered in change(unfiltered)]
         except Exception:  # noqa: BLE001 - the event can hold values that the policy must hide
-            _log().exception(
+            library_logger().exception(
                 "A policy failed to process %r; the content of the event was removed.", event.type
             )
             events = without_content(event)
@@ -473,9 +473,9 @@ class Call:
             if call_id is None or (run is None and len(call_id) < _UNIQUE_LENGTH):
                 call_id = uuid.uuid4().hex
             return call_id if run is None else f"{run}:{call_id}"
-        return f"{parent.idempotency_key}{ordinals}/{call_id or parent._number(self)}"
+        return f"{parent.idempotency_key}{ordinals}/{call_id or parent._name_of(self)}"
 
-    def _number(self, call: Call) -> str:
+    def _name_of(self, call: Call) -> str:
         """Return a name, unique among the calls that this one makes, for a call without an id."""
         from hashlib import sha256
 
@@ -577,19 +577,19 @@ class Call:
         """The channel whose reader a tool waits for before it yields further events."""
         return self._channel
 
-    def say_blocking(self, event: Event) -> None:
+    def emit_blocking(self, event: Event) -> None:
         """Deliver an event from a worker thread, and block while the reader is too slow."""
         if (channel := self._channel) is not None:
             channel.wait_for_room_blocking()
         self.emit(event)
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether the call or an enclosing call has ended."""
         if self._state == _ENDED:
             return True
         enclosing = self._first or self._parent
-        return enclosing is not None and enclosing.over
+        return enclosing is not None and enclosing.is_over
 
     @property
     def ancestors(self) -> Iterator[Call]:
@@ -644,7 +644,7 @@ class Call:
         Ending a call twice has no effect.
         """
         if not self.sinks and self._children is None:
-            self._state = _ENDED  # nobody gets an event, and no call inside it is registered
+            self._state = _ENDED  # no event has a receiver, and no call inside it is registered
             return
         with self._run_state().lock:  # calls inside this one can begin or end in other threads
             if self._state == _ENDED:
@@ -852,10 +852,3 @@ def without_names(values: Mapping[str, Any], names: Mapping[str, Any]) -> Mappin
 
 def _is_call(value: object) -> TypeGuard[Call]:
     return isinstance(value, Call)
-
-
-def _log() -> Any:
-    import logging
-
-    guard_logs()
-    return logging.getLogger("agents_tools")

@@ -271,9 +271,9 @@ def _check_kind(func: Any, *, stream: bool) -> None:
     target = implementation(func)
     code = getattr(target, "__code__", None)
     if code is None:
-        from agents_tools.schema.signature import place_of, read_signature
+        from agents_tools.schema.signature import location_of, read_signature
 
-        read_signature(func, place_of(func, name_of(func)))
+        read_signature(func, location_of(func, name_of(func)))
         flags = 0
     else:
         flags = code.co_flags
@@ -289,6 +289,6 @@ def _check_kind(func: Any, *, stream: bool) -> None:
 
 
 def _rejection(func: Callable[..., Any], problem: str, remedy: str) -> UserTypeError:
-    from agents_tools.schema.signature import place_of
+    from agents_tools.schema.signature import location_of
 
-    return place_of(func, name_of(func)).refuse(problem, remedy)
+    return location_of(func, name_of(func)).refuse(problem, remedy)

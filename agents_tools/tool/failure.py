@@ -15,7 +15,7 @@ from agents_tools.errors import (
     ToolTimeoutError,
 )
 from agents_tools.text.output import release_text
-from agents_tools.text.secrets import guard_logs
+from agents_tools.text.secrets import library_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -204,7 +204,7 @@ async def failure_text(
         elif not isinstance(text, str):
             text = await text
     except Exception:  # noqa: BLE001 - the model gets a text whatever the function does
-        _log().exception("The failure function of tool %r raised an exception.", name)
+        library_logger().exception("The failure function of tool %r raised an exception.", name)
         text = default_tool_error_function(context, error)
     return release_text(text, to="model") if isinstance(text, str) else text
 
@@ -347,10 +347,3 @@ def status_of(error: Exception, call: Call) -> CallStatus:
         if isinstance(error, kind):
             return status
     return "tool_error"
-
-
-def _log() -> Any:
-    import logging
-
-    guard_logs()
-    return logging.getLogger("agents_tools")

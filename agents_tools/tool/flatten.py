@@ -21,13 +21,13 @@ def flatten_tools(tools: Iterable[Any]) -> Iterator[Any]:
             yield tool
 
 
-def function_tools(given: Iterable[Any]) -> Iterator[Any]:
+def function_tools(tools: Iterable[Any]) -> Iterator[Any]:
     """Yield the tools of a list as function tools.
 
     Nested lists and toolsets are flattened, class-based tools are converted with their
     `as_function_tool` method, and specifications with `as_function_tools`.
     """
-    for tool in flatten_tools(given):
+    for tool in flatten_tools(tools):
         if not isinstance(tool, type) and hasattr(tool, "as_function_tools"):
             yield from tool.as_function_tools()
             continue

@@ -11,7 +11,7 @@ from typing import Any
 
 from agents_tools.errors import ToolStreamError
 from agents_tools.schema.callables import EMPTY, class_names, implementation
-from agents_tools.text.secrets import guard_logs
+from agents_tools.text.secrets import library_logger
 from agents_tools.tool.source import OutputDescription, ToolDescription, ToolSource
 
 if typing.TYPE_CHECKING:
@@ -84,17 +84,19 @@ class FunctionSource(ToolSource):
     @property
     def origin(self) -> ToolOrigin:
         """The kind, and the file and line of the function."""
-        from agents_tools.schema.signature import place_of
+        from agents_tools.schema.signature import location_of
         from agents_tools.tool.records import ToolOrigin
 
         kind = "stream" if self._stream else "function"
-        return ToolOrigin(kind=kind, place=place_of(self._func, self.name).where)
+        return ToolOrigin(kind=kind, place=location_of(self._func, self.name).where)
 
     @property
     def can_be_stopped(self) -> bool:
         """Whether a cancelled call stops: a function in a thread continues to its end."""
+        from inspect import isasyncgenfunction
+
         if self._stream:
-            return bool(implementation(self._func).__code__.co_flags & _CO_ASYNC_GENERATOR)
+            return isasyncgenfunction(implementation(self._func))
         return self._is_async or not self._run_in_thread
 
     @property
@@ -209,9 +211,9 @@ class FunctionSource(ToolSource):
         return bound
 
     def _build_body(self) -> Body:
-        schema, func = self.schema, self._func
         from inspect import isasyncgenfunction, iscoroutinefunction
 
+        schema, func = self.schema, self._func
         if self._stream:
             if isasyncgenfunction(implementation(func)):
                 return _async_stream_body(func, schema)
@@ -224,7 +226,6 @@ class FunctionSource(ToolSource):
         return _thread_body(func, schema) if self._run_in_thread else _inline_body(func, schema)
 
 
-_CO_ASYNC_GENERATOR = 0x200
 _NO_OUTPUT_SCHEMA: tuple[Any, ...] = (EMPTY, Any, object, None, type(None))
 _FILES: tuple[Any, ...] = (bytes, bytearray, memoryview)
 
@@ -285,11 +286,11 @@ def _values_with_streams(names: tuple[str, ...]) -> Callable[[Call], dict[str, A
 def _async_body(func: Callable[..., Awaitable[Any]], schema: FuncSchema) -> Body:
     arguments_of = _binder(schema)
 
-    async def body_with_context(call: Call) -> Any:
+    async def body(call: Call) -> Any:
         args, kwargs = arguments_of(call)
         return await func(*args, **kwargs)
 
-    return body_with_context
+    return body
 
 
 def _inline_body(func: Callable[..., Any], schema: FuncSchema) -> Body:
@@ -369,7 +370,7 @@ async def _close_async(stream: Any, name: str) -> None:
     except asyncio.CancelledError:
         raise
     except BaseException:  # noqa: BLE001 - the result stands, so an error after it is only logged
-        _log().exception("Streaming tool %r failed after its result.", name)
+        library_logger().exception("Streaming tool %r failed after its result.", name)
 
 
 def _sync_stream_body(func: Callable[..., Any], schema: FuncSchema) -> Body:
@@ -386,7 +387,7 @@ def _sync_stream_body(func: Callable[..., Any], schema: FuncSchema) -> Body:
             try:
                 for item in stream:
                     if isinstance(item, Event):
-                        call.say_blocking(item)
+                        call.emit_blocking(item)
                     elif item is not None:
                         return item
                     call.check()
@@ -404,7 +405,7 @@ def _close(stream: Any, name: str) -> None:
     try:
         stream.close()
     except BaseException:  # noqa: BLE001 - the result stands, so an error after it is only logged
-        _log().exception("Streaming tool %r failed after its result.", name)
+        library_logger().exception("Streaming tool %r failed after its result.", name)
 
 
 def _missing_result(name: str) -> ToolStreamError:
@@ -412,10 +413,3 @@ def _missing_result(name: str) -> ToolStreamError:
         f"Streaming tool {name!r} ended without a result: it yielded only events. "
         "Yield the result last, for example a string."
     )
-
-
-def _log() -> Any:
-    import logging
-
-    guard_logs()
-    return logging.getLogger("agents_tools")

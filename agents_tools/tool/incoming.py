@@ -64,7 +64,7 @@ class IncomingArguments:
         if piece and not self.is_over:
             text = self._texts[name]
             text.pieces.append(piece)
-            text.changed()
+            text.wake_readers()
 
     def text(self, name: str) -> str:
         """Return the text of a parameter, as far as it has arrived."""
@@ -83,7 +83,7 @@ class IncomingArguments:
             text.add_rest(values[name])
         if self.call is not None:
             self.call.parsed, self.call.sent = arguments, arguments.text
-        self._set_over()
+        self._end_texts()
 
     def fail(self, error: Exception) -> None:
         """End the texts with an error."""
@@ -94,14 +94,14 @@ class IncomingArguments:
             text.error = error
         if self.call is not None and isinstance(error, ModelBehaviorError):
             self.call.reject_arguments(error)
-        self._set_over()
+        self._end_texts()
 
-    def _set_over(self) -> None:
+    def _end_texts(self) -> None:
         self.is_over = True
         self._end.set()
         for text in self._texts.values():
             text.is_complete = self.error is None
-            text.changed()
+            text.wake_readers()
 
     async def run(self, body: Coroutine[Any, Any, Any]) -> Any:
         """Return the value of the body, when the arguments are complete.
@@ -143,8 +143,8 @@ class _IncomingText:
         if len(whole) > size:
             self.pieces.append(whole[size:])
 
-    def changed(self) -> None:
-        """Wake the readers that wait."""
+    def wake_readers(self) -> None:
+        """Wake the tasks that wait for the next change."""
         change, self._change = self._change, Event()
         change.set()
 

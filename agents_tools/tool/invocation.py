@@ -16,7 +16,7 @@ from agents_tools.errors import Interruption, ModelBehaviorError
 from agents_tools.events.kinds import ToolStreamEndEvent, ToolStreamStartEvent
 from agents_tools.schema.problems import malformed_error
 from agents_tools.text.json_limits import parse_object
-from agents_tools.text.secrets import guard_logs
+from agents_tools.text.secrets import library_logger
 from agents_tools.tool import context as _  # noqa: F401 - it sets `Call.context_type`
 from agents_tools.tool.arguments import encode_arguments
 from agents_tools.tool.call import Call, enter_scope
@@ -50,31 +50,31 @@ __all__ = [
 ]
 
 
-async def invoke(tool: Any, given: Any, args_json: str, *, convert: bool = True) -> CallOutcome:
+async def invoke(tool: Any, context: Any, args_json: str, *, convert: bool = True) -> CallOutcome:
     """Call a tool, and return the outcome.
 
     Args:
         tool: The tool.
-        given: A `ToolContext`, a `RunContextWrapper`, a fresh `Call`, or `None`.
+        context: A `ToolContext`, a `RunContextWrapper`, a fresh `Call`, or `None`.
         args_json: The arguments as JSON text.
         convert: Whether the outcome gets an output for the model.
     """
-    call = Call.begun(given, tool.name, args_json)
+    call = Call.running(context, tool.name, args_json)
     if tool.source.can_route or tool.stack.prepares:
         await prepare(call, tool, args_json)
     else:
-        _read(call, tool, args_json, ())
+        _parse(call, tool, args_json, ())
     if call.tool.stack.has_checks and call.failure is None:
         await check(call)
     outcome = await execute(call, convert=convert)
-    failed = outcome.error
+    error = outcome.error
     try:
-        if failed is None or call.tool is tool or call.tool.failure_function is not None:
+        if error is None or call.tool is tool or call.tool.failure_function is not None:
             return outcome
         # The called tool reports errors by raising them, but the caller did not call it itself.
-        return replace(outcome, output=default_tool_error_function(call.context, failed))
+        return replace(outcome, output=default_tool_error_function(call.context, error))
     finally:
-        del outcome, failed  # the traceback of the error keeps this frame, from Python 3.12 on
+        del outcome, error  # the traceback of the error keeps this frame, from Python 3.12 on
 
 
 async def prepare(call: Call, tool: Any, args_json: str) -> None:
@@ -99,7 +99,7 @@ async def prepare(call: Call, tool: Any, args_json: str) -> None:
     except Exception as error:  # noqa: BLE001 - reported as a failure of the call
         _fail(call, error, applied)
     else:
-        _read(call, tool, args_json, applied)
+        _parse(call, tool, args_json, applied)
 
 
 async def _route(call: Call, tool: Any, args_json: str) -> tuple[Any, str]:
@@ -112,7 +112,7 @@ async def _route(call: Call, tool: Any, args_json: str) -> tuple[Any, str]:
     return target, routed
 
 
-def _read(call: Call, tool: Any, args_json: str, applied: Sequence[Policy]) -> None:
+def _parse(call: Call, tool: Any, args_json: str, applied: Sequence[Policy]) -> None:
     """Validate the arguments of a call; an error becomes the failure of the call."""
     call.tool = tool
     try:
@@ -291,10 +291,10 @@ async def _perform(call: Call, *, convert: bool) -> CallOutcome:
 
 
 def _begin(call: Call) -> None:
-    started = time.perf_counter()
+    start = time.perf_counter()
     call.begin(
         ToolStreamStartEvent(input_args=parse_object(call.sent) or {}),
-        lambda ended: ToolStreamEndEvent(status=ended, duration=time.perf_counter() - started),
+        lambda status: ToolStreamEndEvent(status=status, duration=time.perf_counter() - start),
     )
 
 
@@ -322,7 +322,9 @@ async def _failure(call: Call, raised: BaseException) -> CallOutcome:
     try:
         text = filter_output(call, text)
     except Exception:  # noqa: BLE001 - the policy may have had to hide parts of the text
-        _log().exception("A policy of tool %r failed to process an error message.", tool.name)
+        library_logger().exception(
+            "A policy of tool %r failed to process an error message.", tool.name
+        )
         text = f"Tool {tool.name!r} failed."
     return CallOutcome(
         status=status,
@@ -331,10 +333,3 @@ async def _failure(call: Call, raised: BaseException) -> CallOutcome:
         error=error,
         public_message=str(text) if is_public else hidden_message(error, name=tool.name),
     )
-
-
-def _log() -> Any:
-    import logging
-
-    guard_logs()
-    return logging.getLogger("agents_tools")

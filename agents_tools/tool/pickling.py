@@ -50,7 +50,7 @@ def _address_of(tool: Any) -> tuple[str, str] | None:
     return None
 
 
-_OF_EACH_COPY = frozenset(
+_COPY_ATTRIBUTES = frozenset(
     {
         "__wrapped__",
         "_bound_to",
@@ -63,10 +63,11 @@ _OF_EACH_COPY = frozenset(
         "streamed_parameters",
     }
 )
+"""The attributes that differ between two bound copies of the same tool."""
 
 
 def _has_equal_settings(tool: Any, other: Any) -> bool:
-    """Return whether two bound copies of a tool differ only in what each copy has of its own."""
+    """Return whether two tools are equal apart from `_COPY_ATTRIBUTES`."""
     if type(other) is not type(tool):
         return False
     return _settings(other) == _settings(tool) and other.__wrapped__ == tool.__wrapped__
@@ -74,4 +75,4 @@ def _has_equal_settings(tool: Any, other: Any) -> bool:
 
 def _settings(tool: Any) -> dict[str, Any]:
     values = cast("dict[str, Any]", vars(tool))
-    return {name: value for name, value in values.items() if name not in _OF_EACH_COPY}
+    return {name: value for name, value in values.items() if name not in _COPY_ATTRIBUTES}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from agents_tools.errors import ModelBehaviorError, ToolDeniedError, UserTypeError, UserValueError
 from agents_tools.schema.arguments import ArgumentReader, Field
 from agents_tools.schema.problems import describe_problem
-from agents_tools.schema.types import NoSchemaError, TypeSchema, leaf_of, object_schema_of
+from agents_tools.schema.types import NoSchemaError, TypeSchema, object_schema_of, type_schema_of
 from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ async def ask_person(
     if url is not None:
         _check_url(url)
         message, answer = f"{message}\n{url}", bool  # shown also where a page cannot be opened
-    leaf = _leaf_of_answer(answer)
-    schema = object_schema_of(leaf)
+    type_schema = _type_schema_of_answer(answer)
+    schema = object_schema_of(type_schema)
     reply = asker(Question(message, schema, tool_name, tool_call_id, path, url, key))
     if hasattr(reply, "__await__"):
         reply = await reply
@@ -85,7 +85,7 @@ async def ask_person(
     if type(reply) is answer:
         return reply  # an instance: its JSON form could be masked
     try:
-        return _read_answer(leaf, reply, tool_name)
+        return _read_answer(type_schema, reply, tool_name)
     except ModelBehaviorError as error:
         problems = "; ".join(
             describe_problem(replace(problem, path=problem.path[1:]))
@@ -101,9 +101,9 @@ def _check_url(url: str) -> None:
         )
 
 
-def _leaf_of_answer(answer: Any) -> TypeSchema:
+def _type_schema_of_answer(answer: Any) -> TypeSchema:
     try:
-        return leaf_of(answer)
+        return type_schema_of(answer)
     except NoSchemaError as error:
         raise UserTypeError(
             f"ctx.ask(answer=...) is not valid: expected a type with a JSON form, got {answer!r}, "
@@ -111,7 +111,7 @@ def _leaf_of_answer(answer: Any) -> TypeSchema:
         ) from None
 
 
-def _read_answer(leaf: TypeSchema, reply: Any, tool_name: str) -> Any:
+def _read_answer(type_schema: TypeSchema, reply: Any, tool_name: str) -> Any:
     """Return an answer as a Python value; it is read as an argument of a tool is.
 
     Raises:
@@ -119,12 +119,12 @@ def _read_answer(leaf: TypeSchema, reply: Any, tool_name: str) -> Any:
     """
     from pydantic_core import to_json
 
-    schema: dict[str, Any] = {"type": "object", "properties": {"answer": leaf.json}}
+    schema: dict[str, Any] = {"type": "object", "properties": {"answer": type_schema.json}}
     reader = ArgumentReader.of_fields(
         tool_name,
-        [Field(name="answer", key="answer", leaf=leaf)],
+        [Field(name="answer", key="answer", type_schema=type_schema)],
         None,
-        lambda: {**schema, "required": ["answer"], "$defs": leaf.defs},
+        lambda: {**schema, "required": ["answer"], "$defs": type_schema.defs},
     )
     try:
         text = to_json({"answer": reply}, fallback=repr)

@@ -18,6 +18,8 @@ __all__ = [
     "Decision",
     "ToolAnnotations",
     "ToolOrigin",
+    "is_idempotent",
+    "is_read_only",
 ]
 
 if typing.TYPE_CHECKING:
@@ -65,6 +67,25 @@ class ToolAnnotations:
     def open_world(self) -> bool:
         """`openWorldHint`."""
         return self.openWorldHint
+
+
+def is_read_only(tool: Any) -> bool:
+    """Return whether a tool is annotated as read-only; the hints of a server do not count."""
+    hints = _trusted_hints(tool)
+    return hints is not None and hints.read_only
+
+
+def is_idempotent(tool: Any) -> bool:
+    """Return whether the annotations of a tool say that a second call has no further effect.
+
+    The hints of a server do not count.
+    """
+    hints = _trusted_hints(tool)
+    return hints is not None and (hints.read_only or hints.idempotent)
+
+
+def _trusted_hints(tool: Any) -> ToolAnnotations | None:
+    return None if tool.origin.server is not None else tool.annotations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

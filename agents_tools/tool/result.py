@@ -15,7 +15,7 @@ from agents_tools.content.outputs import (
 )
 from agents_tools.text.characters import is_plain
 from agents_tools.text.output import release_ends, release_text
-from agents_tools.text.secrets import guard_logs, has_secrets
+from agents_tools.text.secrets import has_secrets, library_logger
 from agents_tools.tool.records import CallOutcome
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _convert(call: Call, value: Any) -> ToolOutput:
     try:
         return to_model_output(value, serializer, keep_table if call.sinks else None)
     except UnserializableOutput as error:
-        _log().error("Tool %r returned a value that cannot be converted: %s", name, error)
+        library_logger().error("Tool %r returned a value that cannot be converted: %s", name, error)
         raise
 
 
@@ -108,8 +108,6 @@ def _release(text: str, size: int | None) -> str:
 
 
 def _release_block(block: ContentBlock) -> ContentBlock:
-    from dataclasses import replace
-
     changes: dict[str, str] = {}
     for name in ("text", "filename", "url"):
         value = getattr(block, name, None)
@@ -125,10 +123,3 @@ def add_metadata(outcome: CallOutcome, notes: Mapping[str, Any]) -> CallOutcome:
     existing: Any = metadata.get("agents_tools")
     merged: dict[str, Any] = {**(existing if isinstance(existing, dict) else {}), **notes}
     return replace(outcome, metadata={**metadata, "agents_tools": merged})
-
-
-def _log() -> Any:
-    import logging
-
-    guard_logs()
-    return logging.getLogger("agents_tools")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from agents_tools.concurrency.future import PendingFuture
 from agents_tools.concurrency.supervisor import GRACE
 from agents_tools.errors import ToolError
-from agents_tools.text.secrets import guard_logs
+from agents_tools.text.secrets import library_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,7 +99,9 @@ class ToolState:
                 if item is not None:
                     slot.close(item)
             except Exception:  # noqa: BLE001 - the others must be closed all the same
-                _log().exception("The state of a tool (%s) cannot be closed.", type(item).__name__)
+                library_logger().exception(
+                    "The state of a tool (%s) cannot be closed.", type(item).__name__
+                )
 
     async def aclose(self) -> None:
         """Close the objects in a thread, and wait for it for `GRACE` seconds at most.
@@ -126,7 +128,9 @@ class ToolState:
             async with asyncio.timeout(GRACE):
                 await closed
         except TimeoutError:
-            _log().warning("The state of the tools of a run is not closed after %g s.", GRACE)
+            library_logger().warning(
+                "The state of the tools of a run is not closed after %g s.", GRACE
+            )
 
 
 class _Slot:
@@ -138,10 +142,3 @@ class _Slot:
         self.close = close
         self.lock = threading.RLock()
         self.value: Any = None
-
-
-def _log() -> Any:
-    import logging
-
-    guard_logs()
-    return logging.getLogger("agents_tools")

@@ -45,7 +45,7 @@ class ToolStream(Generic[R_co]):
         self._task: Any = None
         self._channel: Any = None
         self._outcome: CallOutcome | None = None
-        self._left = False
+        self._was_left = False
 
     async def __aenter__(self) -> Self:
         """Start the call."""
@@ -73,9 +73,9 @@ class ToolStream(Generic[R_co]):
         """Cancel the call if it still runs, and wait for its cleanup at most `GRACE` seconds."""
         from agents_tools.concurrency.supervisor import finish
 
-        self._left = not self._task.done()
+        self._was_left = not self._task.done()
         self._channel.close()
-        if self._left:
+        if self._was_left:
             self._task.cancel()
         has_ended = await finish(self._task, name=self._tool.name)
         if has_ended and not self._task.cancelled() and (error := self._task.exception()):
@@ -100,7 +100,7 @@ class ToolStream(Generic[R_co]):
         """
         if self._outcome is not None:
             return self._outcome
-        if self._left or (self._task is not None and self._task.done()):
+        if self._was_left or (self._task is not None and self._task.done()):
             raise ToolCancelledError(
                 f"The call of tool {self._tool.name!r} was cancelled, because its stream was left "
                 "early."

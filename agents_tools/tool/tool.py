@@ -51,9 +51,8 @@ __all__ = ["FunctionTool"]
 MAX_OUTPUT = 256 * 1024
 """The default maximum size of an output, in characters; omitted text becomes an artifact."""
 
-_KEEP: Any = object()
-
 _NAMES = ("__module__", "__name__", "__qualname__", "__doc__")
+"""The attributes that a tool takes over from its function."""
 
 _ATTRIBUTES = {
     "annotations": "_annotations",
@@ -61,6 +60,10 @@ _ATTRIBUTES = {
     "is_enabled": "_enabled",
     "metadata": "_metadata",
 }
+"""The attribute for each option of `with_` whose value can be `None`."""
+
+_KEEP: Any = object()
+"""The default of these options, which keeps the value."""
 
 
 class FunctionTool(Generic[P, R_co]):

@@ -22,7 +22,7 @@ from agents_tools.errors import AgentsToolsError, MissingExtraError, ToolError, 
 from agents_tools.mcp._coerce import an_object
 from agents_tools.mcp._recorded_tasks import has_recorded_task
 from agents_tools.schema.arguments import ArgumentReader
-from agents_tools.schema.dialect import modern
+from agents_tools.schema.dialect import upgrade_dialect
 from agents_tools.schema.results import result_faults
 from agents_tools.text.output import release_text
 from agents_tools.tool.failure import default_tool_error_function
@@ -158,7 +158,7 @@ class _ServerToolSource(DescribedSource):
         # What is valid without a dialect has no keywords of draft 4, which `modern` rewrites.
         is_valid = validate and "$schema" not in schema and _is_schema(schema)
         if not is_valid:
-            schema = modern(schema)
+            schema = upgrade_dialect(schema)
         description = ToolDescription(wire.get("description") or "", schema)
         super().__init__(name, description, wire.get("outputSchema"), origin)
         self._perform = perform
