@@ -461,6 +461,41 @@ Invalid arguments for tool 'tool':
     assert (await declared.call(None, '{"data": "_w"}')).value == b"\xff"
 
 
+async def test_a_default_of_bytes_is_published_in_the_accepted_form() -> None:
+    """A model that sends the default must get the same value."""
+
+    @dataclass
+    class Part:
+        data: bytes = b"hi!"
+
+    def tool(part: Part, data: bytes = b"hi!", raw: bytes = b"\xff") -> Any:
+        return part.data, data, raw
+
+    declared = function_tool(tool)
+    schema = declared.params_json_schema
+    defaults = {key: schema["properties"][key]["default"] for key in ("data", "raw")}
+    part = {"data": schema["$defs"]["Part"]["properties"]["data"]["default"]}
+    assert (defaults, part) == ({"data": "aGkh", "raw": "_w=="}, {"data": "aGkh"})
+    sent = json.dumps({"part": part, **defaults})
+    assert (await declared.call(None, sent)).value == (b"hi!", b"hi!", b"\xff")
+
+
+async def test_an_attempt_reads_the_bytes_that_a_factory_created() -> None:
+    """They are stored with the arguments, in the form that the reader accepts."""
+    seen: list[bytes] = []
+
+    @policies.retry(2, backoff=0)
+    @function_tool
+    def tool(data: Annotated[bytes, Field(default_factory=lambda: b"hi!")]) -> str:
+        seen.append(data)
+        if len(seen) == 1:
+            raise OSError
+        return "sent"
+
+    assert (await tool.call(None, "{}")).output == "sent"
+    assert seen == [b"hi!", b"hi!"]
+
+
 @pytest.mark.parametrize("annotation", [bytes, bytes | None, Annotated[bytearray, "x"]])
 def test_a_result_that_becomes_a_file_has_no_output_schema(annotation: Any) -> None:
     def tool() -> Any: ...

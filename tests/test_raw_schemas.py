@@ -37,6 +37,21 @@ def tool(**schema: Any) -> FunctionTool:
             "all[1].lta: unknown, did you mean 'lat'?",
         ),
         (
+            {"properties": {"at": {"propertyNames": {"enum": ["lat", "lng"]}}}},
+            {"at": {"lta": 1}},
+            "at.lta: unknown, did you mean 'lat'?",
+        ),
+        (
+            {"properties": {"at": {"propertyNames": {"maxLength": 2}}}},
+            {"at": {"lat": 1}},
+            'at.lat: expected at most 2 characters as the key, got "lat"',
+        ),
+        (
+            {"properties": {"at": {"type": "array", "uniqueItems": True}}},
+            {"at": [1, 1]},
+            "at: expected another value ([1,1] has non-unique elements), got [1, 1]",
+        ),
+        (
             {"properties": {"at": {"$ref": "#/$defs/P"}}, "$defs": {"P": POINT}},
             {"at": {"latt": 1}},
             "at.latt: unknown, did you mean 'lat'?",

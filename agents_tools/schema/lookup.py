@@ -63,9 +63,11 @@ class SchemaLookup:
 
     def keys(self, path: Path) -> list[str]:
         """Return the known keys of the object at a path."""
-        return list(
-            dict.fromkeys(key for one in self.at(path) for key in one.get("properties", ()))
-        )
+        schemas = self.at(path)
+        known = [key for one in schemas for key in one.get("properties", ())]
+        names = self.alternatives(one.get("propertyNames") for one in schemas)
+        known += [key for one in names for key in _values(one) or () if isinstance(key, str)]
+        return list(dict.fromkeys(known))
 
     def is_optional(self, path: Path) -> bool:
         """Return whether the value at a path is a known property that can be left out."""
@@ -80,6 +82,10 @@ class SchemaLookup:
         type than all of them.
         """
         return types_of(self.at(path), value)
+
+    def lists(self, path: Path, value: object) -> bool:
+        """Return whether an alternative for the value at a path lists a value."""
+        return any(value in (_values(schema) or ()) for schema in self.at(path))
 
     def words(self, path: Path, value: object = None) -> str:
         """Return what the schema expects at a path, in words.
@@ -110,9 +116,7 @@ def types_of(schemas: Iterable[Schema], value: object) -> set[str]:
     """
     found: set[str] = set()
     for schema in schemas:
-        values: list[Any] | None = schema.get("enum")
-        if values is None and "const" in schema:
-            values = [schema["const"]]
+        values = _values(schema)
         if values is None:
             found.update(named_types(schema))
         elif value in values or json_type(value) not in map(json_type, values):
@@ -138,8 +142,13 @@ _WORDS = {
 }
 
 
+def _values(schema: Mapping[str, Any]) -> list[Any] | None:
+    """Return the values that a schema lists, or `None` if it lists none."""
+    return schema.get("enum", [schema["const"]] if "const" in schema else None)
+
+
 def _in_words(schema: Mapping[str, Any], value: object) -> Iterable[str]:
-    values: Any = schema.get("enum", [schema["const"]] if "const" in schema else None)
+    values = _values(schema)
     if values is not None:
         listed = ", ".join(map(describe_value, values))
         if len(listed) > _MAX_WORDS and isinstance(value, str):

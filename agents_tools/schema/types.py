@@ -437,6 +437,7 @@ def quiet_generator() -> Any:
     global _generator  # noqa: PLW0603 - the class exists once pydantic is loaded
     if _generator is None:
         from pydantic.json_schema import GenerateJsonSchema
+        from pydantic_core import to_jsonable_python
 
         class QuietGenerator(GenerateJsonSchema):
             """Leaves a default that is no JSON out of the schema without a warning."""
@@ -463,6 +464,12 @@ def quiet_generator() -> Any:
                 if self.mode != "validation" or self.models:
                     return super().bytes_schema(schema)
                 return _base64_json(schema)
+
+            def encode_default(self, dft: Any) -> Any:
+                """Return a default as JSON; bytes have the form of their schema."""
+                if self.mode == "validation" and not self.models and isinstance(dft, bytes):
+                    return to_jsonable_python(dft, bytes_mode="base64")
+                return super().encode_default(dft)
 
             def model_schema(self, schema: Any) -> dict[str, Any]:
                 """Describe a model."""
