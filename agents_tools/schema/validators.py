@@ -421,7 +421,11 @@ class JsonSchemaValidator:
             )
         except (ValueError, ValidationError) as error:
             reason = shorten(str(error).strip().partition("\n")[0].removesuffix("."), 300)
-            raise UserError(f"The JSON Schema of tool {tool!r} is not valid: {reason}.") from None
+            path: list[Any] = getattr(error, "instance_path", [])
+            place = f" at #/{shorten('/'.join(map(str, path)), 120)}" if path else ""
+            raise UserError(
+                f"The JSON Schema of tool {tool!r} is not valid{place}: {reason}."
+            ) from None
         self._lookup = SchemaLookup(lambda: json_schema)
         self._from_json = from_json
 

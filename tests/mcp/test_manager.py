@@ -765,7 +765,7 @@ async def test_a_tool_with_an_invalid_schema_is_offered_without_validation(
         assert manager.skipped == snapshot(
             {
                 "box": {
-                    "echo": "its arguments are not validated: The JSON Schema of tool 'box_echo' is not valid: 5 is not of type \"string\"."
+                    "echo": "its arguments are not validated: The JSON Schema of tool 'box_echo' is not valid at #/properties/text/pattern: 5 is not of type \"string\"."
                 }
             }
         )
