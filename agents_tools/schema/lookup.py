@@ -27,6 +27,8 @@ class SchemaLookup:
     def __init__(self, json_schema: Callable[[], Schema]) -> None:
         self._json_schema = json_schema
         self._secret_keys: frozenset[str] | None = None
+        self._below: dict[tuple[object, ...], list[Schema]] = {}
+        self._top: list[Schema] | None = None
 
     @property
     def root(self) -> Schema:
@@ -35,10 +37,24 @@ class SchemaLookup:
 
     def at(self, path: Path) -> list[Schema]:
         """Return the schemas of the value at a path: several if it has alternatives."""
-        current = self.alternatives([self.root])
+        if self._top is None:
+            self._top = self.alternatives([self.root])
+        current = self._top
         for step in path:
-            current = self.below(current, step)
+            current = self._known_below(current, step)
         return current
+
+    def _known_below(self, schemas: list[Schema], step: str | int) -> list[Schema]:
+        """Return what `below` returns, once for all elements of an array."""
+        if isinstance(step, int):
+            is_named = any(step < len(schema.get("prefixItems", ())) for schema in schemas)
+        else:
+            is_named = any(step in schema.get("properties", ()) for schema in schemas)
+        key = (tuple(map(id, schemas)), type(step), step if is_named else None)
+        found = self._below.get(key)
+        if found is None:
+            found = self._below[key] = self.below(schemas, step)
+        return found
 
     def alternatives(self, schemas: Iterable[Any]) -> list[Schema]:
         """Return schemas without references and unions."""

@@ -177,8 +177,12 @@ def _intended(faults: list[Fault], tags: Container[Path], depth: int) -> list[Fa
             unions.setdefault(union, {}).setdefault(label, []).append(fault)
     found = {id(fault) for fault in faults if len(fault.alternatives) <= depth}
     for union, alternatives in unions.items():
-        each = [_intended(one, tags, depth + 1) for one in alternatives.values()]
-        found.update(map(id, _of_nearest(union, each, tags)))
+        each = list(alternatives.values())
+        if any(len(fault.path) > len(union) for one in each for fault in one):
+            each = [_intended(one, tags, depth + 1) for one in each]
+            found.update(map(id, _of_nearest(union, each, tags)))
+        else:
+            found.update(map(id, chain.from_iterable(each)))
     return [fault for fault in faults if id(fault) in found]
 
 

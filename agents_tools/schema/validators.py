@@ -22,6 +22,7 @@ __all__ = ["Fault", "JsonSchemaValidator", "PydanticValidator", "Validator"]
 
 Schema = dict[str, Any]
 Path = tuple[str | int, ...]
+Labels = tuple[tuple[Path, str | int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Fault:
     keyword: str
     limit: Any = None
     message: str = ""
-    alternatives: tuple[tuple[Path, str | int], ...] = ()
+    alternatives: Labels = ()
 
 
 class Validator(Protocol):
@@ -107,12 +108,10 @@ class PydanticValidator:
     def faults(self, error: Any, data: Any) -> Iterator[Fault]:
         """Yield the faults in a `ValidationError`."""
         for item in error.errors(include_url=False, include_input=False):
-            is_missing = item["type"] in _MISSING
-            path, alternatives = _path_in(item["loc"], data, is_missing=is_missing)
-            fault = _fault_at(path, item)
-            if any(label == _KEY for _, label in alternatives):
-                fault = _fault_of_key(path, fault)
-            yield replace(fault, alternatives=alternatives)
+            path, labels = _path_in(item["loc"], data, is_missing=item["type"] in _MISSING)
+            fault = _fault_at(path, labels, item)
+            is_key = bool(labels) and any(label == _KEY for _, label in labels)
+            yield _fault_of_key(fault) if is_key else fault
 
     def keeps_own_rules(self, path: Path) -> bool:
         """Return whether a value is in a pydantic model, or its type is explicitly strict."""
@@ -235,39 +234,38 @@ def _aliases(alias: Any) -> list[Any]:
     return [one[0] if isinstance(one, list) and len(one) == 1 else one for one in alias or ()]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
-def _fault_at(path: Path, item: Any) -> Fault:
+def _fault_at(path: Path, labels: Labels, item: Any) -> Fault:
     """Return the fault that an error of pydantic describes."""
     kind: str = item["type"]
+    keyword, limit, message = "value", None, ""
     if kind in _MISSING:
-        return Fault(path, "missing")
-    if kind == RESERVED_KEY:
-        return Fault(path, "unknown_key", message="leave it out")
-    if kind in _UNKNOWN:
-        return Fault(path, "unknown_key")
-    if kind in _TYPES:
-        return Fault(path, "type", _TYPES[kind])
-    if kind in _KEYWORDS:
+        keyword = "missing"
+    elif kind == RESERVED_KEY:
+        keyword, message = "unknown_key", "leave it out"
+    elif kind in _UNKNOWN:
+        keyword = "unknown_key"
+    elif kind in _TYPES:
+        keyword, limit = "type", _TYPES[kind]
+    elif kind in _KEYWORDS:
         keyword, name = _KEYWORDS[kind]
-        return Fault(path, keyword, item["ctx"].get(name), _expectation(item))
-    return Fault(path, "value", message=_expectation(item))
+        limit, message = item["ctx"].get(name), _expectation(item)
+    else:
+        message = _expectation(item)
+    return Fault(path, keyword, limit, message, labels)
 
 
 _KEY = "[key]"
 """The label of pydantic for the key of a dictionary, in contrast to its value."""
 
 
-def _fault_of_key(path: Path, fault: Fault) -> Fault:
+def _fault_of_key(fault: Fault) -> Fault:
     """Return the fault of a value whose key does not match the schema of the keys."""
-    return (
-        Fault(path, "unknown_key")
-        if fault.keyword == "enum"
-        else Fault(path, "propertyNames", fault)
-    )
+    if fault.keyword == "enum":
+        return replace(fault, keyword="unknown_key", message="")
+    return replace(fault, keyword="propertyNames", limit=fault)
 
 
-def _path_in(
-    location: Sequence[str | int], data: Any, *, is_missing: bool
-) -> tuple[Path, tuple[tuple[Path, str | int], ...]]:
+def _path_in(location: Sequence[str | int], data: Any, *, is_missing: bool) -> tuple[Path, Labels]:
     """Return the path in the data for a location of pydantic, and the labels that it has too."""
     path: list[str | int] = []
     labels: list[tuple[Path, str | int]] = []
@@ -524,7 +522,7 @@ def _faults_of(error: Any) -> Iterator[Fault]:
         yield Fault(path, "enum", message=error.message)
     elif name == "propertyNames":
         for one in _faults_of(kind.error):
-            yield _fault_of_key((*path, kind.error.instance), one)
+            yield _fault_of_key(replace(one, path=(*path, kind.error.instance)))
     elif name in {"anyOf", "oneOf"} and any(kind.context):
         for index, alternative in enumerate(kind.context):
             for one in alternative:
