@@ -51,6 +51,8 @@ def tool(**schema: Any) -> FunctionTool:
             {"at": [1, 1]},
             "at: expected another value ([1,1] has non-unique elements), got [1, 1]",
         ),
+        ({"properties": {"city": False}}, {"city": 1}, "city: unknown, leave it out"),
+        ({"properties": {"city": {"const": None}}}, {"city": 1}, "city: expected null, got 1"),
         (
             {"properties": {"at": {"$ref": "#/$defs/P"}}, "$defs": {"P": POINT}},
             {"at": {"latt": 1}},
@@ -72,6 +74,13 @@ async def test_an_unknown_key_is_refused_where_the_schema_says_nothing(
         "invalid_args",
         f"Invalid arguments for tool 'find':\n- {message}",
     )
+
+
+@pytest.mark.parametrize("reference", ["#/$defs/A%20b", "#"])
+async def test_values_behind_any_reference_are_converted(reference: str) -> None:
+    """Generators escape the names of generic types."""
+    schema = {"properties": {"at": {"$ref": reference}}, "$defs": {"A b": POINT}}
+    assert (await tool(**schema).call(None, '{"at": "{}"}')).output == '{"at":{}}'
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ class SchemaLookup:
         """
         found = [words for schema in self.at(path) for words in _in_words(schema, value)]
         distinct = [words for words in dict.fromkeys(found) if words != _WORDS["null"]]
-        return shorten(" or ".join(distinct), _MAX_WORDS) or "a value"
+        return shorten(" or ".join(distinct or found[:1]), _MAX_WORDS) or "a value"
 
     def describe(self, value: object, path: Path) -> str:
         """Return a value at a path for an error message, without secrets."""
@@ -230,8 +230,14 @@ def _list(value: object) -> list[Any]:
 def _target(root: Schema, schema: Schema) -> Any:
     """Return the schema that a reference inside the document points to, or `None`."""
     reference = schema.get("$ref")
+    if reference == "#":
+        return root
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return None
+    if "%" in reference:
+        from urllib.parse import unquote  # rarely needed
+
+        reference = unquote(reference)
     found: Any = root
     for step in reference[2:].split("/"):
         if not isinstance(found, dict):

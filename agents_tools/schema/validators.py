@@ -18,7 +18,7 @@ if typing.TYPE_CHECKING:
 
     from agents_tools.schema.types import TypeSchema
 
-__all__ = ["Fault", "JsonSchemaValidator", "PydanticValidator", "Validator"]
+__all__ = ["Fault", "JsonSchemaValidator", "PydanticValidator", "Validator", "refuse_reference"]
 
 Schema = dict[str, Any]
 Path = tuple[str | int, ...]
@@ -414,7 +414,7 @@ class JsonSchemaValidator:
         try:
             self._validator = validator_for(
                 closed(json_schema),
-                retriever=_refuse_reference,
+                retriever=refuse_reference,
                 mask="the value" if secret_keys(json_schema) else None,
             )
         except (ValueError, ValidationError) as error:
@@ -520,6 +520,8 @@ def _faults_of(error: Any) -> Iterator[Fault]:
             yield Fault(path, "type", one)
     elif name in {"enum", "const"}:
         yield Fault(path, "enum", message=error.message)
+    elif name == "falseSchema":
+        yield Fault(path, "unknown_key", message="leave it out")
     elif name == "propertyNames":
         for one in _faults_of(kind.error):
             yield _fault_of_key(replace(one, path=(*path, kind.error.instance)))
@@ -535,7 +537,7 @@ def _faults_of(error: Any) -> Iterator[Fault]:
         yield Fault(path, "value", message=_other_value(error.message))
 
 
-def _refuse_reference(address: str) -> Any:
+def refuse_reference(address: str) -> Any:
     """Refuse a `$ref` out of the schema: nothing is read from networks or files.
 
     Raises:
