@@ -153,6 +153,13 @@ class Handle:
     """A user class without a JSON form."""
 
 
+class Order(TypedDict):
+    """A type with a key of such a class."""
+
+    number: int
+    handles: list[Handle]
+
+
 @pytest.mark.parametrize(
     ("annotation", "words"),
     [
@@ -160,7 +167,8 @@ class Handle:
         ({"a": int}, "has no JSON form"),
         (Literal[b"a"], "its values are bytes, and no JSON value equals those"),
         (list[Raw], "its values are bytes, and no JSON value equals those"),
-        (list[Handle], "it is no JSON type, model, dataclass, TypedDict or enum"),
+        ({"a": int}, "(it is no JSON type,"),
+        (Order, f"('{__name__}.Handle' in it is no JSON type,"),
         (Handle, "it is no JSON type, model, dataclass, TypedDict or enum"),
     ],
 )

@@ -10,6 +10,7 @@ configuration rules, and an explicit `Field(strict=...)` wins.
 from __future__ import annotations
 
 import collections.abc
+import re
 import threading
 import types
 import typing
@@ -341,7 +342,7 @@ def _described_by_pydantic(annotation: Any, *, is_root: bool = False) -> TypeSch
         except ImportError as error:
             raise _missing_package(error) from error
         except (Exception, RecursionError) as error:
-            raise NoSchemaError(_reason(error)) from error
+            raise NoSchemaError(_reason(error, annotation)) from error
 
 
 def _missing_package(error: ImportError) -> NoSchemaError:
@@ -354,10 +355,17 @@ def _missing_package(error: ImportError) -> NoSchemaError:
 _FOREIGN = ("pydantic", "core_schema", "core schema", "arbitrary_types_allowed", "JsonSchema")
 
 
-def _reason(error: BaseException) -> str:
+_CULPRIT = re.compile(r"schema for (<class '(.+?)'>|.+?)\. Set `arbitrary_types")
+
+
+def _reason(error: BaseException, annotation: Any) -> str:
     text = str(error).strip().splitlines()
     first = text[0].strip() if text else type(error).__name__
-    if any(word in first for word in _FOREIGN):
+    culprit = _CULPRIT.search(first)
+    if culprit is not None and culprit[1] != repr(annotation):
+        name = culprit[2] or culprit[1]
+        return f"{name!r} in it is no JSON type, model, dataclass, TypedDict or enum"
+    if isinstance(error, LookupError) or any(word in first for word in _FOREIGN):
         return "it is no JSON type, model, dataclass, TypedDict or enum"
     return first.removesuffix(".") or type(error).__name__
 
