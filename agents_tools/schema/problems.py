@@ -125,7 +125,8 @@ def _problem(
     if "unknown_key" in keywords:
         expected = faults[0].message or _nearest(str(path[-1]), lookup.keys(path[:-1]), used)
         return ArgumentProblem(path=path, expected=expected, got=got, kind="unknown_key")
-    listed = [fault for fault in faults if fault.keyword == "enum"]  # all alternatives in words
+    # The phrase for listed values has those of all alternatives, which can be many.
+    listed = [fault for fault in faults if fault.keyword == "enum"][:1]
     phrases = dict.fromkeys(_phrase(fault, value, lookup) for fault in listed or faults)
     expected = shorten(" or ".join(phrases), 300)
     return ArgumentProblem(path=path, expected=expected, got=got, kind=faults[0].keyword)
@@ -152,13 +153,8 @@ def _without_other_alternatives(
         data: The arguments.
         lookup: The JSON Schema.
     """
-    tags = {
-        fault.path
-        for fault in faults
-        if fault.keyword == "enum"
-        and fault.alternatives
-        and lookup.lists(fault.path, value_at(data, fault.path))
-    }
+    fixed = {fault.path for fault in faults if fault.keyword == "enum" and fault.alternatives}
+    tags = {path for path in fixed if lookup.lists(path, value_at(data, path))}
     return _intended(faults, tags, 0)
 
 
