@@ -368,8 +368,8 @@ async def _close_async(stream: Any, name: str) -> None:
             await stream.aclose()
     except asyncio.CancelledError:
         raise
-    except BaseException:  # noqa: BLE001 - the result stands, so an error after it is only logged
-        _log().exception("Streaming tool %r failed after its result.", name)
+    except BaseException:  # noqa: BLE001 - the outcome stands, so a later error is only logged
+        _log().exception("Streaming tool %r failed while it was closed.", name)
 
 
 def _sync_stream_body(func: Callable[..., Any], schema: FuncSchema) -> Body:
@@ -403,8 +403,8 @@ def _sync_stream_body(func: Callable[..., Any], schema: FuncSchema) -> Body:
 def _close(stream: Any, name: str) -> None:
     try:
         stream.close()
-    except BaseException:  # noqa: BLE001 - the result stands, so an error after it is only logged
-        _log().exception("Streaming tool %r failed after its result.", name)
+    except BaseException:  # noqa: BLE001 - the outcome stands, so a later error is only logged
+        _log().exception("Streaming tool %r failed while it was closed.", name)
 
 
 def _missing_result(name: str) -> ToolStreamError:
