@@ -220,6 +220,19 @@ def test_static_and_class_methods_are_tools_of_the_class_and_of_its_instances() 
     assert Base.__dict__["kind"].__get__(Derived()).invoke_sync() == "Derived"
 
 
+def test_a_tool_below_classmethod_is_refused() -> None:
+    """The model would have to pass the class."""
+
+    class Wrong:
+        @classmethod
+        @function_tool
+        def kind(cls) -> str:
+            return cls.__name__
+
+    with pytest.raises(UserError, match="above"):
+        Agent("wrong", tools=[Wrong.kind])
+
+
 # --- the tool as a Python object
 
 

@@ -659,6 +659,10 @@ def _enumeration(schema: Schema) -> Schema:
     values = [member.value for member in schema["members"]]
     kinds = set(map(_kind, values))
     _check_kinds(kinds)
+    if tuple in kinds:
+        read: Schema = {"type": "no-info", "function": _as_tuple}
+        before: Schema = {"type": "function-before", "function": read, "schema": _unnamed(schema)}
+        return {**before, "ref": schema["ref"]} if "ref" in schema else before
     if not kinds & {int, float, bool} or kinds - _JSON_KINDS:
         return schema
     choices: list[Schema] = []
@@ -672,6 +676,11 @@ def _enumeration(schema: Schema) -> Schema:
     if types.NoneType in kinds:
         choices.append({"type": "none"})
     return _guarded(_one_of("enum", choices, values), schema)
+
+
+def _as_tuple(value: Any) -> Any:
+    """Return a JSON value with tuples as arrays, as the members of an enumeration have them."""
+    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
 
 
 def _guarded(guard: Schema, schema: Schema) -> Schema:
