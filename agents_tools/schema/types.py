@@ -680,7 +680,9 @@ def _enumeration(schema: Schema) -> Schema:
 
 def _as_tuple(value: Any) -> Any:
     """Return a JSON value with tuples as arrays, as the members of an enumeration have them."""
-    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
+    if not isinstance(value, list):
+        return value
+    return tuple(map(_as_tuple, typing.cast("list[Any]", value)))
 
 
 def _guarded(guard: Schema, schema: Schema) -> Schema:
