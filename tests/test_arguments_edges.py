@@ -182,6 +182,90 @@ Invalid arguments for tool 'adopt':
 """)
 
 
+class Read(BaseModel):
+    action: Literal["read"]
+    path: str
+    limit: int = 10
+
+
+@dataclass
+class Write:
+    path: str
+    text: str
+    action: Literal["write"] = "write"
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        ({"action": "write", "path": "a"}, "step.text: missing, expected a string (required)"),
+        ({"action": "read", "path": 1}, "step.path: expected a string, got 1"),
+        (
+            {"action": "write", "path": "a", "text": "b", "limit": 1},
+            "step.limit: unknown, the known keys are action, path, text",
+        ),
+        (
+            {"action": "delete", "path": "a"},
+            'step.action: expected "read" or "write", got "delete"',
+        ),
+        ({"action": "read"}, "step.path: missing, expected a string (required)"),
+        ([1], "step: expected an object or a string, got [1]"),
+    ],
+)
+@pytest.mark.parametrize("is_raw", [False, True])
+def test_only_the_faults_of_the_alternative_that_is_meant_are_reported(
+    step: Any, message: str, is_raw: bool
+) -> None:
+    """Those of other alternatives contradict what the model sent."""
+
+    @function_tool
+    def do(step: Read | Write | str) -> None: ...
+
+    tool = do
+    if is_raw:
+        schema = do.params_json_schema
+        schema["$defs"]["Write"]["additionalProperties"] = False
+
+        async def run(_context: Any, args_json: str) -> str:
+            return args_json
+
+        tool = FunctionTool.from_schema(name="do", schema=schema, on_invoke_tool=run)
+    assert refused(tool, step=step) == f"Invalid arguments for tool 'do':\n- {message}"
+
+
+def test_alternatives_without_a_tag_are_compared_by_their_faults() -> None:
+    @function_tool
+    def do(step: list[int] | list[str], other: Write | dict[str, int] | None = None) -> None: ...
+
+    assert refused(do, step=["a", 1], other={"path": "a", "text": True}) == snapshot("""\
+Invalid arguments for tool 'do':
+- step[0]: expected an integer, got "a"
+- other.text: expected a string, got true\
+""")
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (Literal["low", "high"], "levels.hihg: unknown, did you mean 'high'?"),
+        (int, 'levels.hihg: expected an integer as the key, got "hihg"'),
+        (
+            Annotated[str, Field(pattern="^l")],
+            "levels.hihg: expected a string that matches '^l' as the key, got \"hihg\"",
+        ),
+    ],
+)
+def test_the_fault_of_a_key_is_not_reported_for_its_value(keys: Any, message: str) -> None:
+    """The value is right, and a model would change it."""
+
+    def do(levels: Any) -> None: ...
+
+    do.__annotations__["levels"] = dict[keys, int]
+    assert refused(function_tool(do), levels={"hihg": 1}) == (
+        f"Invalid arguments for tool 'do':\n- {message}"
+    )
+
+
 def test_errors_in_a_recursive_type_are_reported_at_any_depth() -> None:
     """Its schema refers to itself, so that lookups have to terminate."""
 

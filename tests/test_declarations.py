@@ -220,6 +220,19 @@ def test_static_and_class_methods_are_tools_of_the_class_and_of_its_instances() 
     assert Base.__dict__["kind"].__get__(Derived()).invoke_sync() == "Derived"
 
 
+def test_a_tool_below_classmethod_is_refused() -> None:
+    """The model would have to pass the class."""
+
+    class Wrong:
+        @classmethod
+        @function_tool
+        def kind(cls) -> str:
+            return cls.__name__
+
+    with pytest.raises(UserError, match="above"):
+        Agent("wrong", tools=[Wrong.kind])
+
+
 # --- the tool as a Python object
 
 
@@ -459,6 +472,41 @@ Invalid arguments for tool 'tool':
 - data: expected at most 3 bytes, got "AAAAAAA="\
 """)
     assert (await declared.call(None, '{"data": "_w"}')).value == b"\xff"
+
+
+async def test_a_default_of_bytes_is_published_in_the_accepted_form() -> None:
+    """A model that sends the default must get the same value."""
+
+    @dataclass
+    class Part:
+        data: bytes = b"hi!"
+
+    def tool(part: Part, data: bytes = b"hi!", raw: bytes = b"\xff") -> Any:
+        return part.data, data, raw
+
+    declared = function_tool(tool)
+    schema = declared.params_json_schema
+    defaults = {key: schema["properties"][key]["default"] for key in ("data", "raw")}
+    part = {"data": schema["$defs"]["Part"]["properties"]["data"]["default"]}
+    assert (defaults, part) == ({"data": "aGkh", "raw": "_w=="}, {"data": "aGkh"})
+    sent = json.dumps({"part": part, **defaults})
+    assert (await declared.call(None, sent)).value == (b"hi!", b"hi!", b"\xff")
+
+
+async def test_an_attempt_reads_the_bytes_that_a_factory_created() -> None:
+    """They are stored with the arguments, in the form that the reader accepts."""
+    seen: list[bytes] = []
+
+    @policies.retry(2, backoff=0)
+    @function_tool
+    def tool(data: Annotated[bytes, Field(default_factory=lambda: b"hi!")]) -> str:
+        seen.append(data)
+        if len(seen) == 1:
+            raise OSError
+        return "sent"
+
+    assert (await tool.call(None, "{}")).output == "sent"
+    assert seen == [b"hi!", b"hi!"]
 
 
 @pytest.mark.parametrize("annotation", [bytes, bytes | None, Annotated[bytearray, "x"]])

@@ -247,6 +247,17 @@ def test_an_entry_is_read_in_any_common_spelling(entry: str, text: str, stated: 
     assert found.types == {"size": stated, "other": ""}
 
 
+def test_a_heading_and_an_entry_can_end_with_the_colon_of_chinese() -> None:
+    """Input methods for Chinese and Japanese type it; prose keeps it."""
+    colon = "\N{FULLWIDTH COLON}"
+    for heading in ("Args", "参数"):
+        doc = f"查询。\n\n注意{colon}慢。\n\n{heading}{colon}\n    size (int){colon}大小{colon}一\n"
+        found = parse_docstring(doc, param_names=("size",))
+        assert found.params == {"size": f"大小{colon}一"}
+        assert found.types == {"size": "int"}
+        assert found.description == f"查询。\n\n注意{colon}慢。"
+
+
 def test_names_that_share_an_entry_share_its_text() -> None:
     """`x, y: …` describes two parameters."""
     found = parse_docstring("Put it.\n\nArgs:\n    x, y (int): Where.\n    a and b: What.\n")

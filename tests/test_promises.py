@@ -345,7 +345,7 @@ async def test_a_yielded_result_stands(
 
     assert await in_a_group.on_invoke_tool(None, "{}") == "the result"
     assert await at_the_end.on_invoke_tool(None, "{}") == "the result"
-    assert "'at_the_end' failed after its result" in caplog.text
+    assert "'at_the_end' failed while it was closed" in caplog.text
 
 
 async def test_awaiting_something_that_is_not_of_asyncio_is_an_error_of_the_tool() -> None:

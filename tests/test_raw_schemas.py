@@ -37,6 +37,23 @@ def tool(**schema: Any) -> FunctionTool:
             "all[1].lta: unknown, did you mean 'lat'?",
         ),
         (
+            {"properties": {"at": {"propertyNames": {"enum": ["lat", "lng"]}}}},
+            {"at": {"lta": 1}},
+            "at.lta: unknown, did you mean 'lat'?",
+        ),
+        (
+            {"properties": {"at": {"propertyNames": {"maxLength": 2}}}},
+            {"at": {"lat": 1}},
+            'at.lat: expected at most 2 characters as the key, got "lat"',
+        ),
+        (
+            {"properties": {"at": {"type": "array", "uniqueItems": True}}},
+            {"at": [1, 1]},
+            "at: expected another value ([1,1] has non-unique elements), got [1, 1]",
+        ),
+        ({"properties": {"city": False}}, {"city": 1}, "city: unknown, leave it out"),
+        ({"properties": {"city": {"const": None}}}, {"city": 1}, "city: expected null, got 1"),
+        (
             {"properties": {"at": {"$ref": "#/$defs/P"}}, "$defs": {"P": POINT}},
             {"at": {"latt": 1}},
             "at.latt: unknown, did you mean 'lat'?",
@@ -57,6 +74,13 @@ async def test_an_unknown_key_is_refused_where_the_schema_says_nothing(
         "invalid_args",
         f"Invalid arguments for tool 'find':\n- {message}",
     )
+
+
+@pytest.mark.parametrize("reference", ["#/$defs/A%20b", "#"])
+async def test_values_behind_any_reference_are_converted(reference: str) -> None:
+    """Generators escape the names of generic types."""
+    schema = {"properties": {"at": {"$ref": reference}}, "$defs": {"A b": POINT}}
+    assert (await tool(**schema).call(None, '{"at": "{}"}')).output == '{"at":{}}'
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import functools
 import inspect
 import json
 import threading
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Required
+from typing import TYPE_CHECKING, Annotated, Any, Generic, NotRequired, Required, TypeVar
 
 import pytest
 from pydantic import Field, SecretStr, create_model
@@ -367,6 +367,33 @@ def test_keys_of_a_non_total_typed_dict_are_optional_unless_required() -> None:
     assert go.invoke_sync('{"far": 1}') == {"far": 1}
     with pytest.raises(ModelBehaviorError, match="far: missing"):
         go.invoke_sync('{"near": 1}')
+
+
+Item = TypeVar("Item")
+
+
+class Match(TypedDict, Generic[Item]):
+    equals: Item
+    other: NotRequired[list[Item]]
+
+
+def test_a_typed_dict_with_type_arguments_can_be_unpacked() -> None:
+    def go(**options: Unpack[Match[int]]) -> dict[str, Any]:
+        return dict(options)
+
+    tool = function_tool(go)
+    assert tool.invoke_sync('{"equals": "1", "other": ["2"]}') == {"equals": 1, "other": [2]}
+
+
+def test_the_type_parameters_of_a_class_are_known_in_its_methods() -> None:
+    """`class Store[T]` defines them outside of the module and of the class."""
+
+    class Store:
+        def put(self, values: list[Kept]) -> int:  # type: ignore[name-defined]  # noqa: F821
+            return len(values)
+
+    Store.__type_params__ = (TypeVar("Kept"),)  # type: ignore[attr-defined]
+    assert function_tool(Store().put).invoke_sync('{"values": "[1, 2]"}') == 2
 
 
 def test_positional_arguments_of_mixed_types_are_refused() -> None:

@@ -79,6 +79,12 @@ _MISTAKES: dict[str, Callable[[], Any]] = {
     "streaming_tool(...) has no option 'enable_bracket'. Did you mean 'enable_bracketing'?": (
         lambda: cast("Any", streaming_tool)(enable_bracket=False)
     ),
+    "function_tool(...) has no option 'name'. Did you mean 'name_override'?": lambda: cast(
+        "Any", function_tool
+    )(name="double"),
+    "The context of a call of tool '_double' is not valid: expected a ToolContext, a RunCon": (
+        lambda: _tool.invoke_sync("{}", context=_wrong)
+    ),
     "Tool '_double': option metadata= expects a dictionary": lambda: _tool.with_(metadata=_wrong),
     "Tool '_double': option annotations= expects ToolAnnotations": lambda: _tool.with_(
         annotations=_wrong

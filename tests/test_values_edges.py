@@ -149,8 +149,34 @@ class Raw(enum.Enum):
     A = b"a"
 
 
+class Planet(enum.Enum):
+    EARTH = (1.0, (0, 3))
+    MARS = (0.1, (0, 6))
+
+
+def test_members_that_are_tuples_are_passed_as_arrays() -> None:
+    """The schema publishes arrays, which no member equals in Python."""
+
+    @function_tool
+    def visit(planet: Planet, then: list[Planet] | None = None) -> list[str]:
+        return [one.name for one in (planet, *(then or ()))]
+
+    mars = visit.params_json_schema["$defs"]["Planet"]["enum"][1]
+    assert mars == [0.1, [0, 6]]
+    assert visit.invoke_sync({"planet": mars, "then": [[1.0, [0, 3]]]}) == ["MARS", "EARTH"]
+    with pytest.raises(ModelBehaviorError, match=r"planet: expected one of .*, got \[0.1\]"):
+        visit.invoke_sync({"planet": [0.1]})
+
+
 class Handle:
     """A user class without a JSON form."""
+
+
+class Order(TypedDict):
+    """A type with a key of such a class."""
+
+    number: int
+    handles: list[Handle]
 
 
 @pytest.mark.parametrize(
@@ -160,7 +186,8 @@ class Handle:
         ({"a": int}, "has no JSON form"),
         (Literal[b"a"], "its values are bytes, and no JSON value equals those"),
         (list[Raw], "its values are bytes, and no JSON value equals those"),
-        (list[Handle], "it is no JSON type, model, dataclass, TypedDict or enum"),
+        ({"a": int}, "(it is no JSON type,"),
+        (Order, f"('{__name__}.Handle' in it is no JSON type,"),
         (Handle, "it is no JSON type, model, dataclass, TypedDict or enum"),
     ],
 )

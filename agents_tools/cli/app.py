@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import errno
 import importlib
 import os
 import sys
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from agents_tools._package import __version__
-from agents_tools.cli.errors import BROKEN_PIPE, CANCELLED, OK, USAGE, CommandError
+from agents_tools.cli.errors import BROKEN_PIPE, CANCELLED, FAILED, OK, USAGE, CommandError
 from agents_tools.cli.output import (
     console_errors,
     forgiving_streams,
@@ -131,11 +132,21 @@ def run(args: Sequence[str] | None = None) -> int:
     except (OutputClosedError, BrokenPipeError):
         _leave_no_output()
         code = BROKEN_PIPE
+    except OSError as error:
+        if error.errno not in _NO_SPACE:
+            raise
+        _leave_no_output()
+        with contextlib.suppress(OSError):  # standard error can be a file on the same disk
+            say(f"error: the output cannot be written: {error.strerror}.")
+        code = FAILED
     if args is None and _held_up():
         with contextlib.suppress(OSError):
             _flush()
         os._exit(code)  # Python would wait for threads that the user's code left running
     return code
+
+
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 
 
 def _code_of(typed: list[str]) -> int:

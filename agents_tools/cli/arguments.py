@@ -135,11 +135,13 @@ def _option(reader: DefinitionReader, word: str, waiting: list[str]) -> _Argumen
     name, equals, text = word[2:].partition("=")
     raw = bool(equals) and name.endswith(":")
     name = name.removesuffix(":") if raw else name
-    key = _option_key(reader, name)
+    key = _declared_key(reader, name)
     if key is None and not equals and name.startswith("no-"):
-        negated = _option_key(reader, name[3:])
+        negated = _declared_key(reader, name[3:])
         if negated is not None and _is_flag(reader, negated):
             return _ArgumentWord(key=negated, text="false")
+    if key is None and _accepts_others(reader):
+        key = name
     if key is None:
         raise CommandError(
             f"unknown parameter --{name}.",
@@ -155,8 +157,8 @@ def _option(reader: DefinitionReader, word: str, waiting: list[str]) -> _Argumen
     return _ArgumentWord(key=key, text=waiting.pop(0))
 
 
-def _option_key(reader: DefinitionReader, name: str) -> str | None:
-    """Return the key that an option sets; dashes in its first part match underscores."""
+def _declared_key(reader: DefinitionReader, name: str) -> str | None:
+    """Return the parameter that an option sets; dashes in its first part match underscores."""
     head, dot, rest = name.partition(".")
     parameters = parameters_of(reader.root)
     if name in parameters:
@@ -164,8 +166,12 @@ def _option_key(reader: DefinitionReader, name: str) -> str | None:
     for known in parameters:
         if head == known or head.replace("-", "_") == known.replace("-", "_"):
             return known + dot + rest
-    open_ended = reader.read(reader.root).get("additionalProperties")
-    return name if open_ended is not None and open_ended is not False else None
+    return None
+
+
+def _accepts_others(reader: DefinitionReader) -> bool:
+    others = reader.read(reader.root).get("additionalProperties")
+    return others is not None and others is not False
 
 
 def _is_flag(reader: DefinitionReader, key: str) -> bool:

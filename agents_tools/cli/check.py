@@ -219,7 +219,7 @@ def _print_tokens(tools: Sequence[Tool], *, as_json: bool) -> None:
 def _summary(tools: int, errors: int, warnings: int) -> str:
     counts = [_counted(errors, "error"), _counted(warnings, "warning")]
     problems = " and ".join(text for text in counts if text) or "no problems"
-    return f"{_counted(tools, 'tool')} checked: {problems}"
+    return f"{_counted(tools, 'tool') or '0 tools'} checked: {problems}"
 
 
 def _counted(number: int, noun: str) -> str:

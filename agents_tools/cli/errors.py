@@ -11,6 +11,7 @@ __all__ = [
     "BROKEN_PIPE",
     "CANCELLED",
     "EXIT_CODES",
+    "FAILED",
     "FOUND",
     "OK",
     "USAGE",
@@ -20,6 +21,8 @@ __all__ = [
 OK = 0
 FOUND = 1
 """`check` has found errors, or `schema --diff` a breaking change."""
+FAILED = 1
+"""The command itself failed: its output cannot be written."""
 USAGE = 2
 CANCELLED = 130
 BROKEN_PIPE = 141

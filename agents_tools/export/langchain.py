@@ -10,6 +10,7 @@ from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import (
     BaseTool as ForeignTool,
+    InjectedToolArg,
     InjectedToolCallId,
     Tool as SimpleTool,
     ToolException,
@@ -272,6 +273,8 @@ def _runtime_names(foreign: ForeignTool, schema: Mapping[str, Any]) -> list[str]
     for name, field in getattr(model, "model_fields", {}).items():
         if name in schema.get("properties", {}) or InjectedToolCallId in _kinds(field):
             continue
+        if InjectedToolArg in _kinds(field) and not field.is_required():
+            continue  # an argument of the application; a subclass is injected by a graph
         if (
             getattr(get_origin(field.annotation) or field.annotation, "__name__", "")
             != "ToolRuntime"

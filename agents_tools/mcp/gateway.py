@@ -121,6 +121,12 @@ class MCPGateway:
             .map(_approval(tuple(require_approval)))
             .rename(dict(rename or {}).get)
         )
+        self._patterns = {
+            "allow": tuple(allow),
+            "deny": tuple(deny),
+            "rename": tuple(rename or ()),
+            "require_approval": tuple(require_approval),
+        }
         self._features = RemoteFeatures(self.manager)
         self._offered: tuple[tuple[Any, ...], tuple[Any, ...]] | None = None
         self._retries: asyncio.Task[None] | None = None
@@ -224,12 +230,23 @@ class MCPGateway:
 
     async def _check_tools(self) -> None:
         names = [tool.name for tool in await self._all.get_tools()]
+        known = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")  # noqa: PLR2004
         if names and not await self.get_tools():
-            known = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")  # noqa: PLR2004
             raise UserValueError(
                 "No tool matches the patterns of names to allow and to deny: expected patterns of "
                 f"{known}."
             )
+        for option, patterns in self._patterns.items():
+            for pattern in patterns:
+                if not any(fnmatchcase(name, pattern) for name in names):
+                    # The command line hides the log of the connections, "agents_tools.mcp".
+                    logging.getLogger("agents_tools").warning(
+                        "MCPGateway(%s=...): %r matches none of the tools %s. Correct it, unless a "
+                        "server adds such a tool later.",
+                        option,
+                        pattern,
+                        known,
+                    )
 
     def _searched(self, tools: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the tools, behind a search if it is wanted or their definitions are too large."""

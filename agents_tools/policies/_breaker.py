@@ -67,7 +67,7 @@ def circuit_breaker(
             "circuit_breaker(failures=...) is not valid: expected a positive integer, got "
             f"{failures!r}."
         )
-    if not reset_after > 0:
+    if not isinstance(reset_after, (int, float)) or not reset_after > 0:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UserValueError(
             "circuit_breaker(reset_after=...) is not valid: expected a positive number of seconds, "
             f"got {reset_after!r}."

@@ -67,6 +67,10 @@ def limit(
             f"limit(burst=...) is not valid: expected a positive integer together with "
             f"per_second=, got burst={burst!r} and per_second={per_second!r}."
         )
+    if type(queue) is not int or queue < 0:
+        raise UserValueError(
+            f"limit(queue=...) is not valid: expected an integer, at least 0, got {queue!r}."
+        )
     rate = None if per_second is None else RateLimit(per_second, burst or 1)
     limiter = _CallLimiter(concurrent, rate, queue)
     budget = None if calls is None else _Budget(calls)

@@ -12,6 +12,7 @@ from agents_tools.errors import (
     ToolLostError,
     ToolOverloadedError,
     ToolTimeoutError,
+    UserTypeError,
     UserValueError,
 )
 from agents_tools.events.kinds import ToolAttemptEvent
@@ -62,9 +63,9 @@ def retry(
             allowed.
 
     Raises:
-        UserError: `attempts` is not a positive integer, or `budget` is not positive.
+        UserError: An option is not valid.
     """
-    if not isinstance(attempts, int) or attempts < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+    if type(attempts) is not int or attempts < 1:
         raise UserValueError(
             f"retry(attempts=...) is not valid: expected a positive integer, got {attempts!r}."
         )
@@ -72,9 +73,18 @@ def retry(
         raise UserValueError(
             f"retry(budget=...) is not valid: expected a positive number, got {budget!r}."
         )
+    errors: tuple[Any, ...] = on if isinstance(on, tuple) else (on,)
+    if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in errors):
+        raise UserTypeError(
+            "retry(on=...) is not valid: expected an exception class or a tuple of them, got "
+            f"{on!r}."
+        )
+    _check_seconds("max_delay", max_delay)
+    if not callable(backoff):
+        _check_seconds("backoff", backoff)
     rules = _RetryRules(
         attempts=attempts,
-        errors=on if isinstance(on, tuple) else (on,),
+        errors=errors,
         backoff=backoff,
         max_delay=max_delay,
         idempotent=idempotent,
@@ -82,6 +92,13 @@ def retry(
     budgets = None if budget is None else CallScopes(lambda: _RetryBudget(budget))
 
     return _Retry(rules, budgets)
+
+
+def _check_seconds(option: str, value: object) -> None:
+    if not isinstance(value, (int, float)) or not value >= 0:  # a NaN is not
+        raise UserValueError(
+            f"retry({option}=...) is not valid: expected seconds, at least 0, got {value!r}."
+        )
 
 
 class _Retry(Policy):

@@ -315,7 +315,8 @@ class ArgumentReader:
             if key is None:
                 continue
             try:
-                text = to_json({**from_json(text), key: value[name]}).decode()
+                data = {**from_json(text), key: value[name]}
+                text = to_json(data, bytes_mode="base64").decode()
                 created.append(key)
             except (PydanticSerializationError, TypeError, ValueError):
                 pass  # every attempt creates one of its own

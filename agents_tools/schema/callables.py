@@ -150,7 +150,7 @@ def closure_names(func: Callable[..., Any]) -> dict[str, Any]:
 
 
 def class_names(func: Callable[..., Any], owner: type | None = None) -> dict[str, Any]:
-    """Return the types that the class of a method defines, and the class itself.
+    """Return the types that the class of a method defines, its type parameters, and itself.
 
     Args:
         func: A method, or any other callable.
@@ -168,7 +168,8 @@ def class_names(func: Callable[..., Any], owner: type | None = None) -> dict[str
     cls = cls or _at_path(sys.modules.get(module), qualname)
     if cls is None:
         return {}
-    return {cls.__name__: cls, **_type_names(vars(cls), vars(cls))}
+    parameters = {one.__name__: one for one in getattr(cls, "__type_params__", ())}
+    return {**parameters, cls.__name__: cls, **_type_names(vars(cls), vars(cls))}
 
 
 def _at_path(module: types.ModuleType | None, qualname: str) -> type | None:

@@ -28,16 +28,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _BRACKET_OR_COLON = r"[(\[{:}\])]"
+_WIDE_COLON = "\N{FULLWIDTH COLON}"
 
 
 class GoogleNormalizer(SectionNormalizer):
     """Normalizes indented sections below a heading, and lists of parameters without a heading."""
 
     style = "google"
-    hint = ":|--"
+    hint = f":|--|{_WIDE_COLON}"
 
     def normalize(self, lines: list[str]) -> bool:
         """Fill `prose` and `sections`; return whether there is any section."""
+        lines = [self._with_ascii_colon(line) for line in lines]
         code = code_lines(lines)
         index = 0
         has_sections = False
@@ -54,6 +56,14 @@ class GoogleNormalizer(SectionNormalizer):
             self.prose.append("")
             index = end
         return has_sections
+
+    def _with_ascii_colon(self, line: str) -> str:
+        """Return a line with `:` for a Chinese or Japanese colon after a heading or a name."""
+        head, colon, text = line.partition(_WIDE_COLON)
+        title = re.sub(BULLET, "", head.strip())
+        names = plain_names(_before_type(title))
+        is_entry = section_title(title) in HEADINGS or not self.names.isdisjoint(names)
+        return f"{head}: {text}".rstrip() if colon and is_entry else line
 
     def _section(self, lines: list[str], index: int) -> tuple[str | None, int, int]:
         """Return the kind of the section that starts on a line, and the start and end of its body.
@@ -93,14 +103,23 @@ class GoogleNormalizer(SectionNormalizer):
         """Return whether a list of parameters without a known heading starts on a line."""
         above = lines[index - 1] if index else "the summary"
         line = lines[index].lstrip()
-        is_separate = not above or above.endswith(":") or re.match(BULLET, line) or " -- " in line
+        is_separate = (
+            not above
+            or above.endswith((":", _WIDE_COLON))
+            or re.match(BULLET, line)
+            or " -- " in line
+        )
         return bool(is_separate) and self._is_entry(lines, index)
 
     def _drop_heading(self) -> None:
         """Remove the line above a list if it only introduces the list."""
         while self.prose and not self.prose[-1]:
             self.prose.pop()
-        if len(self.prose) > 1 and not self.prose[-2] and self.prose[-1].endswith(":"):
+        if (
+            len(self.prose) > 1
+            and not self.prose[-2]
+            and self.prose[-1].endswith((":", _WIDE_COLON))
+        ):
             self.prose.pop()
 
     def _end_of_list(self, lines: list[str], start: int) -> int:

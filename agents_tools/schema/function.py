@@ -656,7 +656,8 @@ def _as_json(default: Any) -> Any:
     from pydantic_core import from_json, to_json
 
     try:
-        return from_json(to_json(default, inf_nan_mode="constants"), allow_inf_nan=False)
+        text = to_json(default, inf_nan_mode="constants", bytes_mode="base64")
+        return from_json(text, allow_inf_nan=False)
     except Exception:  # noqa: BLE001 - a default of any class can raise any error
         return _NO_JSON
 

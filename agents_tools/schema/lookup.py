@@ -27,6 +27,8 @@ class SchemaLookup:
     def __init__(self, json_schema: Callable[[], Schema]) -> None:
         self._json_schema = json_schema
         self._secret_keys: frozenset[str] | None = None
+        self._below: dict[tuple[object, ...], list[Schema]] = {}
+        self._top: list[Schema] | None = None
 
     @property
     def root(self) -> Schema:
@@ -35,10 +37,24 @@ class SchemaLookup:
 
     def at(self, path: Path) -> list[Schema]:
         """Return the schemas of the value at a path: several if it has alternatives."""
-        current = self.alternatives([self.root])
+        if self._top is None:
+            self._top = self.alternatives([self.root])
+        current = self._top
         for step in path:
-            current = self.below(current, step)
+            current = self._known_below(current, step)
         return current
+
+    def _known_below(self, schemas: list[Schema], step: str | int) -> list[Schema]:
+        """Return what `below` returns, once for all elements of an array."""
+        if isinstance(step, int):
+            is_named = any(step < len(schema.get("prefixItems", ())) for schema in schemas)
+        else:
+            is_named = any(step in schema.get("properties", ()) for schema in schemas)
+        key = (tuple(map(id, schemas)), type(step), step if is_named else None)
+        found = self._below.get(key)
+        if found is None:
+            found = self._below[key] = self.below(schemas, step)
+        return found
 
     def alternatives(self, schemas: Iterable[Any]) -> list[Schema]:
         """Return schemas without references and unions."""
@@ -63,9 +79,11 @@ class SchemaLookup:
 
     def keys(self, path: Path) -> list[str]:
         """Return the known keys of the object at a path."""
-        return list(
-            dict.fromkeys(key for one in self.at(path) for key in one.get("properties", ()))
-        )
+        schemas = self.at(path)
+        known = [key for one in schemas for key in one.get("properties", ())]
+        names = self.alternatives(one.get("propertyNames") for one in schemas)
+        known += [key for one in names for key in _values(one) or () if isinstance(key, str)]
+        return list(dict.fromkeys(known))
 
     def is_optional(self, path: Path) -> bool:
         """Return whether the value at a path is a known property that can be left out."""
@@ -81,6 +99,10 @@ class SchemaLookup:
         """
         return types_of(self.at(path), value)
 
+    def lists(self, path: Path, value: object) -> bool:
+        """Return whether an alternative for the value at a path lists a value."""
+        return any(value in (_values(schema) or ()) for schema in self.at(path))
+
     def words(self, path: Path, value: object = None) -> str:
         """Return what the schema expects at a path, in words.
 
@@ -90,7 +112,7 @@ class SchemaLookup:
         """
         found = [words for schema in self.at(path) for words in _in_words(schema, value)]
         distinct = [words for words in dict.fromkeys(found) if words != _WORDS["null"]]
-        return shorten(" or ".join(distinct), _MAX_WORDS) or "a value"
+        return shorten(" or ".join(distinct or found[:1]), _MAX_WORDS) or "a value"
 
     def describe(self, value: object, path: Path) -> str:
         """Return a value at a path for an error message, without secrets."""
@@ -110,9 +132,7 @@ def types_of(schemas: Iterable[Schema], value: object) -> set[str]:
     """
     found: set[str] = set()
     for schema in schemas:
-        values: list[Any] | None = schema.get("enum")
-        if values is None and "const" in schema:
-            values = [schema["const"]]
+        values = _values(schema)
         if values is None:
             found.update(named_types(schema))
         elif value in values or json_type(value) not in map(json_type, values):
@@ -138,8 +158,13 @@ _WORDS = {
 }
 
 
+def _values(schema: Mapping[str, Any]) -> list[Any] | None:
+    """Return the values that a schema lists, or `None` if it lists none."""
+    return schema.get("enum", [schema["const"]] if "const" in schema else None)
+
+
 def _in_words(schema: Mapping[str, Any], value: object) -> Iterable[str]:
-    values: Any = schema.get("enum", [schema["const"]] if "const" in schema else None)
+    values = _values(schema)
     if values is not None:
         listed = ", ".join(map(describe_value, values))
         if len(listed) > _MAX_WORDS and isinstance(value, str):
@@ -204,8 +229,14 @@ def _list(value: object) -> list[Any]:
 def _target(root: Schema, schema: Schema) -> Any:
     """Return the schema that a reference inside the document points to, or `None`."""
     reference = schema.get("$ref")
+    if reference == "#":
+        return root
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return None
+    if "%" in reference:
+        from urllib.parse import unquote  # rarely needed
+
+        reference = unquote(reference)
     found: Any = root
     for step in reference[2:].split("/"):
         if not isinstance(found, dict):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import typing
+from itertools import chain
 from typing import Any
 
 from agents_tools.errors import ArgumentProblem, ModelBehaviorError
@@ -26,6 +27,8 @@ __all__ = [
     "syntax_reason",
     "unknown_key",
 ]
+
+Path = tuple[str | int, ...]
 
 _MAX_PROBLEMS = 10
 _MAX_MESSAGE = 2_000
@@ -66,8 +69,8 @@ def problems_of(
         data: The arguments after conversions, to which the paths of the faults belong.
         lookup: The JSON Schema.
     """
-    places: dict[tuple[str | int, ...], list[Fault]] = {}
-    found = list(faults)
+    places: dict[Path, list[Fault]] = {}
+    found = _without_other_alternatives(list(faults), data, lookup)
     around = {one.path[:length] for one in found if not _is_null(one) for length in _lengths(one)}
     for fault in found:
         if not (_is_null(fault) and fault.path in around):
@@ -75,7 +78,7 @@ def problems_of(
     keys = lookup.keys(())
     order: dict[object, int] = {key: index for index, key in enumerate(keys)}
 
-    def position(place: tuple[tuple[str | int, ...], object]) -> int:
+    def position(place: tuple[Path, object]) -> int:
         path = place[0]
         return order.get(path[0], len(keys)) if path else -1
 
@@ -95,7 +98,7 @@ def problems_of(
 
 
 def _problem(
-    path: tuple[str | int, ...], faults: list[Fault], value: Any, lookup: SchemaLookup, *, used: Any
+    path: Path, faults: list[Fault], value: Any, lookup: SchemaLookup, *, used: Any
 ) -> ArgumentProblem:
     """Return the problem for the faults at one place: one for each alternative of a union.
 
@@ -110,13 +113,19 @@ def _problem(
     if "missing" in keywords:
         expected = f"{lookup.words(path)} (required)"
         return ArgumentProblem(path=path, expected=expected, got="nothing", kind="missing")
+    if "propertyNames" in keywords:
+        phrases = dict.fromkeys(_phrase(fault.limit, path[-1], lookup) for fault in faults)
+        expected = f"{' or '.join(phrases)} as the key"
+        got = describe_value(path[-1])
+        return ArgumentProblem(path=path, expected=expected, got=got, kind="propertyNames")
     got = lookup.describe(value, path)
     if isinstance(value, float) and not math.isfinite(value):
         return ArgumentProblem(path=path, expected="a finite number", got=got, kind="value")
     if "unknown_key" in keywords:
         expected = faults[0].message or _nearest(str(path[-1]), lookup.keys(path[:-1]), used)
         return ArgumentProblem(path=path, expected=expected, got=got, kind="unknown_key")
-    listed = [fault for fault in faults if fault.keyword == "enum"]  # all alternatives in words
+    # The phrase for listed values has those of all alternatives, which can be many.
+    listed = [fault for fault in faults if fault.keyword == "enum"][:1]
     phrases = dict.fromkeys(_phrase(fault, value, lookup) for fault in listed or faults)
     expected = shorten(" or ".join(phrases), 300)
     return ArgumentProblem(path=path, expected=expected, got=got, kind=faults[0].keyword)
@@ -131,6 +140,75 @@ def value_at(data: Any, path: Sequence[str | int], default: Any = None) -> Any:
         except (IndexError, KeyError, TypeError):
             return default
     return value
+
+
+def _without_other_alternatives(
+    faults: list[Fault], data: Any, lookup: SchemaLookup
+) -> list[Fault]:
+    """Return the faults without those of the alternatives of unions that values are not meant for.
+
+    Args:
+        faults: The faults.
+        data: The arguments.
+        lookup: The JSON Schema.
+    """
+    fixed = {fault.path for fault in faults if fault.keyword == "enum" and fault.alternatives}
+    tags = {path for path in fixed if lookup.lists(path, value_at(data, path))}
+    return _intended(faults, tags, 0)
+
+
+def _intended(faults: list[Fault], tags: Container[Path], depth: int) -> list[Fault]:
+    """Return the faults of the most likely alternatives.
+
+    Args:
+        faults: The faults in one alternative of the outer unions.
+        tags: The places of values that select another alternative, such as `{"kind": "dog"}`.
+        depth: The number of outer unions.
+    """
+    unions: dict[Path, dict[str | int, list[Fault]]] = {}
+    for fault in faults:
+        if len(fault.alternatives) > depth:
+            union, label = fault.alternatives[depth]
+            unions.setdefault(union, {}).setdefault(label, []).append(fault)
+    found = {id(fault) for fault in faults if len(fault.alternatives) <= depth}
+    for union, alternatives in unions.items():
+        each = list(alternatives.values())
+        if any(len(fault.path) > len(union) for one in each for fault in one):
+            each = [_intended(one, tags, depth + 1) for one in each]
+            found.update(map(id, _of_nearest(union, each, tags)))
+        else:
+            found.update(map(id, chain.from_iterable(each)))
+    return [fault for fault in faults if id(fault) in found]
+
+
+def _of_nearest(
+    union: Path, alternatives: list[list[Fault]], tags: Container[Path]
+) -> Iterable[Fault]:
+    """Return the faults of the alternatives of a union to which a value is nearest.
+
+    These accept its type and its tag, and have the fewest faults. If several remain, which differ
+    in the places of their faults, it is the missing or wrong tag; without one, it is the first.
+    """
+    inside = [each for each in alternatives if all(len(one.path) > len(union) for one in each)]
+    if not inside:
+        return chain.from_iterable(alternatives)
+    tagged = [
+        each
+        for each in inside
+        if not any(one.keyword == "enum" and one.path in tags for one in each)
+    ]
+    fewest = min(map(len, tagged or inside))
+    nearest = [each for each in tagged or inside if len(each) == fewest]
+    places = [frozenset(one.path for one in each) for each in nearest]
+    if len(set(places)) == 1:
+        return chain.from_iterable(nearest)
+    shared = frozenset[Path].intersection(*places)
+    choices = [
+        one
+        for one in chain.from_iterable(nearest)
+        if one.path in shared and one.keyword in {"enum", "missing"}
+    ]
+    return choices or nearest[0]
 
 
 def _lengths(fault: Fault) -> range:
@@ -175,6 +253,7 @@ _LEAVE_OUT = "leave it out"
 
 def _nearest(key: str, known: list[str], used: Container[str] = ()) -> str:
     """Return which key is meant; among equally near ones, prefer one without a value."""
+    known = [name for name in known if name != key]  # another alternative of a union has it
     if not known:
         return _LEAVE_OUT
     from difflib import SequenceMatcher

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.errors import ToolError
+from agents_tools.schema.validators import refuse_reference
 from agents_tools.text.output import release_json, release_text
 from agents_tools.text.secrets import guard_logs
 
@@ -76,7 +77,7 @@ def _validator(tool: str, schema: str) -> Any:
     except ImportError:
         return None
     try:
-        return validator_for(json.loads(schema), offline=True)
+        return validator_for(json.loads(schema), retriever=refuse_reference)
     except Exception as error:  # noqa: BLE001 - an invalid schema is not enforced
         logger.warning("The output schema of tool %r is not valid: %s", tool, error)
         return None

@@ -366,6 +366,8 @@ def _item_type(annotation: Any, name: str, location: SourceLocation) -> Any:
 def _typed_dict_parameters(typed_dict: Any, name: str, location: SourceLocation) -> Iterator[Param]:
     from typing_extensions import get_type_hints, is_typeddict
 
+    arguments = typing.get_args(typed_dict)
+    typed_dict = typing.get_origin(typed_dict) or typed_dict
     if not is_typeddict(typed_dict):
         raise location.refuse(
             f"**{name} unpacks {describe_annotation(typed_dict)}, which is not a TypedDict.",
@@ -379,6 +381,7 @@ def _typed_dict_parameters(typed_dict: Any, name: str, location: SourceLocation)
             "Import every name in them at run time.",
         ) from error
     optional: Sequence[str] = typed_dict.__optional_keys__
+    values = dict(zip(getattr(typed_dict, "__parameters__", ()), arguments, strict=False))
     for key, hint in hints.items():
         qualifiers = list(_qualifiers(hint))
         is_optional = "NotRequired" in qualifiers or (
@@ -387,7 +390,7 @@ def _typed_dict_parameters(typed_dict: Any, name: str, location: SourceLocation)
         yield Param(
             name=key,
             kind=Parameter.KEYWORD_ONLY,
-            annotation=_without_qualifiers(hint),
+            annotation=_with_arguments(_without_qualifiers(hint), values),
             default=LEFT_OUT if is_optional else EMPTY,
         )
 
@@ -402,6 +405,14 @@ def _without_qualifiers(hint: Any) -> Any:
     for _ in list(_qualifiers(hint)):
         hint = typing.get_args(hint)[0]
     return hint
+
+
+def _with_arguments(hint: Any, values: Mapping[Any, Any]) -> Any:
+    """Return an annotation with type variables replaced by their values."""
+    variables: tuple[Any, ...] = getattr(hint, "__parameters__", ())
+    if isinstance(hint, typing.TypeVar):
+        return values.get(hint, hint)
+    return hint[tuple(values.get(one, one) for one in variables)] if variables else hint
 
 
 _QUALIFIERS = {"Required", "NotRequired", "ReadOnly"}

@@ -10,6 +10,7 @@ configuration rules, and an explicit `Field(strict=...)` wins.
 from __future__ import annotations
 
 import collections.abc
+import re
 import threading
 import types
 import typing
@@ -344,7 +345,7 @@ def _ask_pydantic(annotation: Any, *, is_root: bool = False) -> TypeSchema:
         except ImportError as error:
             raise _missing_package(error) from error
         except (Exception, RecursionError) as error:
-            raise NoSchemaError(_reason(error)) from error
+            raise NoSchemaError(_reason(error, annotation)) from error
 
 
 def _missing_package(error: ImportError) -> NoSchemaError:
@@ -357,10 +358,17 @@ def _missing_package(error: ImportError) -> NoSchemaError:
 _FOREIGN = ("pydantic", "core_schema", "core schema", "arbitrary_types_allowed", "JsonSchema")
 
 
-def _reason(error: BaseException) -> str:
+_CULPRIT = re.compile(r"schema for (<class '(.+?)'>|.+?)\. Set `arbitrary_types")
+
+
+def _reason(error: BaseException, annotation: Any) -> str:
     text = str(error).strip().splitlines()
     first = text[0].strip() if text else type(error).__name__
-    if any(word in first for word in _FOREIGN):
+    culprit = _CULPRIT.search(first)
+    if culprit is not None and culprit[1] != repr(annotation):
+        name = culprit[2] or culprit[1]
+        return f"{name!r} in it is no JSON type, model, dataclass, TypedDict or enum"
+    if isinstance(error, LookupError) or any(word in first for word in _FOREIGN):
         return "it is no JSON type, model, dataclass, TypedDict or enum"
     return first.removesuffix(".") or type(error).__name__
 
@@ -440,6 +448,7 @@ def quiet_generator() -> Any:
     global _generator  # noqa: PLW0603 - the class exists once pydantic is loaded
     if _generator is None:
         from pydantic.json_schema import GenerateJsonSchema
+        from pydantic_core import to_jsonable_python
 
         class QuietGenerator(GenerateJsonSchema):
             """Describes types by the values that tools accept, without warnings."""
@@ -466,6 +475,12 @@ def quiet_generator() -> Any:
                 if self.mode != "validation" or self.models:
                     return super().bytes_schema(schema)
                 return _base64_json(schema)
+
+            def encode_default(self, dft: Any) -> Any:
+                """Return a default as JSON; bytes have the form of their schema."""
+                if self.mode == "validation" and not self.models and isinstance(dft, bytes):
+                    return to_jsonable_python(dft, bytes_mode="base64")
+                return super().encode_default(dft)
 
             def model_schema(self, schema: Any) -> dict[str, Any]:
                 """Describe a model."""
@@ -647,6 +662,10 @@ def _enumeration(schema: Schema) -> Schema:
     values = [member.value for member in schema["members"]]
     kinds = set(map(_kind, values))
     _check_kinds(kinds)
+    if tuple in kinds:
+        read: Schema = {"type": "no-info", "function": _as_tuple}
+        before: Schema = {"type": "function-before", "function": read, "schema": _drop_ref(schema)}
+        return {**before, "ref": schema["ref"]} if "ref" in schema else before
     if not kinds & {int, float, bool} or kinds - _JSON_KINDS:
         return schema
     choices: list[Schema] = []
@@ -660,6 +679,13 @@ def _enumeration(schema: Schema) -> Schema:
     if types.NoneType in kinds:
         choices.append({"type": "none"})
     return _guard(_one_of("enum", choices, values), schema)
+
+
+def _as_tuple(value: Any) -> Any:
+    """Return a JSON value with tuples as arrays, as the members of an enumeration have them."""
+    if not isinstance(value, list):
+        return value
+    return tuple(map(_as_tuple, typing.cast("list[Any]", value)))
 
 
 def _guard(guard: Schema, schema: Schema) -> Schema:

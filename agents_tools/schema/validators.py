@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import typing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from agents_tools.errors import MissingExtraError, UserError
@@ -18,10 +18,11 @@ if typing.TYPE_CHECKING:
 
     from agents_tools.schema.types import TypeSchema
 
-__all__ = ["Fault", "JsonSchemaValidator", "PydanticValidator", "Validator"]
+__all__ = ["Fault", "JsonSchemaValidator", "PydanticValidator", "Validator", "refuse_reference"]
 
 Schema = dict[str, Any]
 Path = tuple[str | int, ...]
+Labels = tuple[tuple[Path, str | int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +35,15 @@ class Fault:
             `value` for what no keyword can express.
         limit: The value of the keyword. For `type`, the JSON type.
         message: What is expected, for keywords whose value does not say so.
+        alternatives: The alternatives of unions that the fault belongs to, outermost first: the
+            path of each union, and a label.
     """
 
     path: Path
     keyword: str
     limit: Any = None
     message: str = ""
+    alternatives: Labels = ()
 
 
 class Validator(Protocol):
@@ -106,21 +110,10 @@ class PydanticValidator:
     def faults(self, error: Any, data: Any) -> Iterator[Fault]:
         """Yield the faults in a `ValidationError`."""
         for item in error.errors(include_url=False, include_input=False):
-            kind: str = item["type"]
-            path = _path_in(item["loc"], data, is_missing=kind in _MISSING)
-            if kind in _MISSING:
-                yield Fault(path, "missing")
-            elif kind == RESERVED_KEY:
-                yield Fault(path, "unknown_key", message="leave it out")
-            elif kind in _UNKNOWN:
-                yield Fault(path, "unknown_key")
-            elif kind in _TYPES:
-                yield Fault(path, "type", _TYPES[kind])
-            elif kind in _KEYWORDS:
-                keyword, name = _KEYWORDS[kind]
-                yield Fault(path, keyword, item["ctx"].get(name), _expectation(item))
-            else:
-                yield Fault(path, "value", message=_expectation(item))
+            path, labels = _path_in(item["loc"], data, is_missing=item["type"] in _MISSING)
+            fault = _fault_at(path, labels, item)
+            is_key = bool(labels) and any(label == _KEY for _, label in labels)
+            yield _fault_of_key(fault) if is_key else fault
 
     def keeps_own_rules(self, path: Path) -> bool:
         """Return whether a value is in a pydantic model, or its type is explicitly strict."""
@@ -243,9 +236,41 @@ def _aliases(alias: Any) -> list[Any]:
     return [one[0] if isinstance(one, list) and len(one) == 1 else one for one in alias or ()]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
-def _path_in(location: Sequence[str | int], data: Any, *, is_missing: bool) -> Path:
-    """Return the path in the data for a location of pydantic, which has labels of unions too."""
+def _fault_at(path: Path, labels: Labels, item: Any) -> Fault:
+    """Return the fault that an error of pydantic describes."""
+    kind: str = item["type"]
+    keyword, limit, message = "value", None, ""
+    if kind in _MISSING:
+        keyword = "missing"
+    elif kind == RESERVED_KEY:
+        keyword, message = "unknown_key", "leave it out"
+    elif kind in _UNKNOWN:
+        keyword = "unknown_key"
+    elif kind in _TYPES:
+        keyword, limit = "type", _TYPES[kind]
+    elif kind in _KEYWORDS:
+        keyword, name = _KEYWORDS[kind]
+        limit, message = item["ctx"].get(name), _expectation(item)
+    else:
+        message = _expectation(item)
+    return Fault(path, keyword, limit, message, labels)
+
+
+_KEY = "[key]"
+"""The label of pydantic for the key of a dictionary, in contrast to its value."""
+
+
+def _fault_of_key(fault: Fault) -> Fault:
+    """Return the fault of a value whose key does not match the schema of the keys."""
+    if fault.keyword == "enum":
+        return replace(fault, keyword="unknown_key", message="")
+    return replace(fault, keyword="propertyNames", limit=fault)
+
+
+def _path_in(location: Sequence[str | int], data: Any, *, is_missing: bool) -> tuple[Path, Labels]:
+    """Return the path in the data for a location of pydantic, and the labels that it has too."""
     path: list[str | int] = []
+    labels: list[tuple[Path, str | int]] = []
     value: object = data
     for index, step in enumerate(location):
         if isinstance(value, dict) and step in value:
@@ -254,9 +279,10 @@ def _path_in(location: Sequence[str | int], data: Any, *, is_missing: bool) -> P
             items = typing.cast("list[Any]", value)
             value = typing.cast("object", items[step] if step < len(items) else None)
         elif not (is_missing and index == len(location) - 1):
+            labels.append((tuple(path), step))
             continue
         path.append(step)
-    return tuple(path)
+    return tuple(path), tuple(labels)
 
 
 _MISSING = {
@@ -286,6 +312,11 @@ _TYPES = {
     "model_attributes_type": "object",
     "dataclass_type": "object",
     "none_required": "null",
+    "mapping_type": "object",
+    "counter_type": "object",
+    "ordered_dict_type": "object",
+    "deque_type": "array",
+    "named_tuple_type": "array",
 }
 _KEYWORDS = {
     "greater_than_equal": ("minimum", "ge"),
@@ -308,6 +339,11 @@ _MESSAGES = {
     "complex_type": "a complex number written as a string",
     "complex_str_parsing": "a complex number written as a string",
     "finite_number": "a finite number",
+    "decimal_type": "a number",
+    "fraction_type": "a number",
+    "uuid_type": "a UUID",
+    "url_type": "a URL",
+    "time_parsing": "a valid time, for example 14:30",
     "agents_tools_json_value": "a JSON value (NaN and Infinity are none)",
 }
 _SUBJECT = re.compile(
@@ -319,16 +355,24 @@ _FOREIGN = ("pydantic", "Input", "JsonOrPython", "https://errors", "core_schema"
 def _expectation(item: Any) -> str:
     kind: str = item["type"]
     if kind in {"value_error", "assertion_error"}:
-        return shorten(str(item["ctx"].get("error") or "another value"), 160)
+        return _other_value(str(item["ctx"].get("error") or ""))
     if kind == "union_tag_invalid":
         tags = f"{item['ctx']['discriminator']} one of {item['ctx']['expected_tags']}"
         return shorten(f"an object with {tags}", 160)
     if kind == "union_tag_not_found":
         return shorten(f"an object with the key {item['ctx']['discriminator']}", 160)
-    message = _SUBJECT.sub("", item["msg"]).replace(" after validation", "")
-    if any(word in message for word in _FOREIGN):
-        message = "another value"
-    return shorten(_MESSAGES.get(kind, message), 160)
+    if kind in _MESSAGES:
+        return _MESSAGES[kind]
+    message: str = item["msg"]
+    expected = _SUBJECT.sub("", message).replace(" after validation", "")
+    if any(word in expected for word in _FOREIGN):
+        return _other_value()
+    return shorten(expected, 160) if _SUBJECT.match(message) else _other_value(expected)
+
+
+def _other_value(reason: str = "") -> str:
+    """Return the expectation behind a message that says why a value was refused."""
+    return f"another value ({shorten(reason, 160)})" if reason else "another value"
 
 
 # --- jsonschema-rs
@@ -372,12 +416,16 @@ class JsonSchemaValidator:
         try:
             self._validator = validator_for(
                 close_objects(json_schema),
-                retriever=_refuse_reference,
+                retriever=refuse_reference,
                 mask="the value" if secret_keys(json_schema) else None,
             )
         except (ValueError, ValidationError) as error:
             reason = shorten(str(error).strip().partition("\n")[0].removesuffix("."), 300)
-            raise UserError(f"The JSON Schema of tool {tool!r} is not valid: {reason}.") from None
+            path: list[Any] = getattr(error, "instance_path", [])
+            place = f" at #/{shorten('/'.join(map(str, path)), 120)}" if path else ""
+            raise UserError(
+                f"The JSON Schema of tool {tool!r} is not valid{place}: {reason}."
+            ) from None
         self._lookup = SchemaLookup(lambda: json_schema)
         self._from_json = from_json
 
@@ -474,19 +522,26 @@ def _faults_of(error: Any) -> Iterator[Fault]:
             yield Fault(path, "type", one)
     elif name in {"enum", "const"}:
         yield Fault(path, "enum", message=error.message)
+    elif name == "falseSchema":
+        yield Fault(path, "unknown_key", message="leave it out")
+    elif name == "propertyNames":
+        for one in _faults_of(kind.error):
+            yield _fault_of_key(replace(one, path=(*path, kind.error.instance)))
     elif name in {"anyOf", "oneOf"} and any(kind.context):
-        for alternative in kind.context:
+        for index, alternative in enumerate(kind.context):
             for one in alternative:
-                yield from _faults_of(one)
+                for fault in _faults_of(one):
+                    inside = ((path, index), *fault.alternatives)
+                    yield replace(fault, alternatives=inside)
     elif name == "pattern" and not hasattr(kind, "pattern"):  # the match needed too many steps
         yield Fault(path, "value", message="a string that its pattern can check in limited time")
     elif name in _LIMITS:
         yield Fault(path, name, getattr(kind, _LIMITS[name], None), error.message)
     else:
-        yield Fault(path, "value", message=shorten(error.message, 160))
+        yield Fault(path, "value", message=_other_value(error.message))
 
 
-def _refuse_reference(address: str) -> Any:
+def refuse_reference(address: str) -> Any:
     """Refuse a `$ref` out of the schema: nothing is read from networks or files.
 
     Raises:

@@ -9,9 +9,10 @@ import time
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from agents_tools.errors import ToolCancelledError, ToolTimeoutError
+from agents_tools.errors import ToolCancelledError, ToolTimeoutError, UserTypeError
 from agents_tools.events.listener import current_listeners
 from agents_tools.text.json_limits import parse_object
+from agents_tools.text.nouns import type_with_article
 from agents_tools.text.secrets import has_secrets, library_logger
 from agents_tools.tool.event_filter import mask_event, without_content
 from agents_tools.tool.state import ToolState
@@ -210,6 +211,9 @@ class Call:
             context: A `ToolContext`, a `RunContextWrapper`, a fresh `Call`, or `None`.
             tool_name: The name of the tool.
             args_json: The arguments as JSON text.
+
+        Raises:
+            UserError: `context` is none of these.
         """
         parent = _get_current()
         listeners = current_listeners()
@@ -228,8 +232,16 @@ class Call:
             if parent is None and record is not None:
                 parent = record  # the context of another call: this one is made inside it
             if context is not None:
-                call.app_context = context.context if record is None else record.app_context
-                call.usage = context.usage
+                try:
+                    call.app_context = context.context if record is None else record.app_context
+                    call.usage = context.usage
+                except AttributeError:
+                    raise UserTypeError(
+                        f"The context of a call of tool {tool_name!r} is not valid: expected a "
+                        "ToolContext, a RunContextWrapper or None, got "
+                        f"{type_with_article(context)}. To pass an object of your application, "
+                        "write RunContextWrapper(object)."
+                    ) from None
         call.tool_name = tool_name
         call.sent = args_json
         if parent is not None:

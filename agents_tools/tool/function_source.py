@@ -369,8 +369,8 @@ async def _close_async(stream: Any, name: str) -> None:
             await stream.aclose()
     except asyncio.CancelledError:
         raise
-    except BaseException:  # noqa: BLE001 - the result stands, so an error after it is only logged
-        library_logger().exception("Streaming tool %r failed after its result.", name)
+    except BaseException:  # noqa: BLE001 - the outcome stands, so a later error is only logged
+        library_logger().exception("Streaming tool %r failed while it was closed.", name)
 
 
 def _sync_stream_body(func: Callable[..., Any], schema: FuncSchema) -> Body:
@@ -404,8 +404,8 @@ def _sync_stream_body(func: Callable[..., Any], schema: FuncSchema) -> Body:
 def _close(stream: Any, name: str) -> None:
     try:
         stream.close()
-    except BaseException:  # noqa: BLE001 - the result stands, so an error after it is only logged
-        library_logger().exception("Streaming tool %r failed after its result.", name)
+    except BaseException:  # noqa: BLE001 - the outcome stands, so a later error is only logged
+        library_logger().exception("Streaming tool %r failed while it was closed.", name)
 
 
 def _missing_result(name: str) -> ToolStreamError:

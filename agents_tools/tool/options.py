@@ -130,7 +130,9 @@ def check_option_names(owner: str, names: Iterable[str], known: Iterable[str]) -
             from agents_tools.events.field_types import nearest_name
 
             check_foreign_options(owner.removesuffix("(...)"), (name,))
-            hint = nearest_name(name, known) or f" Its options: {', '.join(known)}."
+            longer = [option for option in known if option.startswith(f"{name}_")]
+            near = nearest_name(name, known) or nearest_name("".join(longer[:1]), longer)
+            hint = near or f" Its options: {', '.join(known)}."
             raise UserTypeError(f"{owner} has no option {name!r}.{hint}")
 
 

@@ -683,6 +683,12 @@ class FunctionTool(Generic[P, R_co]):
     def __get__(self, instance: object, owner: type | None = None) -> FunctionTool[..., R_co]: ...
     def __get__(self, instance: object | None, owner: type | None = None) -> Any:
         """Bind a tool that is a method to the instance, as Python does with functions."""
+        if instance is not None and instance is owner and not self._binding:
+            # Up to Python 3.12, `classmethod` binds what it wraps in this way.
+            raise UserTypeError(
+                f"Tool {self._name!r} is below @classmethod, which cannot bind it. Put the "
+                "decorator of the tool above @classmethod."
+            )
         target = instance
         if self._binding == "class":
             target = type(instance) if owner is None else owner

@@ -134,6 +134,9 @@ def test_options_are_equivalent_to_key_value_words() -> None:
     ) == {"text": "-x", "count": -5, "dry_run": True, "tags": ["a", "b"], "node": {"size": 1}}
     assert parsed("--no-dry-run") == {"dry_run": False}
     assert parsed("--dry-run", "false") == {"dry_run": False}
+    is_open = {**SCHEMA, "additionalProperties": True}
+    assert parse_arguments(is_open, ["--no-dry-run"]) == {"dry_run": False}
+    assert parse_arguments(is_open, ["--no-more", "1"]) == {"no-more": 1}
 
 
 @pytest.mark.parametrize(

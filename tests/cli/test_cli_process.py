@@ -106,6 +106,15 @@ def test_a_closed_pipe_is_not_reported_as_an_error() -> None:
         assert process.wait(timeout=30) == 141
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_reported_in_one_line() -> None:
+    """A traceback would suggest a fault of the command."""
+    with Path("/dev/full").open("w") as full, start("version", stdout=full) as process:
+        _, err = process.communicate(timeout=BOUND)
+    assert process.returncode == 1
+    assert err == "error: the output cannot be written: No space left on device.\n"
+
+
 @pytest.mark.slow
 def test_output_is_adapted_to_a_terminal_that_is_not_utf_8() -> None:
     """A character that the encoding lacks must not end the program."""

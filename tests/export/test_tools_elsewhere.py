@@ -526,6 +526,22 @@ def test_langchain_tools_that_need_a_graph_are_refused() -> None:
         from_langchain(foreign_tool(look))
 
 
+async def test_a_hidden_argument_of_a_langchain_tool_keeps_its_default() -> None:
+    """The application can pass it; the model cannot."""
+    from langchain_core.tools import InjectedToolArg, tool as foreign_tool
+
+    from agents_tools.export import from_langchain
+
+    def look(at: int, user: Any = "Ann") -> str:
+        """Look."""
+        return f"{user} looks at {at}"
+
+    look.__annotations__["user"] = Annotated[str, InjectedToolArg]
+    tool = from_langchain(foreign_tool(look))
+    assert (await tool.call(None, '{"at": 1}')).output == "Ann looks at 1"
+    assert (await tool.call(None, '{"at": 1, "user": "Eve"}')).status == "invalid_args"
+
+
 # --- the SDKs of Anthropic and OpenAI
 
 

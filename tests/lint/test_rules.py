@@ -354,6 +354,13 @@ def test_a_document_can_have_the_format_of_any_provider(wrap: Any) -> None:
     assert tools[0].json_schema["properties"].keys() == {"city"}
 
 
+def test_a_schema_that_no_validator_accepts_is_a_finding() -> None:
+    """Providers refuse the whole request."""
+    (found,) = findings(tool(city=string(), count={"type": "int"}))
+    assert (found.code, found.level) == ("declaration", "error")
+    assert "is not valid at #/properties/count/type" in found.message
+
+
 def test_a_document_without_tools_is_refused() -> None:
     for document in ([], {}, [1], {"tools": []}, "text", [[[[[[[[tool()]]]]]]]]):
         with pytest.raises(UserError, match="no definitions of tools"):

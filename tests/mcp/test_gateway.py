@@ -536,6 +536,22 @@ async def test_patterns_that_leave_no_tool_are_an_error(
     assert gateway.manager.get_stats()["connected"] == 0
 
 
+async def test_a_pattern_that_matches_no_tool_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """A misspelt pattern would let clients call a tool without the approval."""
+
+    @function_tool
+    def delete_order(order: int) -> None:
+        """Delete an order."""
+
+    options: Any = {"require_approval": ["delete_*", "dellete_*"], "rename": {"order": "buy"}}
+    async with MCPGateway([], tools=[delete_order], **options):
+        assert [record.getMessage() for record in caplog.records] == [
+            f"MCPGateway({option}=...): {pattern!r} matches none of the tools delete_order. "
+            "Correct it, unless a server adds such a tool later."
+            for option, pattern in [("rename", "order"), ("require_approval", "dellete_*")]
+        ]
+
+
 async def test_a_gateway_without_servers_is_an_error(config: dict[str, Any]) -> None:
     """A process supervisor sees that nothing is served."""
     config["mcpServers"] = {"dead": config["mcpServers"]["dead"]}

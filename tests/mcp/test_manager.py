@@ -755,6 +755,32 @@ async def test_s16_pins_decide_whether_a_changed_tool_can_be_used(
         assert questions == [], "what was allowed once is known"
 
 
+async def test_the_dialect_of_a_schema_is_not_fetched(caplog: pytest.LogCaptureFixture) -> None:
+    """A server could otherwise reach addresses inside of the client's network."""
+    requests: list[str] = []
+
+    async def record(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        requests.append((await reader.readline()).decode())
+        writer.close()
+
+    listener = await asyncio.start_server(record, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/schema"
+    strange = {"$schema": address, "type": "object", "properties": {"text": {"type": "string"}}}
+    nested = {"type": "object", "properties": {"text": {"$schema": address, "type": "string"}}}
+    small = Small(
+        tool("echo", "Echo.", strange, outputSchema=strange),
+        tool("see", "See.", nested),
+        tool("do"),
+    )
+    async with listener, connected_box({"server": small.server}) as (manager, tools):
+        assert [*tools] == ["echo", "see", "do"]
+        for one in ("echo", "see"):
+            await call_tool(tools[one], text="tea")
+        assert [*manager.skipped["box"]] == ["echo"]
+        assert "meta-schema" in caplog.text
+    assert requests == []
+
+
 async def test_a_tool_with_an_invalid_schema_is_offered_without_validation(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -767,7 +793,7 @@ async def test_a_tool_with_an_invalid_schema_is_offered_without_validation(
         assert manager.skipped == snapshot(
             {
                 "box": {
-                    "echo": "its arguments are not validated: The JSON Schema of tool 'box_echo' is not valid: 5 is not of type \"string\"."
+                    "echo": "its arguments are not validated: The JSON Schema of tool 'box_echo' is not valid at #/properties/text/pattern: 5 is not of type \"string\"."
                 }
             }
         )

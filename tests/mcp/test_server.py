@@ -1203,6 +1203,9 @@ GARBAGE: dict[str, tuple[bytes, int | None]] = {
     "an empty object": (b"{}", -32600),
     "another version": (b'{"jsonrpc": "1.0", "id": 7, "method": "ping"}', -32600),
     "an id that is an object": (b'{"jsonrpc": "2.0", "id": {}, "method": "ping"}', -32600),
+    "an id with a fraction": (b'{"jsonrpc": "2.0", "id": 1.5, "method": "ping"}', -32600),
+    "a list of messages": (b'[{"jsonrpc": "2.0", "id": 1, "method": "ping"}]', -32600),
+    "an id in the params": (b'{"jsonrpc": "2.0", "method": 3, "params": {"id": 1}}', -32600),
     "a method that is a number": (b'{"jsonrpc": "2.0", "id": 7, "method": 3}', -32600),
     "params that are a list": (
         b'{"jsonrpc": "2.0", "id": 7, "method": "ping", "params": [1]}',

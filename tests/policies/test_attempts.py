@@ -264,9 +264,21 @@ async def test_a_budget_limits_the_retries_of_a_run() -> None:
     assert done == 20 + 10 + 3
 
 
-@pytest.mark.parametrize("options", [{"budget": 0}, {"attempts": 0}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"budget": 0},
+        {"attempts": 0},
+        {"attempts": True},
+        {"on": [ValueError]},
+        {"on": (ValueError, KeyboardInterrupt)},
+        {"backoff": -1},
+        {"backoff": float("nan")},
+        {"max_delay": "5"},
+    ],
+)
 def test_invalid_retry_options_are_refused(options: dict[str, Any]) -> None:
-    """At construction."""
+    """At construction: at a failure, they would hide the error of the tool."""
     with pytest.raises(UserError, match=r"retry\("):
         retry(**options)
 
@@ -371,6 +383,7 @@ async def test_a_cancelled_call_releases_its_start_time() -> None:
         {"per_second": 1, "burst": 1.5},
         {"concurrent": 1.5},
         {"calls": 0.5},
+        {"concurrent": 1, "queue": -1},
     ],
 )
 def test_invalid_limit_options_are_refused(options: dict[str, Any]) -> None:

@@ -228,15 +228,24 @@ class _ServerToolSource(DescribedSource):
 def _is_schema(schema: dict[str, Any]) -> bool:
     """Return whether a JSON Schema is valid, without compiling it: tool lists can be long."""
     try:
-        return _meta_schemas().is_valid(schema)
-    except (ImportError, ValueError):
+        library, registry = _offline()
+    except ImportError:
+        return False
+    try:
+        return library.meta.is_valid(schema, registry=registry)
+    except (ValueError, library.ReferencingError):  # its `$schema` is not known
         return False
 
 
 @functools.cache
-def _meta_schemas() -> Any:
-    """Return the module that validates schemas, which is not loaded before the first tool."""
-    return importlib.import_module("jsonschema_rs").meta
+def _offline() -> tuple[Any, Any]:
+    """Return the library that validates schemas, which is not loaded before the first tool.
+
+    Returns:
+        The library, and a registry with which it does not fetch the `$schema` that a server names.
+    """
+    library: Any = importlib.import_module("jsonschema_rs")
+    return library, library.Registry([])
 
 
 # --- results

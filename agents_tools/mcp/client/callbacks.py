@@ -16,6 +16,7 @@ from agents_tools.errors import ToolDeniedError, UserTypeError
 from agents_tools.mcp._coerce import an_object
 from agents_tools.mcp.client.model_sampling import sample_model
 from agents_tools.mcp.client.pending_requests import request_of_run
+from agents_tools.schema.validators import refuse_reference
 from agents_tools.text.output import release_text
 from agents_tools.tool.context import call_of
 from agents_tools.tool.question import Question, UnansweredError
@@ -213,7 +214,7 @@ def _content(answer: Any, schema: Mapping[str, Any]) -> dict[str, Any] | None:
     defaults = {name: field["default"] for name, field in fields.items() if "default" in field}
     content = {**defaults, **an_object(cast("object", answer))}
     try:
-        is_valid = validator_for(dict(schema), offline=True).is_valid(content)
+        is_valid = validator_for(dict(schema), retriever=refuse_reference).is_valid(content)
     except Exception:  # noqa: BLE001 - an invalid schema is not enforced
         is_valid = True
     return content if is_valid else None

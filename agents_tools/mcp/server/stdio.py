@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["stdio_streams"]
 
 _LIMITS = JsonLimits(size=16 << 20, depth=200, nodes=1_000_000)
-_ID = re.compile(r'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){1,200}")')
+_ID = re.compile(r'"id"\s*:\s*(-?\d{1,18}(?![\d.eE])|"(?:[^"\\]|\\.){1,200}")')
 _ID_WINDOW = 400
 _PARSE_ERROR, _INVALID_REQUEST = -32700, -32600
 _READ_AHEAD = 1_000
@@ -128,25 +128,35 @@ class _StdinLines(MessageSource):
             check_bounds(text, _LIMITS)
             data: Any = from_json(text)
         except (JsonFault, ValueError) as error:
-            self._send_error(text, _PARSE_ERROR, f"The line is not valid JSON: {error}")
+            why = f"The line is not valid JSON: {error}"
+            self._send_error(_find_id(text), _PARSE_ERROR, why)
             return None
+        number = an_object(data).get("id")
+        is_id = type(number) in {int, str}
         try:
             message = _from_wire(data)
-            if type(an_object(data).get("id", 0)) not in {int, str}:
+            if not is_id and "id" in data:
                 raise ValueError  # noqa: TRY301 - the SDK would handle it as a notification
         except ValueError:
-            self._send_error(text, _INVALID_REQUEST, "The line is not a JSON-RPC message.")
+            number = number if is_id else None
+            self._send_error(number, _INVALID_REQUEST, "The line is not a JSON-RPC message.")
             return None
         return SessionMessage(message)
 
-    def _send_error(self, text: str, code: int, why: str) -> None:
-        match = _ID.search(text[:_ID_WINDOW]) or _ID.search(text[-_ID_WINDOW:])
-        number = None
-        if match is not None:
-            with contextlib.suppress(ValueError):
-                number = json.loads(match[1])
+    def _send_error(self, number: int | str | None, code: int, why: str) -> None:
         error = {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": why[:500]}}
         _write(self._sink, json.dumps(error).encode())
+
+
+def _find_id(text: str) -> int | str | None:
+    """Return the id of a message that cannot be parsed; `None` if it is not found."""
+    match = _ID.search(text[:_ID_WINDOW]) or _ID.search(text[-_ID_WINDOW:])
+    if match is None:
+        return None
+    try:
+        return json.loads(match[1])
+    except ValueError:
+        return None
 
 
 def _from_wire(data: Any) -> Any:

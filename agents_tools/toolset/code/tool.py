@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from importlib import import_module
@@ -164,7 +165,7 @@ class _CodeSource(SchemaSource):
         return functions
 
     async def _execute(self, call: Call) -> Any:
-        code = str(call.parsed.data["code"])
+        code = _without_fence(str(call.parsed.data["code"]))
         functions = self._functions(await self._tools.tools(call.context))
         sandbox: Any = import_module("agents_tools.toolset.code.sandbox")
 
@@ -267,6 +268,15 @@ class _Functions:
                 break
             text = longer
         return text
+
+
+def _without_fence(code: str) -> str:
+    """Return a program without the code fence of Markdown that models write around it."""
+    found = _FENCE.fullmatch(code)
+    return code if found is None else found[1]
+
+
+_FENCE = re.compile(r"\s*```(?:python|py)?[ \t]*\n(.*?)\n?[ \t]*```\s*", re.DOTALL)
 
 
 def _opened(tools: Iterable[Any]) -> Iterator[Any]:

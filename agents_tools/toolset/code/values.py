@@ -33,12 +33,16 @@ def json_value(value: Any) -> Any:
     The sandbox keeps one list that is used several times as one object, so that a small program can
     describe a value with billions of members. All members are counted before the value is written.
 
+    A number that JSON does not have is `None`, or its name if it is the whole value.
+
     Args:
         value: The value, as the sandbox returns it: without Python objects of this process.
 
     Raises:
         TooLargeError: It has too many members or characters, or is nested too deeply.
     """
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     return _SandboxValue().convert(value, _MAX_DEPTH)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from agents_tools.errors import ToolError, UserError, UserValueError
+from agents_tools.errors import MissingExtraError, ToolError, UserError, UserValueError
+from agents_tools.schema.arguments import ArgumentReader
 from agents_tools.tool.manual import ManualSource
 from agents_tools.tool.naming import valid_tool_name
 from agents_tools.tool.records import ToolAnnotations, ToolOrigin
@@ -69,6 +71,7 @@ def tools_of_document(
                 output_json_schema=shape.output,
                 origin=origin,
             )
+            _check_schema(name, shape.parameters)
         except UserError as error:
             found.append(_finding("declaration", name, str(error), origin))
             continue
@@ -82,6 +85,12 @@ def tools_of_document(
             "a schema. Write one with: agents-tools schema TARGET"
         )
     return tools, found
+
+
+def _check_schema(name: str, parameters: dict[str, Any] | None) -> None:
+    """Raise a `UserError` if the JSON Schema is not valid; without the extra, all are valid."""
+    with contextlib.suppress(MissingExtraError):
+        ArgumentReader.of_schema(name, parameters or {})
 
 
 async def _refuse(_context: object, _args_json: str) -> object:
