@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import agents_tools.persistence
-from agents_tools.errors import UserTypeError
+from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.events import Event, MessageEvent
 from agents_tools.events.base import event_class
 from agents_tools.persistence import EventFilter, MemoryEventStore, PendingFuture
@@ -51,6 +51,15 @@ def test_changing_a_payload_later_does_not_change_the_stored_event():
     (event,) = store.read().result()
     assert isinstance(event, MessageEvent)
     assert event.content == ["a"]
+
+
+@pytest.mark.parametrize("value", ["5", 1.5, None, -2, 2**63])
+def test_an_event_with_an_invalid_id_is_refused_and_the_store_continues(value: object) -> None:
+    """An application can set ids from its own records, of whatever type those have."""
+    store = MemoryEventStore()
+    with pytest.raises(UserValueError, match=r"message_event\.id: expected a whole number from -1"):
+        store.append([MessageEvent("a").replace(id=value)]).result(5)
+    assert store.append([MessageEvent("b")]).result(5) == store.next_id - 1 == 0
 
 
 def test_stores_are_imported_lazily():
