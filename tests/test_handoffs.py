@@ -17,6 +17,7 @@ from agents_tools import (
     AgentHooks,
     HandoffInputData,
     MaxTurnsExceeded,
+    RunConfig,
     RunHooks,
     Runner,
     ToolAnnotations,
@@ -30,7 +31,7 @@ from agents_tools import (
 from agents_tools.agents import ModelSettings, RunState, remove_all_tools
 from agents_tools.content import MessageInputItem, ToolCallOutputItem
 from agents_tools.events import AgentUpdatedStreamEvent
-from agents_tools.persistence import SQLiteRunStore
+from agents_tools.persistence import MemoryRunStore, SQLiteRunStore
 from agents_tools.testing import ScriptedModel, check_events, tool_call
 
 
@@ -500,6 +501,23 @@ async def test_a_killed_run_continues_with_the_agent_of_the_handoff(tmp_path: Pa
         again = await Runner.resume(a, "r", store=store)
         assert (again.final_output, again.last_agent) == ("Done.", b)
     assert notes.read_text() == "once "
+
+
+async def test_a_call_that_waits_after_a_handoff_is_resumed_with_the_agent_of_the_handoff() -> None:
+    """The recorded request for approval is that of a later turn than the handoff."""
+    model = ScriptedModel([tool_call("transfer_to_b"), tool_call("pay_back", euros=1), "Done."])
+    b = Agent(name="B", model=model, tools=[policies.needs_approval(pay_back)])
+    a = Agent(name="A", model=model, handoffs=[b])
+    async with MemoryRunStore() as store:
+        await Runner.run(a, "x", run_id="r", run_config=RunConfig(store=store))
+        waiting = await Runner.resume(a, "r", store=store)
+        assert waiting.last_agent is b
+        assert [(item.name, item.agent) for item in waiting.interruptions] == [("pay_back", "B")]
+        await store.decide("r", waiting.interruptions[0].call_id, True)
+        result = await Runner.resume(a, "r", store=store)
+    assert (result.final_output, result.last_agent) == ("Done.", b)
+    assert [name for name, *_ in outputs(result)] == ["transfer_to_b", "pay_back"]
+    assert outputs(result)[-1] == ("pay_back", "ok", "paid 1")
 
 
 async def test_a_session_starts_with_its_agent_again(tmp_path: Path) -> None:

@@ -487,7 +487,7 @@ class Run:
 
     def state(self) -> RunState:
         """Return a state from which the run can continue."""
-        calls, approvals = self.calls, self.calls.approvals
+        calls = self.calls
         # Outputs are added to the history in the order of the calls, when all of them are there.
         # A state that is taken earlier has to contain those that exist already.
         outputs = calls.outputs_of(open_calls(self.history))
@@ -501,9 +501,9 @@ class Run:
             turns=self.turns,
             usage=self.usage.copy(),
             started=list(calls.started),
-            pending={one.item.call_id: replace(one) for one in approvals.pending.values()},
+            pending={one.item.call_id: replace(one) for one in calls.waiting_approvals},
             nested={call_id: inner.copy() for call_id, inner in calls.nested.items()},
-            standing=dict(approvals.always_approved),
+            standing=dict(calls.approvals.always_approved),
             summaries=self._caller.summaries[-1:],
         )
 
@@ -579,15 +579,14 @@ class Run:
     @property
     def needs_decision(self) -> bool:
         """Whether a call waits for a decision that is missing."""
-        pending = self.calls.approvals.pending.values()
         nested = self.calls.nested.values()
-        return any(one.decision is None for one in pending) or any(
+        return any(one.decision is None for one in self.calls.waiting_approvals) or any(
             inner.interruptions for inner in nested
         )
 
     def decide(self, decision: Decision) -> None:
         """Decide about all calls that wait for a decision; the next step answers them."""
-        for call in self.calls.approvals.pending.values():
+        for call in self.calls.waiting_approvals:
             call.decision = call.decision or decision
         for inner in self.calls.nested.values():
             for item in inner.interruptions:
