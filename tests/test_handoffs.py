@@ -30,7 +30,7 @@ from agents_tools import (
 )
 from agents_tools.agents import ModelSettings, RunState, remove_all_tools
 from agents_tools.content import MessageInputItem, ToolCallOutputItem
-from agents_tools.events import AgentUpdatedStreamEvent
+from agents_tools.events import AgentUpdatedStreamEvent, ToolStreamStartEvent
 from agents_tools.persistence import MemoryRunStore, SQLiteRunStore
 from agents_tools.testing import ScriptedModel, check_events, tool_call
 
@@ -518,6 +518,23 @@ async def test_a_call_that_waits_after_a_handoff_is_resumed_with_the_agent_of_th
     assert (result.final_output, result.last_agent) == ("Done.", b)
     assert [name for name, *_ in outputs(result)] == ["transfer_to_b", "pay_back"]
     assert outputs(result)[-1] == ("pay_back", "ok", "paid 1")
+
+
+async def test_a_handoff_that_was_interrupted_happens_again() -> None:
+    """Without a function of the application, it has no effect that could happen twice."""
+    model = ScriptedModel([tool_call("transfer_to_b"), "I am B.", "I am B again."])
+    b = Agent(name="B", model=model)
+    a = Agent(name="A", model=model, handoffs=[b])
+    async with MemoryRunStore(keep_display=True) as store:
+        await Runner.run(a, "x", run_id="r", run_config=RunConfig(store=store))
+        events = await store.log("r").read()
+        begun = next(at for at, one in enumerate(events) if isinstance(one, ToolStreamStartEvent))
+        interrupted = store.log("interrupted")
+        await interrupted.append([event.replace(id=-1) for event in events[: begun + 1]])
+        interrupted.close()
+        result = await Runner.resume(a, "interrupted", store=store)
+    assert (result.final_output, result.last_agent) == ("I am B again.", b)
+    assert outputs(result) == [("transfer_to_b", "ok", '{"assistant": "B"}')]
 
 
 async def test_a_session_starts_with_its_agent_again(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from agents_tools.tool.json_schema import reader_of
 from agents_tools.tool.manual import SchemaSource
 from agents_tools.tool.naming import check_tool_name
 from agents_tools.tool.options import refuse_options
-from agents_tools.tool.records import ToolOrigin
+from agents_tools.tool.records import ToolAnnotations, ToolOrigin
 from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
@@ -146,6 +146,8 @@ def handoff(
     return FunctionTool.of_source(
         source,
         is_enabled=is_enabled,
+        # A function of the application may have an effect that must not happen twice.
+        annotations=ToolAnnotations(idempotentHint=on_handoff is None),
         # The calls of a turn before the handoff have ended when it begins.
         metadata={"agents_tools": {"exclusive": True}},
     )

@@ -248,7 +248,8 @@ class Run:
         if recorder is not None and recorder.is_outermost:
             receivers += (recorder.log.publish,)
         elif recorder is not None and recorder.log.publish not in receivers:
-            receivers += (recorder.log.publish_hidden,)  # the run can be resumed, but is not shown
+            hidden = recorder.log.publish_hidden  # the run can be resumed, but is not shown
+            receivers += () if hidden in receivers else (hidden,)
         return receivers
 
     def _create_scope(

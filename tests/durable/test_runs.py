@@ -461,6 +461,35 @@ async def test_an_agent_inside_a_run_waits_and_continues(store: SQLiteRunStore) 
 # --- runs inside runs
 
 
+async def test_an_agent_with_visible_events_inside_a_hidden_one_is_recorded_once(
+    store: SQLiteRunStore,
+) -> None:
+    """Both levels hide their events from the stream of the run."""
+    pay = policies.needs_approval(function_tool(lambda euros: f"paid {euros}", name_override="pay"))
+    model = ScriptedModel(
+        {
+            "Outer": [tool_call("clerk", input="Pay."), "Done."],
+            "Clerk": [tool_call("bank", input="Pay 5."), "Clerk: paid."],
+            "Bank": [["I will.", tool_call("pay", euros=5)], "Bank: paid."],
+        }
+    )
+    bank = Agent("Bank", tools=[pay], model=model)
+    clerk = Agent("Clerk", tools=[bank.as_tool("bank", "Ask.", streaming=True)], model=model)
+    outer = Agent("Outer", tools=[clerk.as_tool("clerk", "Ask.")], model=model)
+    waiting = await Runner.run(outer, "Pay.", run_id="r", run_config=RunConfig(store=store))
+    (item,) = waiting.interruptions
+    await store.decide("r", item.call_id, True, path=item.path)
+    result = await Runner.resume(outer, "r", store=store)
+    assert result.final_output == "Done."
+    (request,) = [one for one in model.requests[3:] if one.agent == "Bank"]
+    assert [one.type for one in request.input] == [
+        "message_input_item",
+        "message_output_item",
+        "tool_call_item",
+        "tool_call_output_item",
+    ]
+
+
 async def test_a_run_in_the_body_of_a_tool_is_part_of_its_call(store: SQLiteRunStore) -> None:
     """A call of a function is one step, because the whole function may have taken effect."""
     helper = Agent("Helper", model=ScriptedModel(["helped"]))
