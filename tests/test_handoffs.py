@@ -520,6 +520,26 @@ async def test_a_call_that_waits_after_a_handoff_is_resumed_with_the_agent_of_th
     assert outputs(result)[-1] == ("pay_back", "ok", "paid 1")
 
 
+async def test_the_second_of_two_handoffs_that_are_approved_one_by_one_is_denied() -> None:
+    """The state does not lose that the first one has been done."""
+    model = ScriptedModel([[tool_call("transfer_to_b"), tool_call("transfer_to_c")], "I am B."])
+    b, c = Agent(name="B", model=model), Agent(name="C", model=model)
+    ask = policies.needs_approval
+    a = Agent(name="A", model=model, handoffs=[ask(handoff(b)), ask(handoff(c))])
+    result = await Runner.run(a, "x")
+    for _ in range(2):
+        state = RunState.from_json(result.to_state().to_json())
+        state.approve(state.interruptions[0])
+        result = await Runner.run(a, state)
+    assert result.last_agent is b
+    assert [
+        (item["name"], item["status"]) for item in result.to_input_list() if "output" in item
+    ] == [
+        ("transfer_to_b", "ok"),
+        ("transfer_to_c", "denied"),
+    ]
+
+
 async def test_a_handoff_that_was_interrupted_happens_again() -> None:
     """Without a function of the application, it has no effect that could happen twice."""
     model = ScriptedModel([tool_call("transfer_to_b"), "I am B.", "I am B again."])

@@ -207,7 +207,16 @@ def _handoff_of_turn(call: Call) -> str | None:
     if run is None:
         return None
     outputs: list[ToolCallOutputItem] = run.calls.outputs_of(open_calls(run.history))
-    names = [(output.metadata or {}).get("handoff") for output in outputs if output.status == "ok"]
+    for item in reversed(run.history):  # from before the run waited in this turn
+        if not isinstance(item, ToolCallOutputItem):
+            break
+        outputs.append(item)
+    handoffs = {
+        tool.name: cast("_HandoffSource", tool.source).agent.name
+        for tool in run.agent.known_tools
+        if isinstance(tool, FunctionTool) and is_handoff(cast("Handoff", tool))
+    }
+    names = [handoffs.get(output.name) for output in outputs if output.status == "ok"]
     return next(filter(None, names), None)
 
 
