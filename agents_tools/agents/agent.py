@@ -340,6 +340,7 @@ class Agent(ForeignOptions, Generic[ContextT, OutputT]):
             parameters: The type of the input (a pydantic model, a dataclass or a TypedDict), which
                 the agent receives as JSON; by default one string `input`.
             streaming: Whether all events inside the agent appear in the event stream of the caller.
+                Otherwise, only calls that wait for an approval do.
             enable_bracketing: Whether the start and the end of the call appear there.
             on_stream: Called with each event inside the agent, in order; sync or async. Exceptions
                 are logged.

@@ -28,6 +28,7 @@ from agents_tools.agents.final_output import (
 )
 from agents_tools.agents.guardrail import Guardrails
 from agents_tools.agents.handoff import change_agent, find_agent
+from agents_tools.agents.hidden_events import HiddenEvents
 from agents_tools.agents.model_caller import ModelCaller, choose_model
 from agents_tools.agents.state import RunState
 from agents_tools.agents.tool_calls import TurnCalls
@@ -247,9 +248,10 @@ class Run:
             receivers += () if publish in receivers else (publish,)
         if recorder is not None and recorder.is_outermost:
             receivers += (recorder.log.publish,)
-        elif recorder is not None and recorder.log.publish not in receivers:
-            hidden = recorder.log.publish_hidden  # the run can be resumed, but is not shown
-            receivers += () if hidden in receivers else (hidden,)
+        if parent is not None and quiet:
+            readers = [sink for sink in parent.sinks if sink not in receivers]
+            store = None if recorder is None else recorder.log.publish_hidden
+            receivers += (HiddenEvents(readers, store),) if readers or store else ()
         return receivers
 
     def _create_scope(
@@ -640,6 +642,9 @@ class Run:
         scope, recorder = self.scope, self.recorder
         if recorder is not None:
             await recorder.open()
+        for sink in scope.sinks:
+            if isinstance(sink, HiddenEvents):
+                sink.restore((*scope.path, call_id) for call_id in self.calls.approvals.pending)
         if scope.sinks:
             scope.emit(RunStartedEvent(run_id=scope.run_id, agent=self.agent.name))
         if scope.depth > self.config.max_depth:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from agents_tools.events.base import Event
 from agents_tools.events.envelope import INVALID_ID
 from agents_tools.events.kinds import (
     GapEvent,
+    RunFinishedEvent,
+    RunItemStreamEvent,
     ToolAttemptEvent,
     ToolStreamEndEvent,
     ToolStreamStartEvent,
@@ -49,7 +51,8 @@ def check_events(events: Iterable[Event], *, brackets: bool = True) -> None:
 
     - Every event has its envelope; `seq` strictly increases, and so does `id` if it is set.
     - Every call has one start and one end, and emits no event before or after them.
-    - A call ends before its parent call, and every call on a path was started.
+    - A call ends before its parent call, and every call on a path was started. Events about an
+      approval need only the start of the outermost call: hidden agents show no other events.
     - The path of an event ends with the id of its call; a call belongs to one tool.
     - Events for display are not durable, and durable events cannot be dropped.
 
@@ -77,6 +80,7 @@ class _EventChecker:
         self._running: dict[tuple[str, ...], int] = {}  # path -> the index of the start
         self._ended: dict[tuple[str, ...], int] = {}
         self._tools: dict[tuple[str, ...], str | None] = {}
+        self._requested = set[tuple[str, ...]]()  # the calls that need an approval
         self._index = 0
         self._event = Event()
 
@@ -129,6 +133,7 @@ class _EventChecker:
         path = event.path
         if event.tool_call_id is not None and not event.durable:
             self._check_emitter(path, event.tool_call_id, event.tool_name)
+        can_be_hidden = self._is_about_approval(event)
         for length in range(1, len(path) + 1):
             call = path[:length]
             if call in self._ended:
@@ -137,11 +142,24 @@ class _EventChecker:
                     f"call {_shown(call)} ended at event {self._ended[call]}",
                 )
             starting = length == len(path) and isinstance(event, ToolStreamStartEvent)
-            if self._brackets and not starting and call not in self._running:
+            must_run = self._brackets and not (starting or (can_be_hidden and length > 1))
+            if must_run and call not in self._running:
                 self._fail(
                     "every call on a path was started before",
                     f"there is no start of call {_shown(call)}",
                 )
+
+    def _is_about_approval(self, event: Event) -> bool:
+        """Return whether an event is about a call that needs an approval, or a run that waits."""
+        if isinstance(event, RunFinishedEvent):
+            return event.status == "interrupted"
+        if not isinstance(event, RunItemStreamEvent):
+            return False
+        item = cast("RunItemStreamEvent[Any]", event).item
+        call = (*event.path, str(item.get("call_id")))
+        if event.name == "tool_approval_requested":
+            self._requested.add(call)
+        return call in self._requested
 
     def _check_emitter(self, path: tuple[str, ...], call_id: str, tool: str | None) -> None:
         if path[-1:] != (call_id,):
