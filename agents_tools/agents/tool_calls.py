@@ -248,7 +248,7 @@ class TurnCalls:
     @property
     def is_waiting(self) -> bool:
         """Return whether a call waits for the decision of a person."""
-        return bool(self.waiting_approvals or self.nested)
+        return bool((self.approvals.pending and self.waiting_approvals) or self.nested)
 
     @property
     def waiting_approvals(self) -> list[PendingCall]:
