@@ -807,7 +807,8 @@ async def test_calls_two_agents_deep_wait_and_resume(*, streaming: bool) -> None
     ]
 
 
-async def test_a_hidden_agent_shows_only_its_calls_that_wait() -> None:
+@pytest.mark.parametrize("depth", [1, 2])
+async def test_a_hidden_agent_shows_only_its_calls_that_wait(depth: int) -> None:
     """A person can decide only about a call that the user interface shows."""
 
     @function_tool
@@ -816,8 +817,10 @@ async def test_a_hidden_agent_shows_only_its_calls_that_wait() -> None:
         return "seen"
 
     ship = Ship()
-    inner = agent([tool_call("look"), tool_call("ship", order=1)], "in", tools=[ship.tool, look])
-    one = agent(tool_call("inner", input="?"), "x", tools=[inner.as_tool("inner")])
+    one = agent([tool_call("look"), tool_call("ship", order=1)], "x", tools=[ship.tool, look])
+    for _ in range(depth):
+        one = agent(tool_call("inner", input="?"), "x", tools=[one.as_tool("inner")])
+    path = ("call_1",) * depth
 
     async def shown(run: RunResultStreaming) -> list[tuple[str, tuple[str, ...], object]]:
         events = [event async for event in run.stream_events()]
@@ -829,13 +832,13 @@ async def test_a_hidden_agent_shows_only_its_calls_that_wait() -> None:
         ]
 
     waiting = Runner.run_streamed(one, "Go.")
-    assert await shown(waiting) == [("tool_approval_requested", ("call_1",), None)]
+    assert await shown(waiting) == [("tool_approval_requested", path, None)]
     state = through_json(waiting.to_state())
     state.approve(state.interruptions[0])
     result = Runner.run_streamed(one, state)
     assert await shown(result) == [
-        ("tool_approval_granted", ("call_1",), None),
-        ("tool_output", ("call_1",), "sent 1"),
+        ("tool_approval_granted", path, None),
+        ("tool_output", path, "sent 1"),
     ]
     assert result.final_output == "x"
 

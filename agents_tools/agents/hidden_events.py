@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from agents_tools.events.kinds import RunFinishedEvent, RunItemStreamEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from agents_tools.events.base import Emit, Event
 
@@ -42,13 +42,16 @@ class HiddenEvents:
         elif self._store is not None:
             self._store(event)
 
-    def restore(self, paths: Iterable[tuple[str, ...]]) -> None:
+    def restore(self, paths: Collection[tuple[str, ...]]) -> None:
         """Continue to show calls whose requests were shown before the run was resumed.
 
         Args:
             paths: Their paths, with the id of the call itself.
         """
         self._requested.update(paths)
+        for read in self._readers:
+            if isinstance(read, HiddenEvents):  # of a hidden run around this one
+                read.restore(paths)
 
     def _is_shown(self, event: Event) -> bool:
         if isinstance(event, RunFinishedEvent):

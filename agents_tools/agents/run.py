@@ -644,7 +644,7 @@ class Run:
             await recorder.open()
         for sink in scope.sinks:
             if isinstance(sink, HiddenEvents):
-                sink.restore((*scope.path, call_id) for call_id in self.calls.approvals.pending)
+                sink.restore([(*scope.path, one) for one in self.calls.approvals.pending])
         if scope.sinks:
             scope.emit(RunStartedEvent(run_id=scope.run_id, agent=self.agent.name))
         if scope.depth > self.config.max_depth:

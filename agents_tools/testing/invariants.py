@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from agents_tools.events.base import Event
 from agents_tools.events.envelope import INVALID_ID
@@ -80,7 +80,6 @@ class _EventChecker:
         self._running: dict[tuple[str, ...], int] = {}  # path -> the index of the start
         self._ended: dict[tuple[str, ...], int] = {}
         self._tools: dict[tuple[str, ...], str | None] = {}
-        self._requested = set[tuple[str, ...]]()  # the calls that need an approval
         self._index = 0
         self._event = Event()
 
@@ -133,7 +132,7 @@ class _EventChecker:
         path = event.path
         if event.tool_call_id is not None and not event.durable:
             self._check_emitter(path, event.tool_call_id, event.tool_name)
-        can_be_hidden = self._is_about_approval(event)
+        can_be_hidden = _is_shown_alone(event)
         for length in range(1, len(path) + 1):
             call = path[:length]
             if call in self._ended:
@@ -148,18 +147,6 @@ class _EventChecker:
                     "every call on a path was started before",
                     f"there is no start of call {_shown(call)}",
                 )
-
-    def _is_about_approval(self, event: Event) -> bool:
-        """Return whether an event is about a call that needs an approval, or a run that waits."""
-        if isinstance(event, RunFinishedEvent):
-            return event.status == "interrupted"
-        if not isinstance(event, RunItemStreamEvent):
-            return False
-        item = cast("RunItemStreamEvent[Any]", event).item
-        call = (*event.path, str(item.get("call_id")))
-        if event.name == "tool_approval_requested":
-            self._requested.add(call)
-        return call in self._requested
 
     def _check_emitter(self, path: tuple[str, ...], call_id: str, tool: str | None) -> None:
         if path[-1:] != (call_id,):
@@ -197,6 +184,17 @@ class _EventChecker:
 
     def _fail(self, law: str, why: str) -> None:
         raise EventLawError(law, why, self._index, self._event)
+
+
+def _is_shown_alone(event: Event) -> bool:
+    """Return whether a hidden agent shows an event: about an approval, or that it waits."""
+    if isinstance(event, RunItemStreamEvent):
+        return event.name in {
+            "tool_approval_requested",
+            "tool_approval_granted",
+            "tool_output",
+        }
+    return isinstance(event, RunFinishedEvent) and event.status == "interrupted"
 
 
 def _shown(path: tuple[str, ...]) -> str:
