@@ -558,6 +558,32 @@ async def test_changed_tools_cause_a_warning(
     assert run.final_output == "ok"
 
 
+@pytest.mark.parametrize("is_decided", [False, True])
+async def test_a_person_decides_again_about_a_call_of_a_changed_tool(
+    store: SQLiteRunStore, *, is_decided: bool
+) -> None:
+    """A new release can change a description while a call waits, before or after the decision."""
+
+    def teller(description: str, *answers: Any) -> Agent[Any, Any]:
+        pay: AnyTool = function_tool(
+            lambda euros: f"paid {euros}", name_override="pay", description_override=description
+        )
+        tools = [policies.needs_approval(pay)]
+        return Agent("Teller", tools=tools, model=ScriptedModel(answers))
+
+    call = tool_call("pay", euros=5, call_id="c1")
+    await Runner.run(teller("Pay.", call), "x", run_id="r", run_config=_config(store))
+    if is_decided:
+        await store.decide("r", "c1", True)
+    waiting = await Runner.resume(teller("Pay euros."), "r", store=store)
+    reason = "The tool has changed since the decision. Decide again." if is_decided else None
+    assert [item.error for item in waiting.interruptions] == [reason]
+    assert [item.error for item in await store.approvals("r")] == [reason]
+    await store.decide("r", "c1", True)
+    result = await Runner.resume(teller("Pay euros.", "Done."), "r", store=store)
+    assert (result.final_output, outputs(result)) == ("Done.", [("c1", "ok", "paid 5")])
+
+
 async def test_the_output_of_a_removed_tool_stays(store: SQLiteRunStore) -> None:
     """The model has read it, and must not read another one later."""
     model = ScriptedModel([tool_call("point"), "ok"])
