@@ -292,7 +292,19 @@ class RunStore:
 
         Returns:
             A future with the number of deleted events.
+
+        Raises:
+            UserValueError: A limit is not a number from 0 on.
         """
+        for name, limit in (
+            ("max_events", max_events),
+            ("max_age", max_age),
+            ("max_bytes", max_bytes),
+        ):
+            if limit is None:
+                continue
+            if not isinstance(cast("object", limit), (int, float)) or not limit >= 0:
+                raise UserValueError(f"retain({name}=) expects a number from 0 on, got {limit!r}.")
         return self.engine.submit(
             RetainLogs(max_events=max_events, max_age=max_age, max_bytes=max_bytes)
         )

@@ -600,6 +600,8 @@ async def test_a_wrong_run_or_store_is_refused(store: SQLiteRunStore) -> None:
     wrong: Any = "runs.db"
     with pytest.raises(UserError, match="Run 'r' does not exist"):
         await Runner.resume(agent, "r", store=store)
+    with pytest.raises(UserError, match="Run 'r' does not exist"):
+        await store.send("r", "Is it there now?")
     await Runner.run(agent, "x", run_id="r", run_config=_config(store))
     with pytest.raises(UserError, match="expected 'A', got 'B'"):
         await Runner.resume(Agent("B", model=ScriptedModel()), "r", store=store)
