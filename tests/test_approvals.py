@@ -807,6 +807,42 @@ async def test_calls_two_agents_deep_wait_and_resume(*, streaming: bool) -> None
     ]
 
 
+@pytest.mark.parametrize("depth", [1, 2])
+async def test_a_hidden_agent_shows_only_its_calls_that_wait(depth: int) -> None:
+    """A person can decide only about a call that the user interface shows."""
+
+    @function_tool
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    ship = Ship()
+    one = agent([tool_call("look"), tool_call("ship", order=1)], "x", tools=[ship.tool, look])
+    for _ in range(depth):
+        one = agent(tool_call("inner", input="?"), "x", tools=[one.as_tool("inner")])
+    path = ("call_1",) * depth
+
+    async def shown(run: RunResultStreaming) -> list[tuple[str, tuple[str, ...], object]]:
+        events = [event async for event in run.stream_events()]
+        check_events(events)
+        return [
+            (event.name, event.path, event.item.get("output"))
+            for event in events
+            if event.path and isinstance(event, RunItemStreamEvent)
+        ]
+
+    waiting = Runner.run_streamed(one, "Go.")
+    assert await shown(waiting) == [("tool_approval_requested", path, None)]
+    state = through_json(waiting.to_state())
+    state.approve(state.interruptions[0])
+    result = Runner.run_streamed(one, state)
+    assert await shown(result) == [
+        ("tool_approval_granted", path, None),
+        ("tool_output", path, "sent 1"),
+    ]
+    assert result.final_output == "x"
+
+
 async def test_an_agent_tool_can_need_approval() -> None:
     """Its decision is stored while a call inside waits for another one."""
     ship = Ship()

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import agents_tools.persistence
-from agents_tools.errors import UserTypeError
+from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.events import Event, MessageEvent
 from agents_tools.events.base import event_class
-from agents_tools.persistence import EventFilter, MemoryEventStore, PendingFuture
+from agents_tools.persistence import (
+    EventFilter,
+    MemoryEventStore,
+    MemoryRunStore,
+    PendingFuture,
+    SQLiteRunStore,
+)
 from agents_tools.testing import EventStoreContract, StoreLawError
 
 BOUND = 45.0
@@ -51,6 +58,34 @@ def test_changing_a_payload_later_does_not_change_the_stored_event():
     (event,) = store.read().result()
     assert isinstance(event, MessageEvent)
     assert event.content == ["a"]
+
+
+@pytest.mark.parametrize("value", ["5", 1.5, None, -2, 2**63])
+def test_an_event_with_an_invalid_id_is_refused_and_the_store_continues(value: object) -> None:
+    """An application can set ids from its own records, of whatever type those have."""
+    store = MemoryEventStore()
+    with pytest.raises(UserValueError, match=r"message_event\.id: expected a whole number from -1"):
+        store.append([MessageEvent("a").replace(id=value)]).result(5)
+    assert store.append([MessageEvent("b")]).result(5) == store.next_id - 1 == 0
+
+
+@pytest.mark.parametrize(
+    "limits", [{"max_age": "1d"}, {"max_age": -1}, {"max_events": float("nan")}, {"max_bytes": []}]
+)
+def test_limits_of_retention_that_are_not_numbers_are_refused(limits: Any) -> None:
+    """A negative age would delete all logs."""
+    with MemoryRunStore() as store:
+        store.log("a").append([MessageEvent("a")]).result(5)
+        with pytest.raises(UserValueError, match=r"retain\(max_\w+=\) expects a number from 0 on"):
+            store.retain(**limits)
+        assert len(store.logs().result(5)) == 1
+
+
+@pytest.mark.parametrize("ttl", [0, -1, "15", None])
+def test_a_lease_time_that_is_not_above_0_is_refused(tmp_path: Path, ttl: Any) -> None:
+    """Other processes would take over every run at once."""
+    with pytest.raises(UserValueError, match="lease_ttl= expects a number of seconds above 0"):
+        SQLiteRunStore(tmp_path / "runs.db", lease_ttl=ttl)
 
 
 def test_stores_are_imported_lazily():

@@ -17,6 +17,7 @@ from agents_tools import (
     AgentHooks,
     HandoffInputData,
     MaxTurnsExceeded,
+    RunConfig,
     RunHooks,
     Runner,
     ToolAnnotations,
@@ -29,8 +30,8 @@ from agents_tools import (
 )
 from agents_tools.agents import ModelSettings, RunState, remove_all_tools
 from agents_tools.content import MessageInputItem, ToolCallOutputItem
-from agents_tools.events import AgentUpdatedStreamEvent
-from agents_tools.persistence import SQLiteRunStore
+from agents_tools.events import AgentUpdatedStreamEvent, ToolStreamStartEvent
+from agents_tools.persistence import MemoryRunStore, SQLiteRunStore
 from agents_tools.testing import ScriptedModel, check_events, tool_call
 
 
@@ -500,6 +501,60 @@ async def test_a_killed_run_continues_with_the_agent_of_the_handoff(tmp_path: Pa
         again = await Runner.resume(a, "r", store=store)
         assert (again.final_output, again.last_agent) == ("Done.", b)
     assert notes.read_text() == "once "
+
+
+async def test_a_call_that_waits_after_a_handoff_is_resumed_with_the_agent_of_the_handoff() -> None:
+    """The recorded request for approval is that of a later turn than the handoff."""
+    model = ScriptedModel([tool_call("transfer_to_b"), tool_call("pay_back", euros=1), "Done."])
+    b = Agent(name="B", model=model, tools=[policies.needs_approval(pay_back)])
+    a = Agent(name="A", model=model, handoffs=[b])
+    async with MemoryRunStore() as store:
+        await Runner.run(a, "x", run_id="r", run_config=RunConfig(store=store))
+        waiting = await Runner.resume(a, "r", store=store)
+        assert waiting.last_agent is b
+        assert [(item.name, item.agent) for item in waiting.interruptions] == [("pay_back", "B")]
+        await store.decide("r", waiting.interruptions[0].call_id, True)
+        result = await Runner.resume(a, "r", store=store)
+    assert (result.final_output, result.last_agent) == ("Done.", b)
+    assert [name for name, *_ in outputs(result)] == ["transfer_to_b", "pay_back"]
+    assert outputs(result)[-1] == ("pay_back", "ok", "paid 1")
+
+
+async def test_the_second_of_two_handoffs_that_are_approved_one_by_one_is_denied() -> None:
+    """The state does not lose that the first one has been done."""
+    model = ScriptedModel([[tool_call("transfer_to_b"), tool_call("transfer_to_c")], "I am B."])
+    b, c = Agent(name="B", model=model), Agent(name="C", model=model)
+    ask = policies.needs_approval
+    a = Agent(name="A", model=model, handoffs=[ask(handoff(b)), ask(handoff(c))])
+    result = await Runner.run(a, "x")
+    for _ in range(2):
+        state = RunState.from_json(result.to_state().to_json())
+        state.approve(state.interruptions[0])
+        result = await Runner.run(a, state)
+    assert result.last_agent is b
+    assert [
+        (item["name"], item["status"]) for item in result.to_input_list() if "output" in item
+    ] == [
+        ("transfer_to_b", "ok"),
+        ("transfer_to_c", "denied"),
+    ]
+
+
+async def test_a_handoff_that_was_interrupted_happens_again() -> None:
+    """Without a function of the application, it has no effect that could happen twice."""
+    model = ScriptedModel([tool_call("transfer_to_b"), "I am B.", "I am B again."])
+    b = Agent(name="B", model=model)
+    a = Agent(name="A", model=model, handoffs=[b])
+    async with MemoryRunStore(keep_display=True) as store:
+        await Runner.run(a, "x", run_id="r", run_config=RunConfig(store=store))
+        events = await store.log("r").read()
+        begun = next(at for at, one in enumerate(events) if isinstance(one, ToolStreamStartEvent))
+        interrupted = store.log("interrupted")
+        await interrupted.append([event.replace(id=-1) for event in events[: begun + 1]])
+        interrupted.close()
+        result = await Runner.resume(a, "interrupted", store=store)
+    assert (result.final_output, result.last_agent) == ("I am B again.", b)
+    assert outputs(result) == [("transfer_to_b", "ok", '{"assistant": "B"}')]
 
 
 async def test_a_session_starts_with_its_agent_again(tmp_path: Path) -> None:

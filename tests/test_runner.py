@@ -1096,6 +1096,7 @@ async def test_invalid_tools_are_refused_when_the_agent_is_created() -> None:
         "server": lambda: Agent("A", mcp_servers=[object()]),  # pyright: ignore[reportArgumentType]
         "name": lambda: Agent(""),
         "instructions": lambda: Agent("A", instructions=5),  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+        "parameters": lambda: Agent("A", instructions=lambda context: "Hi."),  # type: ignore[arg-type, misc] # pyright: ignore[reportArgumentType, reportUnknownLambdaType]
         "output": lambda: Agent("A", output_type=object()),  # pyright: ignore[reportArgumentType]
     }
     errors: dict[str, str] = {}
@@ -1115,6 +1116,7 @@ async def test_invalid_tools_are_refused_when_the_agent_is_created() -> None:
             "server": "The mcp_servers of agent 'A' are not valid: expected objects with a method get_tools(), got an object.",
             "name": "Agent(name=...) is not valid: expected a non-empty string, got ''.",
             "instructions": "The instructions of agent 'A' are not valid: expected text or a function of (context, agent), got an int.",
+            "parameters": "The instructions of agent 'A' are not valid: expected a function of (context, agent), got one with the parameters (context).",
             "output": "The output_type of agent 'A', <object ",
         }
     )

@@ -144,7 +144,7 @@ def test_an_event_without_an_id_does_not_stop_the_store(path: Path) -> None:
     """Its append fails; the thread that writes continues for the others."""
     event = MessageEvent("hello")
     with closing(SQLiteEventStore(path)) as store:
-        with pytest.raises(TypeError):
+        with pytest.raises(UserValueError):
             store.append([event.replace(id=cast("Any", None))]).result(10)
         store.append([event]).result(10)
 

@@ -104,6 +104,16 @@ def test_the_timestamp_of_an_event_is_preserved():
     assert EventStream().publish(message().replace(timestamp=5.0)).timestamp == 5.0
 
 
+def test_following_from_an_id_that_is_a_text_is_refused():
+    """The id of a request is a string until the application converts it."""
+    expected = "after= expects the id of an event, a whole number from -1 on, got '5'"
+    wrong: Any = "5"
+    with pytest.raises(UserTypeError, match=expected):
+        EventStream().follow(wrong)
+    with pytest.raises(UserTypeError, match=expected):
+        EventStream().subscribe("web", print, after=wrong)
+
+
 @pytest.mark.requirement("D51")
 def test_publishing_an_event_that_has_an_id_is_refused():
     """A subscriber that publishes its events again would cause an endless loop."""

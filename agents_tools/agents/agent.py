@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, cast
 
 from agents_tools.agents.as_tool import EventTap, extracted, tool_of_agent
@@ -148,6 +149,8 @@ class Agent(ForeignOptions, Generic[ContextT, OutputT]):
                 f"The instructions of agent {self.name!r} are not valid: expected text or a "
                 f"function of (context, agent), got {type_with_article(self.instructions)}."
             )
+        if not isinstance(self.instructions, str):
+            _check_instructions(self.name, self.instructions)
         _check_types(self)
         _check_behavior(self.name, self.tool_use_behavior)
         if self.output_type is not None and self.output_type is not str:
@@ -340,6 +343,7 @@ class Agent(ForeignOptions, Generic[ContextT, OutputT]):
             parameters: The type of the input (a pydantic model, a dataclass or a TypedDict), which
                 the agent receives as JSON; by default one string `input`.
             streaming: Whether all events inside the agent appear in the event stream of the caller.
+                Otherwise, only calls that wait for an approval do.
             enable_bracketing: Whether the start and the end of the call appear there.
             on_stream: Called with each event inside the agent, in order; sync or async. Exceptions
                 are logged.
@@ -445,6 +449,18 @@ def _check_types(agent: Agent[Any, Any]) -> None:
         if not is_right:
             given = type(getattr(agent, name)).__name__
             raise UserTypeError(f"Agent {agent.name!r}: {name}= expects {expected}, got {given}.")
+
+
+def _check_instructions(name: str, function: Callable[..., Any]) -> None:
+    try:
+        signature(function).bind("context", "agent")
+    except TypeError:
+        raise UserTypeError(
+            f"The instructions of agent {name!r} are not valid: expected a function of (context, "
+            f"agent), got one with the parameters {signature(function)}."
+        ) from None
+    except ValueError:
+        return  # a built-in function without a readable signature
 
 
 def _check_behavior(name: str, behavior: object) -> None:

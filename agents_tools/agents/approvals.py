@@ -29,6 +29,8 @@ __all__ = ["CallApprovals", "approval_item_of", "arguments_of"]
 _MAX_QUESTIONS = 3
 """How often a person is asked about one call who edits its arguments to invalid ones."""
 
+_CHANGED = "The tool has changed since the decision. Decide again."
+
 
 class CallApprovals:
     """The approvals of one run.
@@ -98,7 +100,10 @@ class CallApprovals:
             decision = await self._decide(record, item)
             self._use(call, tool, definition, decision)
             return await _is_decided(record, decision)
-        if call.item.call_id not in self.pending or error is not None:
+        is_known = pending is not None and (pending.pin, pending.item.arguments) == (pin, arguments)
+        if not is_known or error is not None:  # a decision about another definition is not valid
+            if pending is not None and pending.decision is not None and error is None:
+                item = replace(item, error=_CHANGED)
             if self._recorder is not None:
                 self._recorder.record_approval_request(
                     call.item.call_id, pin, tool.name, definition

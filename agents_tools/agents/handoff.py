@@ -31,7 +31,7 @@ from agents_tools.tool.json_schema import reader_of
 from agents_tools.tool.manual import SchemaSource
 from agents_tools.tool.naming import check_tool_name
 from agents_tools.tool.options import refuse_options
-from agents_tools.tool.records import ToolOrigin
+from agents_tools.tool.records import ToolAnnotations, ToolOrigin
 from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
@@ -146,6 +146,8 @@ def handoff(
     return FunctionTool.of_source(
         source,
         is_enabled=is_enabled,
+        # A function of the application may have an effect that must not happen twice.
+        annotations=ToolAnnotations(idempotentHint=on_handoff is None),
         # The calls of a turn before the handoff have ended when it begins.
         metadata={"agents_tools": {"exclusive": True}},
     )
@@ -205,7 +207,16 @@ def _handoff_of_turn(call: Call) -> str | None:
     if run is None:
         return None
     outputs: list[ToolCallOutputItem] = run.calls.outputs_of(open_calls(run.history))
-    names = [(output.metadata or {}).get("handoff") for output in outputs if output.status == "ok"]
+    for item in reversed(run.history):  # from before the run waited in this turn
+        if not isinstance(item, ToolCallOutputItem):
+            break
+        outputs.append(item)
+    handoffs = {
+        tool.name: cast("_HandoffSource", tool.source).agent.name
+        for tool in run.agent.known_tools
+        if isinstance(tool, FunctionTool) and is_handoff(cast("Handoff", tool))
+    }
+    names = [handoffs.get(output.name) for output in outputs if output.status == "ok"]
     return next(filter(None, names), None)
 
 

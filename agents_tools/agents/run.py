@@ -28,6 +28,7 @@ from agents_tools.agents.final_output import (
 )
 from agents_tools.agents.guardrail import Guardrails
 from agents_tools.agents.handoff import change_agent, find_agent
+from agents_tools.agents.hidden_events import HiddenEvents
 from agents_tools.agents.model_caller import ModelCaller, choose_model
 from agents_tools.agents.state import RunState
 from agents_tools.agents.tool_calls import TurnCalls
@@ -247,8 +248,10 @@ class Run:
             receivers += () if publish in receivers else (publish,)
         if recorder is not None and recorder.is_outermost:
             receivers += (recorder.log.publish,)
-        elif recorder is not None and recorder.log.publish not in receivers:
-            receivers += (recorder.log.publish_hidden,)  # the run can be resumed, but is not shown
+        if parent is not None and quiet:
+            readers = [sink for sink in parent.sinks if sink not in receivers]
+            store = None if recorder is None else recorder.log.publish_hidden
+            receivers += (HiddenEvents(readers, store),) if readers or store else ()
         return receivers
 
     def _create_scope(
@@ -487,7 +490,7 @@ class Run:
 
     def state(self) -> RunState:
         """Return a state from which the run can continue."""
-        calls, approvals = self.calls, self.calls.approvals
+        calls = self.calls
         # Outputs are added to the history in the order of the calls, when all of them are there.
         # A state that is taken earlier has to contain those that exist already.
         outputs = calls.outputs_of(open_calls(self.history))
@@ -501,9 +504,9 @@ class Run:
             turns=self.turns,
             usage=self.usage.copy(),
             started=list(calls.started),
-            pending={one.item.call_id: replace(one) for one in approvals.pending.values()},
+            pending={one.item.call_id: replace(one) for one in calls.waiting_approvals},
             nested={call_id: inner.copy() for call_id, inner in calls.nested.items()},
-            standing=dict(approvals.always_approved),
+            standing=dict(calls.approvals.always_approved),
             summaries=self._caller.summaries[-1:],
         )
 
@@ -579,15 +582,14 @@ class Run:
     @property
     def needs_decision(self) -> bool:
         """Whether a call waits for a decision that is missing."""
-        pending = self.calls.approvals.pending.values()
         nested = self.calls.nested.values()
-        return any(one.decision is None for one in pending) or any(
+        return any(one.decision is None for one in self.calls.waiting_approvals) or any(
             inner.interruptions for inner in nested
         )
 
     def decide(self, decision: Decision) -> None:
         """Decide about all calls that wait for a decision; the next step answers them."""
-        for call in self.calls.approvals.pending.values():
+        for call in self.calls.waiting_approvals:
             call.decision = call.decision or decision
         for inner in self.calls.nested.values():
             for item in inner.interruptions:
@@ -640,6 +642,9 @@ class Run:
         scope, recorder = self.scope, self.recorder
         if recorder is not None:
             await recorder.open()
+        for sink in scope.sinks:
+            if isinstance(sink, HiddenEvents):
+                sink.restore([(*scope.path, one) for one in self.calls.approvals.pending])
         if scope.sinks:
             scope.emit(RunStartedEvent(run_id=scope.run_id, agent=self.agent.name))
         if scope.depth > self.config.max_depth:

@@ -177,6 +177,8 @@ class RunRecorder:
             self._is_new = self._replay.created is None
             self._restore_approvals()
             return
+        if self._resume and await self.log.store.run(self.run_id) is None:
+            raise self._missing_error()  # opening would create its log
         with _readable(self.run_id, self.log.store.place):
             replay = await self.log.open()
         if self.must_be_new and replay.created is not None:
@@ -188,10 +190,7 @@ class RunRecorder:
             await self.log.end_interrupted_runs()
         if replay.created is None:
             if self._resume:
-                raise UserKeyError(
-                    f"Run {self.run_id!r} does not exist in {self.log.store.place}. "
-                    "Runner.run(..., run_id=...) begins one."
-                )
+                raise self._missing_error()
             if run.initial_state is not None:
                 run.restore(run.initial_state)
             return
@@ -203,6 +202,12 @@ class RunRecorder:
         if self.receives_messages:
             await self.receive()
         self._restore_approvals()
+
+    def _missing_error(self) -> UserKeyError:
+        return UserKeyError(
+            f"Run {self.run_id!r} does not exist in {self.log.store.place}. "
+            "Runner.run(..., run_id=...) begins one."
+        )
 
     def _adopt(self, created: Mapping[str, Any]) -> None:
         """Set the run to its recorded beginning."""

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from agents_tools.agents.config import RunConfig, RunHooks
     from agents_tools.agents.run_recorder import RunRecorder
-    from agents_tools.agents.state import RunState
+    from agents_tools.agents.state import PendingCall, RunState
     from agents_tools.agents.toolbox import RunnableAgent, Toolbox
     from agents_tools.content.items import Item
     from agents_tools.content.outputs import ToolOutput
@@ -244,7 +244,16 @@ class TurnCalls:
     @property
     def is_waiting(self) -> bool:
         """Whether a call waits for the decision of a person."""
-        return bool(self.approvals.pending or self.nested)
+        return bool((self.approvals.pending and self.waiting_approvals) or self.nested)
+
+    @property
+    def waiting_approvals(self) -> list[PendingCall]:
+        """The calls that wait for approval, without those of turns that are still to be repeated.
+
+        A resumed run has all recorded requests for approval from its start.
+        """
+        pending = self.approvals.pending
+        return [one for call_id, one in pending.items() if call_id in self._calls]
 
     # --- calls from the model
 

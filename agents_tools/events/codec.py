@@ -52,6 +52,10 @@ def encode_event(event: Any) -> dict[str, Any]:
             f"{event.__class__.__name__} has no wire form: it does not define `type`. "
             "Set the class attribute `type` to a unique name."
         )
+    for name, field_type in _STREAM_FIELDS:
+        value = getattr(event, name)
+        if not field_type.accepts(value):
+            raise field_error(f"{kind}.{name}", field_type.expected, value)
     origin = event.origin or _NO_ORIGIN
     wire: dict[str, Any] = {
         "v": WIRE_VERSION,
@@ -214,6 +218,7 @@ _STREAM_NUMBER: Final = FieldType(
     _NUMBER_IN_STREAM,
 )
 _CAUSE: Final = optional(_STREAM_NUMBER)
+_STREAM_FIELDS: Final = (("id", _STREAM_NUMBER), ("seq", _STREAM_NUMBER), ("cause", _CAUSE))
 _SOURCE: Final = optional(one_of(*EventSource))
 _NAME: Final = optional(TEXT)
 _PATH: Final = FieldType(

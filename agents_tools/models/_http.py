@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 from weakref import WeakSet
 
@@ -21,7 +22,7 @@ from agents_tools.errors import UserError, UserValueError
 from agents_tools.wire.project import project
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
     from agents_tools.agents.hosted.base import HostedTool
     from agents_tools.content.outputs import ContentBlock
@@ -246,8 +247,9 @@ async def read_stream(
         early_end_error: Returns the error for a stream that ended too early, from the reason.
 
     Raises:
-        ModelError: The stream ended before the response was complete.
+        ModelError: The stream ended before the response was complete, or an event is too large.
     """
+    size = _EventSize(stream)
     events = aiter(stream)
     while True:
         try:
@@ -258,9 +260,54 @@ async def read_stream(
         except Exception as error:  # the client does not wrap errors of its parsers and sockets
             if answer.is_complete:
                 return
+            if size.is_exceeded:
+                too_large = early_end_error(f"an event has more than {_MAX_EVENT >> 20} MiB")
+                too_large.retryable = False
+                raise too_large from None
             raise exception_error(error) from error
         if event is _END:
             if answer.is_complete:
                 return
             raise early_end_error("it ended before the response was complete")
+        size.begin()
         answer.process(event)
+
+
+_MAX_EVENT = 32 << 20
+"""The largest event of a stream, in bytes after decompression: about ten large images."""
+
+
+class _EventSize:
+    """Limits how many bytes of a stream arrive without an event.
+
+    The client collects an event until its end, so a few bytes that are decompressed to a line
+    without an end would fill the memory.
+
+    Args:
+        stream: The stream of a client. A stream without an HTTP response is not limited.
+    """
+
+    __slots__ = ("_size",)
+
+    def __init__(self, stream: Any) -> None:
+        self._size = 0
+        response: Any = getattr(stream, "response", None)
+        if response is not None:
+            # The clients have no public place to see the bytes; they read them with this method.
+            response.aiter_bytes = partial(self._count, response.aiter_bytes)
+
+    @property
+    def is_exceeded(self) -> bool:
+        """Whether the current event is too large."""
+        return self._size > _MAX_EVENT
+
+    def begin(self) -> None:
+        """Begin with the next event."""
+        self._size = 0
+
+    async def _count(self, read: Callable[[], AsyncIterator[bytes]]) -> AsyncIterator[bytes]:
+        async for piece in read():
+            self._size += len(piece)
+            if self.is_exceeded:
+                raise OverflowError
+            yield piece

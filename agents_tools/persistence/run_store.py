@@ -165,7 +165,7 @@ class RunStore:
         call_id: str,
         approved: bool,
         *,
-        path: Sequence[str] = (),
+        path: Sequence[str] | None = None,
         message: str | None = None,
         arguments: Mapping[str, Any] | str | None = None,
         always: bool = False,
@@ -179,7 +179,8 @@ class RunStore:
             run_id: The run.
             call_id: The call.
             approved: Whether the call runs.
-            path: The ids of the calls around it; needed only if several waiting calls have its id.
+            path: The ids of the calls around it, empty for a call of the run itself; needed only if
+                several waiting calls have its id.
             message: The reason for a rejection, which the model receives.
             arguments: Other arguments for the call, as a mapping or JSON text.
             always: Whether later calls of the tool in this run need no approval.
@@ -197,7 +198,8 @@ class RunStore:
             "arguments": arguments if isinstance(arguments, str | None) else json.dumps(arguments),
             "always": always,
         }
-        return self.engine.submit_read(lambda: self._decide(run_id, body, tuple(path)))
+        place = None if path is None else tuple(path)
+        return self.engine.submit_read(lambda: self._decide(run_id, body, place))
 
     def cancel(
         self, run_id: str, call_id: str | None = None, *, reason: str = ""
@@ -290,7 +292,19 @@ class RunStore:
 
         Returns:
             A future with the number of deleted events.
+
+        Raises:
+            UserValueError: A limit is not a number from 0 on.
         """
+        for name, limit in (
+            ("max_events", max_events),
+            ("max_age", max_age),
+            ("max_bytes", max_bytes),
+        ):
+            if limit is None:
+                continue
+            if not isinstance(cast("object", limit), (int, float)) or not limit >= 0:
+                raise UserValueError(f"retain({name}=) expects a number from 0 on, got {limit!r}.")
         return self.engine.submit(
             RetainLogs(max_events=max_events, max_age=max_age, max_bytes=max_bytes)
         )
@@ -398,7 +412,7 @@ class RunStore:
             return []
         return [item for place, item in waiting.items() if place not in posted]
 
-    def _decide(self, run_id: str, body: Mapping[str, Any], path: tuple[str, ...]) -> None:
+    def _decide(self, run_id: str, body: Mapping[str, Any], path: tuple[str, ...] | None) -> None:
         """Post a decision, unless there is another one."""
         call_id = str(body["call_id"])
         item = self._find_waiting(run_id, call_id, path)
@@ -414,14 +428,16 @@ class RunStore:
             if decisions and decisions[-1].data.get("number") != number:
                 raise already_posted_error(run_id, self.place)
 
-    def _find_waiting(self, run_id: str, call_id: str, path: tuple[str, ...]) -> ToolApprovalItem:
+    def _find_waiting(
+        self, run_id: str, call_id: str, path: tuple[str, ...] | None
+    ) -> ToolApprovalItem:
         events = self.engine.storage.read(run_id, ReadSpan(where=_APPROVALS))
         info = self._info(run_id)
         waiting = {} if info is None or info.status in _ENDED else undecided_calls(events)
         found = [
             item
             for item in waiting.values()
-            if item.call_id == call_id and path in {(), item.path, (*item.path, call_id)}
+            if item.call_id == call_id and path in {None, item.path, (*item.path, call_id)}
         ]
         if len(found) == 1:
             return found[0]
@@ -445,13 +461,15 @@ def _sent_message(message: RunMessage) -> Event | None:
     return MessageEvent(str(message.body.get("text")), role="user").replace(origin=_USER)
 
 
-def _is_decision(event: Event, call_id: str, path: tuple[str, ...]) -> TypeGuard[RunRecordEvent]:
+def _is_decision(
+    event: Event, call_id: str, path: tuple[str, ...] | None
+) -> TypeGuard[RunRecordEvent]:
     """Return whether an event is the decision about a call."""
     return (
         isinstance(event, RunRecordEvent)
         and event.name == "approval_decided"
         and event.data.get("call_id") == call_id
-        and path in {(), event.path, (*event.path, call_id)}
+        and path in {None, event.path, (*event.path, call_id)}
     )
 
 

@@ -8,6 +8,8 @@ from agents_tools.events.base import Event
 from agents_tools.events.envelope import INVALID_ID
 from agents_tools.events.kinds import (
     GapEvent,
+    RunFinishedEvent,
+    RunItemStreamEvent,
     ToolAttemptEvent,
     ToolStreamEndEvent,
     ToolStreamStartEvent,
@@ -49,7 +51,8 @@ def check_events(events: Iterable[Event], *, brackets: bool = True) -> None:
 
     - Every event has its envelope; `seq` strictly increases, and so does `id` if it is set.
     - Every call has one start and one end, and emits no event before or after them.
-    - A call ends before its parent call, and every call on a path was started.
+    - A call ends before its parent call, and every call on a path was started. Events about an
+      approval need only the start of the outermost call: hidden agents show no other events.
     - The path of an event ends with the id of its call; a call belongs to one tool.
     - Events for display are not durable, and durable events cannot be dropped.
 
@@ -129,6 +132,7 @@ class _EventChecker:
         path = event.path
         if event.tool_call_id is not None and not event.durable:
             self._check_emitter(path, event.tool_call_id, event.tool_name)
+        can_be_hidden = _is_shown_alone(event)
         for length in range(1, len(path) + 1):
             call = path[:length]
             if call in self._ended:
@@ -137,7 +141,8 @@ class _EventChecker:
                     f"call {_shown(call)} ended at event {self._ended[call]}",
                 )
             starting = length == len(path) and isinstance(event, ToolStreamStartEvent)
-            if self._brackets and not starting and call not in self._running:
+            must_run = self._brackets and not (starting or (can_be_hidden and length > 1))
+            if must_run and call not in self._running:
                 self._fail(
                     "every call on a path was started before",
                     f"there is no start of call {_shown(call)}",
@@ -179,6 +184,17 @@ class _EventChecker:
 
     def _fail(self, law: str, why: str) -> None:
         raise EventLawError(law, why, self._index, self._event)
+
+
+def _is_shown_alone(event: Event) -> bool:
+    """Return whether a hidden agent shows an event: about an approval, or that it waits."""
+    if isinstance(event, RunItemStreamEvent):
+        return event.name in {
+            "tool_approval_requested",
+            "tool_approval_granted",
+            "tool_output",
+        }
+    return isinstance(event, RunFinishedEvent) and event.status == "interrupted"
 
 
 def _shown(path: tuple[str, ...]) -> str:

@@ -313,6 +313,7 @@ def test_follow_shows_the_events_of_a_run_until_it_ends(run: Run, tmp_path: Path
         (["list", "nothing.db"], "The store nothing.db does not exist"),
         (["list", "redis://host:port/0"], "expected an address such as redis://"),
         (["list", "postgresql://127.0.0.1:1/runs"], "cannot be reached"),
+        (["list", "redis://127.0.0.1:1/0"], "127.0.0.1:1/0 could not be reached ("),
         (["show", "PATH"], "has 2 sessions; name one"),
         (["show", "PATH", "chaos"], "no session 'chaos'"),
         (["show", "PATH", "chat", "--run", "x"], "there is no run 'x'"),

@@ -260,18 +260,19 @@ async def test_the_same_call_id_in_two_agents_is_decided_by_its_path(
         for name in ("left", "right")
     ]
     calls = [tool_call(one.name, input="Pay.", call_id=f"o_{one.name}") for one in inner]
-    outer = Agent(
-        "Outer", tools=[one.as_tool(one.name) for one in inner], model=ScriptedModel([calls])
-    )
+    calls.append(tool_call("pay", to="outer", call_id="c1"))
+    tools = [*work.tools, *(one.as_tool(one.name) for one in inner)]
+    outer = Agent("Outer", tools=tools, model=ScriptedModel([calls]))
     await Runner.run(outer, "x", run_id="r", run_config=RunConfig(store=store))
-    with pytest.raises(UserError, match="2 waiting calls of run 'r' have the id 'c1'"):
+    with pytest.raises(UserError, match="3 waiting calls of run 'r' have the id 'c1'"):
         await other.decide("r", "c1", True)
     await other.decide("r", "c1", True, path=["o_right"])
     await other.decide("r", "c1", False, path=["o_left"])
+    await other.decide("r", "c1", True, path=[])
     for agent in (*inner, outer):
         agent.model.add("done")  # type: ignore[union-attr]
     await Runner.resume(outer, "r", store=other)
-    assert work.paid == ["right"]
+    assert sorted(work.paid) == ["outer", "right"]
 
 
 async def test_the_events_of_a_quiet_agent_are_only_for_resuming(store: SQLiteRunStore) -> None:

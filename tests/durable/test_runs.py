@@ -461,6 +461,35 @@ async def test_an_agent_inside_a_run_waits_and_continues(store: SQLiteRunStore) 
 # --- runs inside runs
 
 
+async def test_an_agent_with_visible_events_inside_a_hidden_one_is_recorded_once(
+    store: SQLiteRunStore,
+) -> None:
+    """Both levels hide their events from the stream of the run."""
+    pay = policies.needs_approval(function_tool(lambda euros: f"paid {euros}", name_override="pay"))
+    model = ScriptedModel(
+        {
+            "Outer": [tool_call("clerk", input="Pay."), "Done."],
+            "Clerk": [tool_call("bank", input="Pay 5."), "Clerk: paid."],
+            "Bank": [["I will.", tool_call("pay", euros=5)], "Bank: paid."],
+        }
+    )
+    bank = Agent("Bank", tools=[pay], model=model)
+    clerk = Agent("Clerk", tools=[bank.as_tool("bank", "Ask.", streaming=True)], model=model)
+    outer = Agent("Outer", tools=[clerk.as_tool("clerk", "Ask.")], model=model)
+    waiting = await Runner.run(outer, "Pay.", run_id="r", run_config=RunConfig(store=store))
+    (item,) = waiting.interruptions
+    await store.decide("r", item.call_id, True, path=item.path)
+    result = await Runner.resume(outer, "r", store=store)
+    assert result.final_output == "Done."
+    (request,) = [one for one in model.requests[3:] if one.agent == "Bank"]
+    assert [one.type for one in request.input] == [
+        "message_input_item",
+        "message_output_item",
+        "tool_call_item",
+        "tool_call_output_item",
+    ]
+
+
 async def test_a_run_in_the_body_of_a_tool_is_part_of_its_call(store: SQLiteRunStore) -> None:
     """A call of a function is one step, because the whole function may have taken effect."""
     helper = Agent("Helper", model=ScriptedModel(["helped"]))
@@ -529,6 +558,32 @@ async def test_changed_tools_cause_a_warning(
     assert run.final_output == "ok"
 
 
+@pytest.mark.parametrize("is_decided", [False, True])
+async def test_a_person_decides_again_about_a_call_of_a_changed_tool(
+    store: SQLiteRunStore, *, is_decided: bool
+) -> None:
+    """A new release can change a description while a call waits, before or after the decision."""
+
+    def teller(description: str, *answers: Any) -> Agent[Any, Any]:
+        pay: AnyTool = function_tool(
+            lambda euros: f"paid {euros}", name_override="pay", description_override=description
+        )
+        tools = [policies.needs_approval(pay)]
+        return Agent("Teller", tools=tools, model=ScriptedModel(answers))
+
+    call = tool_call("pay", euros=5, call_id="c1")
+    await Runner.run(teller("Pay.", call), "x", run_id="r", run_config=_config(store))
+    if is_decided:
+        await store.decide("r", "c1", True)
+    waiting = await Runner.resume(teller("Pay euros."), "r", store=store)
+    reason = "The tool has changed since the decision. Decide again." if is_decided else None
+    assert [item.error for item in waiting.interruptions] == [reason]
+    assert [item.error for item in await store.approvals("r")] == [reason]
+    await store.decide("r", "c1", True)
+    result = await Runner.resume(teller("Pay euros.", "Done."), "r", store=store)
+    assert (result.final_output, outputs(result)) == ("Done.", [("c1", "ok", "paid 5")])
+
+
 async def test_the_output_of_a_removed_tool_stays(store: SQLiteRunStore) -> None:
     """The model has read it, and must not read another one later."""
     model = ScriptedModel([tool_call("point"), "ok"])
@@ -545,6 +600,8 @@ async def test_a_wrong_run_or_store_is_refused(store: SQLiteRunStore) -> None:
     wrong: Any = "runs.db"
     with pytest.raises(UserError, match="Run 'r' does not exist"):
         await Runner.resume(agent, "r", store=store)
+    with pytest.raises(UserError, match="Run 'r' does not exist"):
+        await store.send("r", "Is it there now?")
     await Runner.run(agent, "x", run_id="r", run_config=_config(store))
     with pytest.raises(UserError, match="expected 'A', got 'B'"):
         await Runner.resume(Agent("B", model=ScriptedModel()), "r", store=store)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +16,7 @@ from agents_tools import (
     ToolCallOutputItem,
     function_tool,
 )
+from agents_tools.errors import ModelError
 from agents_tools.models.anthropic import AnthropicModel
 from agents_tools.models.openai_chat import OpenAIChatModel
 from agents_tools.models.openai_responses import OpenAIResponsesModel
@@ -133,3 +136,32 @@ async def test_a_call_of_a_filtered_answer_never_runs(server: ScriptedServer) ->
     assert paths == []
     (output,) = (item for item in result.new_items if isinstance(item, ToolCallOutputItem))
     assert "cut off by the content filter" in str(output.output)
+
+
+@pytest.mark.parametrize("wire", ["openai-chat", "openai", "anthropic"])
+async def test_an_event_without_an_end_does_not_fill_the_memory(
+    server: ScriptedServer, wire: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client collects an event until its end, and 4 kB are decompressed to 4 MB."""
+    monkeypatch.setattr("agents_tools.models._http._MAX_EVENT", 1 << 20)
+    bomb = gzip.compress(b"data: " + bytes(4 << 20))
+    gate = threading.Event()  # the server keeps the connection open
+    headers = {"content-encoding": "gzip"}
+    server.answer(sse_answer(bomb, gate, headers=headers))
+    agent = Agent("a", model=WIRES[wire][0](server.url))
+    with pytest.raises(ModelError, match="an event has more than 1 MiB") as caught:
+        await Runner.run(agent, "Read.")
+    gate.set()
+    assert not caught.value.retryable
+    assert len(server.requests) == 1
+
+
+async def test_a_long_answer_of_small_events_is_complete(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit is that of one event."""
+    monkeypatch.setattr("agents_tools.models._http._MAX_EVENT", 10_000)
+    deltas = [chat.chunk({"content": "a" * 5_000}) for _ in range(10)]
+    server.answer(chat.complete_answer(*deltas))
+    result = await Runner.run(Agent("a", model=WIRES["openai-chat"][0](server.url)), "Read.")
+    assert result.final_output == "a" * 50_000

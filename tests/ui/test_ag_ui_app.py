@@ -373,6 +373,22 @@ async def test_approval_decisions_resume_the_run() -> None:
     assert status == "ok"
 
 
+@pytest.mark.parametrize("version", ["1.0", "0.x"])
+async def test_a_call_inside_a_hidden_agent_asks_for_approval(version: Any) -> None:
+    """By default, the events of an agent that runs as a tool are not shown."""
+    inner, _ = agent_of(tool_call("drop", table="a", call_id="c2"), "Inner.", tools=[drop])
+    ask_inner = inner.as_tool("inner", "Ask.")
+    agent, _ = agent_of(tool_call("inner", input="?", call_id="c1"), "Done.", tools=[ask_inner])
+    async with serving(agent, version=version) as app:
+        waiting = frames_in(await post(app, body()), version)
+        given = body(runId="r2", resume=[answer("c1/c2", {"approved": True})])
+        frames = frames_in(await post(app, given), version, earlier=["c1", "c1/c2"])
+        status = (await app.runs.find_newest("t")).status
+    assert [one["id"] for one in waiting[-1]["outcome"]["interrupts"]] == ["c1/c2"]
+    assert frames[-1]["result"] == "Done."
+    assert status == "ok"
+
+
 @pytest.mark.requirement("S35")
 @pytest.mark.parametrize(
     ("resume", "status", "message"),

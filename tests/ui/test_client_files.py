@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -115,3 +116,27 @@ async def test_a_page_imports_the_modules_without_a_token() -> None:
     foreign = {"origin": "https://evil.example"}
     assert (await ask(app, "GET", "/client.js", kind=None, headers=foreign)).status == 403
     await app.aclose()
+
+
+@pytest.mark.external("node")
+def test_a_double_click_starts_one_run() -> None:
+    """The second click comes before the server has answered the first one."""
+    program = """
+      const { LiveRun } = await import(process.argv[1]);
+      let requests = 0;
+      const run = new LiveRun({ url: "http://localhost", fetch: () => {
+        requests += 1;
+        return Promise.resolve(Response.json({ error: { message: "full" } }, { status: 503 }));
+      } });
+      await Promise.all([run.start({ input: "a" }), run.start({ input: "a" })]);
+      await run.start({ input: "a" });
+      console.log(requests, run.error);
+    """
+    script = (CLIENT / "client.js").as_uri()
+    done = subprocess.run(  # noqa: S603 - our own
+        [shutil.which("node") or "node", "--input-type=module", "-e", program, script],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "2 full\n"

@@ -173,10 +173,10 @@ def read(first: int, last: int) -> list[str]:
 
 
 def follow_a_run(context: BrowserContext, site: Site, url: str) -> None:
-    """Start a run, cancel a call, reload, approve in a second tab, and see the end in both."""
+    """Start one run, cancel a call, reload, approve in a second tab, and see the end in both."""
     page = context.new_page()
     page.goto(url)
-    page.get_by_role("button", name="Read 3 pages").click()
+    page.get_by_role("button", name="Read 3 pages").dblclick()
     expect(page.locator(".agents-progress")).to_contain_text(f"1 of {PAGES} pages")
     expect(page.locator("ul ul .agents-call > header b")).to_have_text("scan")  # in the sub-agent
     page.get_by_role("button", name="Cancel wait").click()

@@ -88,9 +88,9 @@ logger = logging.getLogger("agents_tools")
 class RedisRunStore(RunStore):
     """Stores runs in a Redis server, for several web servers and workers.
 
-    The constructor connects to the server. While the server is unreachable, requests are repeated
-    until `timeout`, and waiting continues. A write whose reply was lost is repeated and stored
-    once. Requires `pip install 'agents-tools[redis]'`.
+    The constructor connects to the server, and fails at once if that is not possible. Later, while
+    the server is unreachable, requests are repeated until `timeout`, and waiting continues. A write
+    whose reply was lost is repeated and stored once. Requires `pip install 'agents-tools[redis]'`.
 
     Args:
         url: The address (`redis://host:6379/0`, `unix:///run/redis.sock`), or a client of the
@@ -239,7 +239,7 @@ class RedisStorage:
     def _check_release(self) -> None:
         """Refuse the keys of release 0.1, without changing them."""
         names = self._key("logs")
-        if self._retry(lambda: _text(self._client.type(names))) == "set":
+        if self._retry(lambda: _text(self._client.type(names)), is_first=True) == "set":
             raise EventStoreError(
                 f"The keys {self._prefix}:* at {self.place} were written by agents-tools 0.1, "
                 "whose logs this release cannot read. Nothing was changed. Pass another prefix=.",
@@ -679,8 +679,14 @@ class RedisStorage:
         seconds, micros = self._client.time()
         return float(seconds) + float(micros) / 1e6
 
-    def _retry(self, read: Callable[[], T]) -> T:
-        """Read, and try again while the server cannot be reached."""
+    def _retry(self, read: Callable[[], T], *, is_first: bool = False) -> T:
+        """Read, and try again while the server cannot be reached.
+
+        Args:
+            read: Sends the commands.
+            is_first: Whether the server has never been reached. The address can be wrong, so only
+                a server that loads its data is tried again.
+        """
         until, delay = time.monotonic() + self._timeout, 0.01
         while True:
             try:
@@ -688,6 +694,8 @@ class RedisStorage:
             except _redis.AuthenticationError as error:
                 raise refusal_error(error, self.place) from error
             except _UNREACHABLE as error:
+                if is_first and not isinstance(error, _redis.BusyLoadingError):
+                    raise self._unreachable_error(error, is_first=True) from error
                 if time.monotonic() + delay >= until:
                     raise self._unreachable_error(error) from error
             except _redis.RedisError as error:
@@ -730,9 +738,11 @@ class RedisStorage:
         _parent_objects.append((self._client, self._listener))
         self._connect()
 
-    def _unreachable_error(self, error: Exception) -> EventStoreError:
+    def _unreachable_error(self, error: Exception, *, is_first: bool = False) -> EventStoreError:
+        limit = "" if is_first else f" within {self._timeout:g} s"
+        why = str(error).rstrip(".")
         return EventStoreError(
-            f"Redis at {self.place} could not be reached within {self._timeout:g} s ({error}). "
+            f"Redis at {self.place} could not be reached{limit} ({why}). "
             "Check the address and that the server is running.",
             store=self.place,
         )

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, T
 
 from pydantic_core import from_json
 
-from agents_tools.errors import EventConflictError, EventStoreCorruptError, EventStoreError
+from agents_tools.errors import (
+    EventConflictError,
+    EventStoreCorruptError,
+    EventStoreError,
+    UserValueError,
+)
 from agents_tools.events.envelope import INVALID_ID
 from agents_tools.persistence.lease import LeaseHolder
 from agents_tools.persistence.rows import COLUMNS, column_text, event_of_row, facts_of
@@ -171,6 +176,10 @@ class SQLStorage(ABC):
     """The clause that locks the rows of a query until the end of the transaction."""
 
     def __init__(self, place: str, lease_ttl: float) -> None:
+        if not isinstance(cast("object", lease_ttl), (int, float)) or not lease_ttl > 0:
+            raise UserValueError(
+                f"lease_ttl= expects a number of seconds above 0, got {lease_ttl!r:.60}."
+            )
         self.place = place
         self.lease_ttl = lease_ttl
         self._writer: Any = None

@@ -42,7 +42,15 @@ def as_source(source: EventSource | str) -> EventSource:
 
 
 def first_after(id: int) -> int:
-    """Return the id after an id; 0 after `INVALID_ID`."""
+    """Return the id after an id; 0 after `INVALID_ID`.
+
+    Raises:
+        UserTypeError: The id is not an integer, for example the text of a query parameter.
+    """
+    if not isinstance(cast("object", id), int):
+        raise UserTypeError(
+            f"after= expects the id of an event, a whole number from -1 on, got {id!r:.60}."
+        )
     return max(id, INVALID_ID) + 1
 
 

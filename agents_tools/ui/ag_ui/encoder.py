@@ -460,6 +460,8 @@ class AgUiEncoder:
     def _approval(self, event: Event, item: Mapping[str, Any]) -> None:
         inner = tuple(str(part) for part in item.get("path") or ())
         call_path = (*event.path, *inner, str(item.get("call_id", "")))
+        if event.path and self._is_new(call_path):  # it was made by a hidden agent
+            self._tool_call(event, item)
         wire = self._interrupts.add_call(call_path, item, self._subs.owner(call_path[:-1]))
         if wire is not None:
             self._subs.add_interrupt(call_path, wire)

@@ -32,7 +32,7 @@ export declare class LiveRun {
     get isRunning(): boolean;
     /** The calls that wait for a decision. */
     get approvals(): CallNode[];
-    /** Starts a run, and follows it. */
+    /** Starts a run, and follows it. Until the server has answered, a second call (a double click) has no effect. */
     start(request: api.RunRequest): Promise<void>;
     /** Shows a run, and follows it; by default the one in the page's address, if there is one. */
     open(id?: string | null): void;

@@ -57,8 +57,9 @@ export class LiveRun {
     return this.tree.approvals;
   }
 
-  /** Starts a run, and follows it. */
+  /** Starts a run, and follows it. Until the server has answered, a second call (a double click) has no effect. */
   async start(request: api.RunRequest): Promise<void> {
+    if (this.status === "starting" && !this.#stop?.signal.aborted) return;
     this.#reset("starting");
     const { signal } = this.#stop!;
     const run = await this.#attempt(() =>
