@@ -246,6 +246,8 @@ def _phrase(fault: Fault, value: Any, lookup: SchemaLookup) -> str:
         return fault.message or "another value"
     if fault.limit == 1:
         phrase = phrase.removesuffix("s")
+    if not hasattr(fault.limit, "__float__"):  # a date or a duration
+        phrase = phrase.replace("a number", "a value")
     return shorten(phrase.format(fault.limit), 160)
 
 
