@@ -233,6 +233,18 @@ def test_only_the_faults_of_the_alternative_that_is_meant_are_reported(
     assert refused(tool, step=step) == f"Invalid arguments for tool 'do':\n- {message}"
 
 
+def test_the_tag_of_a_discriminated_union_is_published_as_required() -> None:
+    """A default of the tag does not help: without the tag, the alternative is not known."""
+
+    @function_tool
+    def do(step: Annotated[Read | Write, Field(discriminator="action")]) -> None: ...
+
+    definitions = do.params_json_schema["$defs"]
+    assert definitions["Write"]["required"] == ["action", "path", "text"]
+    assert definitions["Read"]["required"] == ["action", "path"]
+    assert "an object with 'action' one of" in refused(do, step={"path": "a", "text": "b"})
+
+
 def test_alternatives_without_a_tag_are_compared_by_their_faults() -> None:
     @function_tool
     def do(step: list[int] | list[str], other: Write | dict[str, int] | None = None) -> None: ...

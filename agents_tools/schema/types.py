@@ -473,6 +473,18 @@ def quiet_generator() -> Any:
                     return super().bytes_schema(schema)
                 return _base64_json(schema)
 
+            def tagged_union_schema(self, schema: Any) -> dict[str, Any]:
+                """Describe a discriminated union; its tag is required even if it has a default."""
+                result = super().tagged_union_schema(schema)
+                tag = result.get("discriminator", {}).get("propertyName")
+                for choice in result["oneOf"] if tag and self.mode == "validation" else ():
+                    reference = choice.get("$ref")
+                    fields = self.get_schema_from_definitions(reference) if reference else choice
+                    if fields and tag in fields.get("properties", ()):
+                        others = [name for name in fields.get("required", ()) if name != tag]
+                        fields["required"] = [tag, *others]
+                return result
+
             def encode_default(self, dft: Any) -> Any:
                 """Return a default as JSON; bytes have the form of their schema."""
                 if self.mode == "validation" and not self.models and isinstance(dft, bytes):
