@@ -273,9 +273,10 @@ def test_the_fault_of_a_key_is_not_reported_for_its_value(keys: Any, message: st
     def do(levels: Any) -> None: ...
 
     do.__annotations__["levels"] = dict[keys, int]
-    assert refused(function_tool(do), levels={"hihg": 1}) == (
-        f"Invalid arguments for tool 'do':\n- {message}"
-    )
+    for value in (1, "one"):
+        assert refused(function_tool(do), levels={"hihg": value}) == (
+            f"Invalid arguments for tool 'do':\n- {message}"
+        )
 
 
 def test_errors_in_a_recursive_type_are_reported_at_any_depth() -> None:
