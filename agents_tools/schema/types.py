@@ -578,6 +578,8 @@ def _apply(schema: Schema, finishers: _Finishers | None = None) -> Schema:
         return schema
     if kind in _STRICT:
         return _number(schema)
+    if kind == "function-after" and _decodes_bytes(schema):
+        return schema
     if kind in {"any", "object"}:
         return _JSON_REF
     if kind == "literal":
@@ -591,6 +593,13 @@ def _apply(schema: Schema, finishers: _Finishers | None = None) -> Schema:
     if kind == "lax-or-strict" and _is_address(schema):
         return {"type": "chain", "steps": [_STRING_OR_INT, _unnamed(result)]}
     return finishers.get(kind, _same)(result)
+
+
+def _decodes_bytes(schema: Schema) -> bool:
+    """Return whether a type decodes the text of its bytes itself, as `Base64Bytes` does."""
+    encoder: Any = getattr(schema["function"]["function"], "__self__", None)
+    owner: type = type(encoder)
+    return owner.__name__ == "EncodedBytes" and owner.__module__.startswith("pydantic.")
 
 
 def _apply_inside(value: Any, finishers: _Finishers) -> Any:

@@ -294,6 +294,7 @@ _UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}
 _TYPES = {
     "int_type": "integer",
     "int_parsing": "integer",
+    "int_parsing_size": "integer",
     "int_from_float": "integer",
     "float_type": "number",
     "float_parsing": "number",
