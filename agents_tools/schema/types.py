@@ -597,9 +597,9 @@ def _apply(schema: Schema, finishers: _Finishers | None = None) -> Schema:
 
 def _decodes_bytes(schema: Schema) -> bool:
     """Return whether a type decodes the text of its bytes itself, as `Base64Bytes` does."""
-    encoder: Any = getattr(schema["function"]["function"], "__self__", None)
-    owner: type = type(encoder)
-    return owner.__name__ == "EncodedBytes" and owner.__module__.startswith("pydantic.")
+    encoder: object = getattr(schema["function"]["function"], "__self__", None)
+    kind = encoder.__class__
+    return kind.__name__ == "EncodedBytes" and kind.__module__.startswith("pydantic.")
 
 
 def _apply_inside(value: Any, finishers: _Finishers) -> Any:
