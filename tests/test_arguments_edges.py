@@ -233,6 +233,18 @@ def test_only_the_faults_of_the_alternative_that_is_meant_are_reported(
     assert refused(tool, step=step) == f"Invalid arguments for tool 'do':\n- {message}"
 
 
+def test_the_tag_of_a_discriminated_union_is_published_as_required() -> None:
+    """A default of the tag does not help: without the tag, the alternative is not known."""
+
+    @function_tool
+    def do(step: Annotated[Read | Write, Field(discriminator="action")]) -> None: ...
+
+    definitions = do.params_json_schema["$defs"]
+    assert definitions["Write"]["required"] == ["action", "path", "text"]
+    assert definitions["Read"]["required"] == ["action", "path"]
+    assert "an object with 'action' one of" in refused(do, step={"path": "a", "text": "b"})
+
+
 def test_alternatives_without_a_tag_are_compared_by_their_faults() -> None:
     @function_tool
     def do(step: list[int] | list[str], other: Write | dict[str, int] | None = None) -> None: ...
@@ -261,9 +273,10 @@ def test_the_fault_of_a_key_is_not_reported_for_its_value(keys: Any, message: st
     def do(levels: Any) -> None: ...
 
     do.__annotations__["levels"] = dict[keys, int]
-    assert refused(function_tool(do), levels={"hihg": 1}) == (
-        f"Invalid arguments for tool 'do':\n- {message}"
-    )
+    for value in (1, "one"):
+        assert refused(function_tool(do), levels={"hihg": value}) == (
+            f"Invalid arguments for tool 'do':\n- {message}"
+        )
 
 
 def test_errors_in_a_recursive_type_are_reported_at_any_depth() -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NewType, TypeVar
 
 import pytest
 from inline_snapshot import snapshot
-from pydantic import BaseModel, EmailStr, Field, ImportString
+from pydantic import Base64Bytes, Base64UrlBytes, BaseModel, EmailStr, Field, ImportString
 from typing_extensions import Doc, TypeAliasType, TypedDict
 
 from agents_tools import (
@@ -491,6 +491,14 @@ async def test_a_default_of_bytes_is_published_in_the_accepted_form() -> None:
     assert (defaults, part) == ({"data": "aGkh", "raw": "_w=="}, {"data": "aGkh"})
     sent = json.dumps({"part": part, **defaults})
     assert (await declared.call(None, sent)).value == (b"hi!", b"hi!", b"\xff")
+
+
+def test_a_type_that_decodes_bytes_itself_decodes_them_once() -> None:
+    def tool(data: Base64Bytes, url: Base64UrlBytes | None = None) -> Any:
+        return data, url
+
+    values = function_tool(tool).invoke_sync('{"data": "aGkh", "url": "_w=="}')
+    assert values == (b"hi!", b"\xff")
 
 
 async def test_an_attempt_reads_the_bytes_that_a_factory_created() -> None:

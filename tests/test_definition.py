@@ -257,6 +257,17 @@ async def test_an_error_observation_is_an_error_of_the_call() -> None:
     assert outcome.value.is_error
 
 
+def test_an_executor_that_accepts_only_the_action_is_refused() -> None:
+    """Each call would fail, and the model would read why."""
+
+    class Short(ToolExecutor[WeighAction, WeighObservation]):
+        def __call__(self, action: WeighAction) -> Any:  # type: ignore[override] # pyright: ignore[reportIncompatibleMethodOverride]
+            return action
+
+    with pytest.raises(UserError, match=r"expected the parameters \(action, conversation\)"):
+        the_tool().set_executor(Short())
+
+
 @pytest.mark.requirement("B13", "B14")
 async def test_invalid_arguments_never_reach_the_executor() -> None:
     """The model reads each error with its place, without its own arguments repeated."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 import enum
 import ipaddress
 import json
+from collections import deque
+from datetime import date, time, timedelta
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, ConfigDict
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PastDate
 from pydantic.dataclasses import dataclass
 from typing_extensions import TypedDict
 
@@ -166,6 +169,31 @@ def test_members_that_are_tuples_are_passed_as_arrays() -> None:
     assert visit.invoke_sync({"planet": mars, "then": [[1.0, [0, 3]]]}) == ["MARS", "EARTH"]
     with pytest.raises(ModelBehaviorError, match=r"planet: expected one of .*, got \[0.1\]"):
         visit.invoke_sync({"planet": [0.1]})
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "expected"),
+    [
+        (Annotated[date, Field(ge=date(2020, 1, 2))], "2019-01-01", "a value greater than or equal to 2020-01-02"),
+        (Annotated[timedelta, Field(lt=timedelta(hours=1))], "PT2H", "a value less than 1 hour"),
+        (Annotated[Decimal, Field(gt=1)], 1, "a number greater than 1"),
+        (PastDate, "2999-01-01", "a date in the past"),
+        (AwareDatetime, "2020-01-02T03:04:05", "a time with a time zone, for example 2026-01-02T03:04:05Z"),
+        (time, "10", "a valid time, for example 14:30"),
+        (Decimal, [], "a number"),
+        (deque[int], 5, "an array"),
+    ],
+)  # fmt: skip
+def test_what_is_expected_is_a_phrase(annotation: Any, value: Any, expected: str) -> None:
+    """The messages of pydantic are sentences about the input."""
+
+    def take(it: Any) -> None: ...
+
+    take.__annotations__["it"] = annotation
+    with pytest.raises(ModelBehaviorError) as caught:
+        function_tool(take).invoke_sync({"it": value})
+    line = f"- it: expected {expected}, got {json.dumps(value)}"
+    assert str(caught.value) == f"Invalid arguments for tool 'take':\n{line}"
 
 
 class Handle:

@@ -169,12 +169,7 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
             fields["observation_type"] = normalized(
                 observation, "observation_type", own, Observation
             )
-        executor = fields.get("executor")
-        if executor is not None and (not callable(executor) or isinstance(executor, type)):
-            raise UserTypeError(
-                f"The executor of tool {own!r} is invalid: expected a ToolExecutor instance, got "
-                f"{executor!r:.80}."
-            )
+        _check_executor(own, fields.get("executor"))
         super().__init__(**fields)
         object.__setattr__(self, "name", own)
 
@@ -213,7 +208,11 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
 
         Args:
             executor: The executor of the copy.
+
+        Raises:
+            UserError: The executor is invalid.
         """
+        _check_executor(self.name, executor)
         return self.model_copy(update={"executor": executor})
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
@@ -527,6 +526,29 @@ class _CreatedTools:
     def __reduce__(self) -> Any:
         """Pickle without the objects, which are created again when needed."""
         return _CreatedTools, ()
+
+
+def _check_executor(tool: str, executor: object) -> None:
+    """Raise a `UserError` if an executor cannot be called with an action and a conversation."""
+    if executor is None:
+        return
+    if not callable(executor) or isinstance(executor, type):
+        raise UserTypeError(
+            f"The executor of tool {tool!r} is invalid: expected a ToolExecutor instance, got "
+            f"{executor!r:.80}."
+        )
+    try:
+        signature = inspect.signature(executor)
+    except ValueError:  # written in C
+        return
+    try:
+        signature.bind(None, None)
+    except TypeError:
+        raise UserTypeError(
+            f"The executor of tool {tool!r} is invalid: expected the parameters (action, "
+            f"conversation), got {signature}. Write "
+            "`def __call__(self, action, conversation=None)`."
+        ) from None
 
 
 def interrupt(executor: Any) -> None:

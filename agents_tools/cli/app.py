@@ -9,6 +9,7 @@ import importlib
 import os
 import sys
 import threading
+import warnings
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -26,7 +27,7 @@ from agents_tools.errors import MCPError, UserError
 from agents_tools.text.output import release_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
     from typing import TextIO
 
 __all__ = ["cli", "run"]
@@ -127,7 +128,8 @@ def run(args: Sequence[str] | None = None) -> int:
     forgiving_streams((sys.stdout, sys.stderr))
     typed = list(sys.argv[1:] if args is None else args)
     try:
-        code = _code_of(typed)
+        with _short_warnings():
+            code = _code_of(typed)
         _flush()
     except (OutputClosedError, BrokenPipeError):
         _leave_no_output()
@@ -144,6 +146,22 @@ def run(args: Sequence[str] | None = None) -> int:
             _flush()
         os._exit(code)  # Python would wait for threads that the user's code left running
     return code
+
+
+@contextlib.contextmanager
+def _short_warnings() -> Generator[None]:
+    """Print the warnings of this library without the line of its source that they come from."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def show_short(message: Warning | str, category: type[Warning], *place: Any) -> None:
+            if category.__module__.startswith("agents_tools."):
+                say(f"warning: {message}", fg="yellow")
+            else:
+                show(message, category, *place)
+
+        warnings.showwarning = show_short
+        yield
 
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}

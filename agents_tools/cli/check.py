@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from agents_tools.cli.options import PROVIDERS, json_option, target_argument
 from agents_tools.cli.output import paint, print_json, short_path
 from agents_tools.cli.target import load_target, tools_in
 from agents_tools.errors import UserError
+from agents_tools.schema import StrictFallbackWarning
 from agents_tools.text.output import release_text
 from agents_tools.toolset.lint.definitions import is_tool_list, tools_of_document
 from agents_tools.toolset.lint.finding import Finding
@@ -201,7 +203,9 @@ def _print_findings(found: Sequence[Finding]) -> None:
 
 
 def _print_tokens(tools: Sequence[Tool], *, as_json: bool) -> None:
-    report = token_report(tools)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StrictFallbackWarning)  # the rule not-strict reports it
+        report = token_report(tools)
     rows = sorted(report.tools, key=lambda one: -max(one.tokens.values(), default=0))
     if as_json:
         records = [

@@ -114,21 +114,25 @@ def _problem(
         expected = f"{lookup.words(path)} (required)"
         return ArgumentProblem(path=path, expected=expected, got="nothing", kind="missing")
     if "propertyNames" in keywords:
-        phrases = dict.fromkeys(_phrase(fault.limit, path[-1], lookup) for fault in faults)
+        keys = [fault.limit for fault in faults if fault.keyword == "propertyNames"]
+        phrases = dict.fromkeys(_phrase(fault, path[-1], lookup) for fault in keys)
         expected = f"{' or '.join(phrases)} as the key"
         got = describe_value(path[-1])
         return ArgumentProblem(path=path, expected=expected, got=got, kind="propertyNames")
     got = lookup.describe(value, path)
     if isinstance(value, float) and not math.isfinite(value):
         return ArgumentProblem(path=path, expected="a finite number", got=got, kind="value")
-    if "unknown_key" in keywords:
-        expected = faults[0].message or _nearest(str(path[-1]), lookup.keys(path[:-1]), used)
+    known = lookup.keys(path[:-1]) if "unknown_key" in keywords else []
+    others = [fault for fault in faults if fault.keyword != "unknown_key"]
+    if len(others) < len(faults) and not (others and path[-1] in known):
+        message = next(fault.message for fault in faults if fault.keyword == "unknown_key")
+        expected = message or _nearest(str(path[-1]), known, used)
         return ArgumentProblem(path=path, expected=expected, got=got, kind="unknown_key")
     # The phrase for listed values has those of all alternatives, which can be many.
-    listed = [fault for fault in faults if fault.keyword == "enum"][:1]
-    phrases = dict.fromkeys(_phrase(fault, value, lookup) for fault in listed or faults)
+    listed = [fault for fault in others if fault.keyword == "enum"][:1]
+    phrases = dict.fromkeys(_phrase(fault, value, lookup) for fault in listed or others)
     expected = shorten(" or ".join(phrases), 300)
-    return ArgumentProblem(path=path, expected=expected, got=got, kind=faults[0].keyword)
+    return ArgumentProblem(path=path, expected=expected, got=got, kind=others[0].keyword)
 
 
 def value_at(data: Any, path: Sequence[str | int], default: Any = None) -> Any:
@@ -245,6 +249,8 @@ def _phrase(fault: Fault, value: Any, lookup: SchemaLookup) -> str:
         return fault.message or "another value"
     if fault.limit == 1:
         phrase = phrase.removesuffix("s")
+    if not hasattr(fault.limit, "__float__"):  # a date or a duration
+        phrase = phrase.replace("a number", "a value")
     return shorten(phrase.format(fault.limit), 160)
 
 

@@ -476,6 +476,18 @@ def quiet_generator() -> Any:
                     return super().bytes_schema(schema)
                 return _base64_json(schema)
 
+            def tagged_union_schema(self, schema: Any) -> dict[str, Any]:
+                """Describe a discriminated union; its tag is required even if it has a default."""
+                result = super().tagged_union_schema(schema)
+                tag = result.get("discriminator", {}).get("propertyName")
+                for choice in result["oneOf"] if tag and self.mode == "validation" else ():
+                    reference = choice.get("$ref")
+                    fields = self.get_schema_from_definitions(reference) if reference else choice
+                    if fields and tag in fields.get("properties", ()):
+                        others = [name for name in fields.get("required", ()) if name != tag]
+                        fields["required"] = [tag, *others]
+                return result
+
             def encode_default(self, dft: Any) -> Any:
                 """Return a default as JSON; bytes have the form of their schema."""
                 if self.mode == "validation" and not self.models and isinstance(dft, bytes):
@@ -569,6 +581,8 @@ def _apply(schema: Schema, finishers: _Finishers | None = None) -> Schema:
         return schema
     if kind in _STRICT:
         return _number(schema)
+    if kind == "function-after" and _decodes_bytes(schema):
+        return schema
     if kind in {"any", "object"}:
         return _JSON_REF
     if kind == "literal":
@@ -582,6 +596,13 @@ def _apply(schema: Schema, finishers: _Finishers | None = None) -> Schema:
     if kind == "lax-or-strict" and _is_address(schema):
         return {"type": "chain", "steps": [_STRING_OR_INT, _drop_ref(result)]}
     return finishers.get(kind, _same)(result)
+
+
+def _decodes_bytes(schema: Schema) -> bool:
+    """Return whether a type decodes the text of its bytes itself, as `Base64Bytes` does."""
+    encoder: object = getattr(schema["function"]["function"], "__self__", None)
+    kind = encoder.__class__
+    return kind.__name__ == "EncodedBytes" and kind.__module__.startswith("pydantic.")
 
 
 def _apply_inside(value: Any, finishers: _Finishers) -> Any:

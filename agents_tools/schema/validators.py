@@ -296,6 +296,7 @@ _UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}
 _TYPES = {
     "int_type": "integer",
     "int_parsing": "integer",
+    "int_parsing_size": "integer",
     "int_from_float": "integer",
     "float_type": "number",
     "float_parsing": "number",
@@ -344,6 +345,12 @@ _MESSAGES = {
     "uuid_type": "a UUID",
     "url_type": "a URL",
     "time_parsing": "a valid time, for example 14:30",
+    "date_past": "a date in the past",
+    "date_future": "a date in the future",
+    "datetime_past": "a time in the past",
+    "datetime_future": "a time in the future",
+    "timezone_naive": "a time without a time zone",
+    "timezone_aware": "a time with a time zone, for example 2026-01-02T03:04:05Z",
     "agents_tools_json_value": "a JSON value (NaN and Infinity are none)",
 }
 _SUBJECT = re.compile(

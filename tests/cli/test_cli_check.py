@@ -295,6 +295,17 @@ def test_the_tokens_of_tools_are_listed_with_their_largest_parts(
     assert record["totals"]["mcp"] == sum(one["tokens"]["mcp"] for one in record["tools"])
 
 
+def test_counting_tokens_warns_of_nothing(run: Run, tmp_path: Path) -> None:
+    """A tool without strict mode is a finding of the check, not a warning of Python."""
+    path = tmp_path / "open_map.py"
+    path.write_text(
+        "from agents_tools import function_tool\n\n"
+        "@function_tool\ndef count_words(limits: dict[str, int]) -> int:\n"
+        '    """Count the words of a text."""\n    return len(limits)\n'
+    )
+    assert run("check", str(path), "--tokens").err == ""
+
+
 def test_the_pre_commit_hook_runs_the_command() -> None:
     """Its entry is a command that exists, and needs no file names."""
     (hook,) = yaml.safe_load(Path(".pre-commit-hooks.yaml").read_text())

@@ -178,6 +178,20 @@ def test_without_rich_events_are_plain_lines() -> None:
     assert "pipeline: one line" in result.stderr
 
 
+def test_a_warning_of_the_library_is_one_line(tmp_path: Path) -> None:
+    """The line of its source that Python adds says nothing to a user."""
+    (tmp_path / "agent.py").write_text(
+        "from agents_tools import Agent, function_tool\n\n"
+        "@function_tool\ndef count(limits: dict[str, int]) -> int: ...\n\n"
+        "agent = Agent('A', tools=[count], model='openai/gpt')\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"}
+    with start("run", str(tmp_path / "agent.py"), "hi", env=environment) as process:
+        _, err = process.communicate(timeout=BOUND)
+    assert err.startswith("warning: tool 'count' is exported without strict mode: ")
+    assert "StrictFallbackWarning" not in err
+
+
 def test_help_loads_no_heavy_module() -> None:
     """The help of a command must appear at once."""
     result = python(
