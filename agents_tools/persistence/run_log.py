@@ -300,13 +300,17 @@ class RunLog:
     # --- messages
 
     async def next_messages(self, after: int) -> list[RunMessage]:
-        """Wait for messages to the run with larger numbers, and return them."""
-        if self._stored is None:
-            return []
-        messages = await self._stored.messages(after)
-        if not messages:
-            await self._stored.wait_message(after)
+        """Wait for messages to the run with larger numbers, and return them.
+
+        Without any, the log is closed.
+        """
+        messages: list[RunMessage] = []
+        while self._stored is not None and not messages:
+            last = await self._stored.wait_message(after)
             messages = await self._stored.messages(after)
+            after = (
+                last  # messages up to this one were deleted when an earlier process handled them
+            )
         return messages
 
     async def pending_messages(self) -> list[RunMessage]:
