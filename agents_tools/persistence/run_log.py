@@ -308,9 +308,7 @@ class RunLog:
         while self._stored is not None and not messages:
             last = await self._stored.wait_message(after)
             messages = await self._stored.messages(after)
-            after = (
-                last  # messages up to this one were deleted when an earlier process handled them
-            )
+            after = last  # an earlier process has handled and deleted those up to this one
         return messages
 
     async def pending_messages(self) -> list[RunMessage]:
