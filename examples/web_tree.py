@@ -48,7 +48,8 @@ PAGE = """<!doctype html>
 import { showRun } from "/agent/standalone.js";
 
 const run = showRun(document.querySelector("main"), { url: "/agent", param: "run" });
-document.querySelector("button").onclick = () => run.isRunning || run.start({ input: "Plan the weekend." });
+document.querySelector("button").onclick = () =>
+  run.isRunning || run.start({ input: "Plan the weekend." });
 </script>
 """
 
