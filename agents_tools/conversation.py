@@ -23,6 +23,7 @@ from agents_tools.concurrency.bridge import run_sync
 from agents_tools.content.items import (
     MessageInputItem,
     MessageOutputItem,
+    ToolApprovalItem,
     ToolCallItem,
     ToolCallOutputItem,
 )
@@ -31,6 +32,7 @@ from agents_tools.events.kinds import RunItemStreamEvent
 from agents_tools.text.escape import describe_value
 from agents_tools.text.secrets import register_secret
 from agents_tools.tool.flatten import flatten_tools
+from agents_tools.tool.records import Decision
 from agents_tools.tool.state import ToolState
 
 if TYPE_CHECKING:
@@ -245,8 +247,18 @@ class AgentErrorEvent(ObservationEvent):
     error: str = ""
 
 
+def _deny(item: ToolApprovalItem) -> Decision:
+    return Decision(
+        approved=False,
+        message=f"The call of {item.name!r} needs an approval, and this conversation has no person "
+        "who could give it.",
+    )
+
+
 class Conversation:
     """A conversation of a user with an agent that works in a workspace.
+
+    It cannot ask a person, so a call that needs an approval is denied. Use `Runner` for such tools.
 
     Args:
         agent: The agent.
@@ -276,7 +288,7 @@ class Conversation:
             )
         self._max_iterations = max_iterations
         self._core, self._created = agent.initialize(self.state, registry)
-        self._config = RunConfig(tool_state=ToolState())  # of all runs of the conversation
+        self._config = RunConfig(tool_state=ToolState(), approve=_deny)  # of all runs
         self._items: list[Any] = []
         self._readers: dict[str, Any] = {
             tool.name: tool.action_from_arguments

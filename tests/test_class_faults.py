@@ -579,6 +579,18 @@ def test_a_conversation_that_cannot_start_leaves_nothing_open(tmp_path: Path) ->
     assert executor.closed == 1
 
 
+def test_a_call_that_needs_an_approval_is_denied(tmp_path: Path) -> None:
+    """There is no person to ask, and the conversation continues."""
+    pay = function_tool(lambda euros: f"paid {euros}", name_override="pay")
+    steps = [tool_call("pay", euros=5), "Not paid.", "Still here."]
+    talk = start_conversation(steps, policies.needs_approval(pay), workspace=tmp_path)
+    for text in ("Pay.", "Hello?"):
+        talk.send_message(text)
+        talk.run()
+    denied = "The call of 'pay' needs an approval, and this conversation has no person who could give it."
+    assert message_contents(talk) == ["Pay.", None, denied, "Not paid.", "Hello?", "Still here."]
+
+
 @pytest.mark.requirement("B64")
 def test_a_callback_that_raises_is_logged_and_the_others_are_called(
     tmp_path: Path, caplog: pytest.LogCaptureFixture

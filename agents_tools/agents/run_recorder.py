@@ -554,12 +554,14 @@ class RunRecorder:
         return call_id in self.log.cancelled_calls
 
     async def handle_messages(self) -> None:
-        """Execute the messages to the run until this is cancelled."""
+        """Execute the messages to the run until this is cancelled or the log is closed."""
         while True:
             try:
                 messages = await self.log.next_messages(self._last_number)
             except EventStoreError as error:
                 _log.warning("Messages to run %s cannot be received: %s", self.run_id, error)
+                return
+            if not messages:
                 return
             self._handle(messages)
 

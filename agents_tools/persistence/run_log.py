@@ -300,13 +300,15 @@ class RunLog:
     # --- messages
 
     async def next_messages(self, after: int) -> list[RunMessage]:
-        """Wait for messages to the run with larger numbers, and return them."""
-        if self._stored is None:
-            return []
-        messages = await self._stored.messages(after)
-        if not messages:
-            await self._stored.wait_message(after)
+        """Wait for messages to the run with larger numbers, and return them.
+
+        Without any, the log is closed.
+        """
+        messages: list[RunMessage] = []
+        while self._stored is not None and not messages:
+            last = await self._stored.wait_message(after)
             messages = await self._stored.messages(after)
+            after = last  # an earlier process has handled and deleted those up to this one
         return messages
 
     async def pending_messages(self) -> list[RunMessage]:

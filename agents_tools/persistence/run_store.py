@@ -574,6 +574,7 @@ class Session:
 def undecided_calls(events: Iterable[Event]) -> dict[tuple[str, ...], ToolApprovalItem]:
     """Return the calls that wait for a decision, by their path including the own id."""
     waiting: dict[tuple[str, ...], ToolApprovalItem] = {}
+    open_calls: set[tuple[str, ...]] = set()  # they wait again if their cancelled run is resumed
     for stored in events:
         event = shown_event(stored)
         if isinstance(event, RunItemStreamEvent):
@@ -582,8 +583,14 @@ def undecided_calls(events: Iterable[Event]) -> dict[tuple[str, ...], ToolApprov
                 item = cast("ToolApprovalItem", item_from_dict(event.item))
                 object.__setattr__(item, "path", event.path)
                 waiting[place] = item
+            elif event.name == "tool_output" and place in open_calls:
+                open_calls.discard(place)
             elif event.name in {"tool_output", "tool_approval_granted"}:
                 waiting.pop(place, None)
-        elif isinstance(event, RunRecordEvent) and event.name == "approval_decided":
-            waiting.pop((*event.path, str(event.data.get("call_id"))), None)
+        elif isinstance(event, RunRecordEvent):
+            place = (*event.path, str(event.data.get("call_id")))
+            if event.name == "approval_decided":
+                waiting.pop(place, None)
+            elif event.name == "call_result" and event.data.get("is_open"):
+                open_calls.add(place)
     return waiting

@@ -26,7 +26,7 @@ from agents_tools.content import ToolCallOutputItem
 from agents_tools.errors import EventConflictError, EventStoreError, RunInUseError, UserKeyError
 from agents_tools.events import RunItemStreamEvent
 from agents_tools.events.kinds import RunFinishedEvent, RunRecordEvent
-from agents_tools.persistence import EventFilter, RunStore, SQLiteRunStore
+from agents_tools.persistence import EventFilter, MemoryRunStore, RunStore, SQLiteRunStore
 from agents_tools.persistence.conversation import conversation
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.tool import FunctionTool
@@ -298,6 +298,21 @@ async def test_the_events_of_a_quiet_agent_are_only_for_resuming(store: SQLiteRu
 
 
 # --- cancellation
+
+
+async def test_a_waiting_run_that_was_cancelled_can_be_resumed_and_decided() -> None:
+    """Its inbox has had a message that is not there any more; in memory, nothing else waits."""
+    work = Work()
+    agent = agent_of(work, tool_call("pay", to="Ada", call_id="c1"), "Done.")
+    async with MemoryRunStore() as store:
+        await Runner.run(agent, "x", run_id="r", run_config=RunConfig(store=store))
+        await store.cancel("r")
+        assert await store.approvals("r") == []
+        waiting = await Runner.resume(agent, "r", store=store)
+        assert await store.approvals("r") == waiting.interruptions != []
+        await store.decide("r", "c1", True)
+        result = await Runner.resume(agent, "r", store=store)
+    assert (result.final_output, work.paid) == ("Done.", ["Ada"])
 
 
 @pytest.mark.requirement("F40")
