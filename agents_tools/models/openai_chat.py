@@ -254,11 +254,13 @@ def _turn(
     if not calls and not any(texts):
         return
     message: dict[str, Any] = {"role": "assistant", "content": "\n\n".join(texts) or None}
-    reasoning = "\n\n".join(
-        item.text for item in items if isinstance(item, ReasoningItem) and _is_own(item, url)
-    )
+    thoughts = [item for item in items if isinstance(item, ReasoningItem)]
+    reasoning = "\n\n".join(item.text for item in thoughts if _is_own(item, url))
     if reasoning:
         message["reasoning_content"] = reasoning
+    details = [one for item in thoughts for one in _stored(item, url).get("details", ())]
+    if details:
+        message["reasoning_details"] = details
     if calls:
         message["tool_calls"] = [_call(call, url) for call in calls]
     yield message
@@ -409,6 +411,7 @@ class _ChatResponse:
         self._refusals: list[str] = []
         self._reasoning: list[str] = []
         self._reasoning_field = ""
+        self._details: list[dict[str, Any]] = []
         self._calls: list[_ChatCall] = []
         self._finish: str | None = None
         self._usage: dict[str, Any] = {}
@@ -469,6 +472,9 @@ class _ChatResponse:
                 self._add_text(text(part.get("text")))
 
     def _read_reasoning(self, delta: Any) -> None:
+        details = attribute(delta, "reasoning_details")
+        for detail in cast("list[Any]", details) if isinstance(details, list) else ():
+            self._add_detail(object_of(detail))
         for field in ("reasoning_content", "reasoning"):
             content = text(attribute(delta, field))
             if content:
@@ -480,6 +486,17 @@ class _ChatResponse:
             self._reasoning_field = field
             self._reasoning.append(content)
             self._emit(reasoning_delta(content))
+
+    def _add_detail(self, detail: dict[str, Any]) -> None:
+        """Add a piece of reasoning as OpenRouter sends it: pieces with one index are one block."""
+        last = self._details[-1] if self._details else {}
+        keys = ("type", "index")
+        if "index" not in detail or any(last.get(key) != detail.get(key) for key in keys):
+            self._details.append(detail)
+            return
+        joined = {name: text(last.get(name)) + text(detail.get(name)) for name in _JOINED}
+        fields = {name: value for name, value in {**detail, **joined}.items() if value}
+        self._details[-1] = {**last, **fields}
 
     def _add_call(self, delta_call: Any) -> None:
         function = attribute(delta_call, "function")
@@ -540,8 +557,10 @@ class _ChatResponse:
         """Return the complete response."""
         content, refusal = "".join(self._texts), "".join(self._refusals)
         items: list[Item] = []
-        if self._reasoning:
-            stored = {"field": self._reasoning_field, "server": self._server}
+        if self._reasoning or self._details:
+            stored: dict[str, Any] = {"field": self._reasoning_field, "server": self._server}
+            if self._details:
+                stored["details"] = self._details
             items.append(ReasoningItem(text="".join(self._reasoning), provider_data={_KEY: stored}))
         if refusal:
             items.append(MessageOutputItem(refusal=refusal))
@@ -593,6 +612,8 @@ class _ChatResponse:
 
 
 _CUT_OFF = {"length", "content_filter"}
+_JOINED = ("text", "summary", "data")
+"""The fields of a block of reasoning that arrive in pieces."""
 
 
 def _usage(fields: Mapping[str, Any]) -> Usage:

@@ -731,6 +731,35 @@ async def test_each_call_has_its_own_output_if_an_id_repeats(
     assert outputs == ["1", "2"]
 
 
+async def test_blocks_of_reasoning_are_sent_back_to_their_server_as_a_whole(
+    server: ScriptedServer, model: OpenAIChatModel
+) -> None:
+    """OpenRouter sends signed reasoning in pieces, and Claude and Gemini need all of it back."""
+    thought = {"type": "reasoning.text", "index": 0, "format": "anthropic-claude-v1"}
+    pieces = [
+        {**thought, "text": "Let me "},
+        {**thought, "text": "add."},
+        {**thought, "text": "", "signature": "c2ln"},
+        {"type": "reasoning.encrypted", "index": 1, "data": "ZGF0YQ=="},
+    ]
+    deltas = [{"reasoning": one.get("text"), "reasoning_details": [one]} for one in pieces]
+    server.answer(
+        complete_answer(*map(chunk, deltas), chunk({"content": "3"})),
+        *[complete_answer(chunk({"content": "ok"}))] * 2,
+    )
+    recorded = await ask(model, "1 + 2?")
+    assert isinstance(recorded.items[0], ReasoningItem)
+    assert recorded.items[0].text == "Let me add."
+    await ask(model, "1 + 2?", *recorded.items, "sure?")
+    message = server.last.body["messages"][1]
+    whole = {**thought, "text": "Let me add.", "signature": "c2ln"}
+    assert message == {"role": "assistant", "content": "3", "reasoning_details": [whole, pieces[3]]}
+    url = f"{server.url}/v1".replace("127.0.0.1", "localhost")
+    other = OpenAIChatModel("qwen", base_url=url, api_key=KEY)
+    await ask(other, "1 + 2?", *recorded.items, "sure?")
+    assert server.last.body["messages"][1] == {"role": "assistant", "content": "3"}
+
+
 async def test_the_signature_of_a_call_is_sent_back_to_its_server(
     server: ScriptedServer, model: OpenAIChatModel
 ) -> None:
