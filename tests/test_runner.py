@@ -1442,6 +1442,19 @@ async def test_null_in_a_final_answer_stands_for_a_default() -> None:
     assert output.schema["required"] == ["place", "days", "tags"]
 
 
+async def test_a_model_knows_that_its_answer_was_cut_off() -> None:
+    """Otherwise it corrects JSON that had no fault, in an answer that is as long again."""
+    long = ModelResponse(items=[MessageOutputItem(text='{"name": "Par')], finish_reason="length")
+    agent = agent_of(long, '{"name": "Paris", "people": 2}', output_type=Place)
+    assert (await run(agent)).final_output == Place(name="Paris", people=2)
+    feedback = model_of(agent).requests[1].input[-1]
+    assert isinstance(feedback, MessageInputItem)
+    assert feedback.content == (
+        "The answer was cut off at the limit of output tokens. Answer again, shorter, and only "
+        "with JSON that matches the schema."
+    )
+
+
 async def test_a_final_answer_with_deep_nesting_is_answered_with_the_fault() -> None:
     """A model that repeats a bracket without end must not crash the run."""
     agent = agent_of("[" * 100_000, "[[1]]", output_type=list[list[int]])
