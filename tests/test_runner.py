@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from inline_snapshot import snapshot
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from agents_tools import (
     Agent,
@@ -1423,6 +1423,44 @@ Answer again, only with JSON that matches the schema.\
     last = events[-1]
     assert isinstance(last, RunFinishedEvent)
     assert last.output == {"name": "Paris", "people": 2}
+
+
+class Trip(BaseModel):
+    place: Place | None
+    days: int = 3
+    tags: list[str] = Field(default_factory=list)
+
+
+async def test_null_in_a_final_answer_stands_for_a_default() -> None:
+    """The strict schema requires every field, and offers null to a model that has no value."""
+    empty = '{"place": null, "days": null, "tags": null}'
+    wrapped = f'{{"response": [{empty}, {{"place": null, "days": 1, "tags": []}}]}}'
+    trips = (await run(agent_of(wrapped, output_type=list[Trip]))).final_output
+    assert trips == [Trip(place=None), Trip(place=None, days=1)]
+    agent = agent_of(empty, output_type=Trip)
+    assert (await run(agent)).final_output == Trip(place=None)
+    output = model_of(agent).requests[0].output
+    assert output is not None
+    assert output.schema["required"] == ["place", "days", "tags"]
+
+
+async def test_a_model_knows_that_its_answer_was_cut_off() -> None:
+    """Otherwise it corrects JSON that had no fault, in an answer that is as long again."""
+    long = ModelResponse(items=[MessageOutputItem(text='{"name": "Par')], finish_reason="length")
+    agent = agent_of(long, '{"name": "Paris", "people": 2}', output_type=Place)
+    assert (await run(agent)).final_output == Place(name="Paris", people=2)
+    feedback = model_of(agent).requests[1].input[-1]
+    assert isinstance(feedback, MessageInputItem)
+    assert feedback.content == (
+        "The answer was cut off at the limit of output tokens. Answer again, shorter, and only "
+        "with JSON that matches the schema."
+    )
+
+
+async def test_a_final_answer_with_deep_nesting_is_answered_with_the_fault() -> None:
+    """A model that repeats a bracket without end must not crash the run."""
+    agent = agent_of("[" * 100_000, "[[1]]", output_type=list[list[int]])
+    assert (await run(agent)).final_output == [[1]]
 
 
 async def test_a_final_answer_that_stays_invalid_ends_the_run() -> None:

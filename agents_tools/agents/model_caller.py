@@ -216,6 +216,8 @@ class ModelCaller:
         wire = getattr(model, "provider", None)
         if wire != self._calls.provider:
             items = with_wire(items, wire)
+        elif wire is not None and toolbox is not None:
+            items = self._calls.mark_converted(items, toolbox)
         usage = with_cost(response, self._scope.run, model)
         return replace(response, items=items, usage=usage)
 

@@ -15,6 +15,7 @@ from agents_tools.schema.strict import ensure_strict_json_schema
 from agents_tools.schema.types import imports_objects
 from agents_tools.text.escape import describe_value, shorten
 from agents_tools.tool.naming import valid_tool_name
+from agents_tools.wire.decode import decoder
 
 __all__ = ["ResultType"]
 
@@ -57,6 +58,8 @@ class ResultType:
             schema = {"type": "object", "properties": {_KEY: schema}, "required": [_KEY]}
             if definitions:
                 schema["$defs"] = definitions
+        # In the strict schema, null stands for a field with a default that is left out.
+        self._decode = decoder(schema, nulls=True)
         try:
             schema, strict = ensure_strict_json_schema(schema), True
         except UserError:
@@ -73,6 +76,7 @@ class ResultType:
         fenced = _FENCED.fullmatch(text)
         if fenced is not None:
             text = fenced[1]
+        text = self._decode(text)
         try:
             if not self._wrapped:
                 return self._adapter.validate_json(text)
@@ -82,7 +86,7 @@ class ResultType:
             return self._adapter.validate_json(json.dumps(value))
         except ValidationError as error:
             faults = error.errors(include_url=False, include_context=False)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ModelBehaviorError(f"The answer is not valid JSON: {error}. {_REMEDY}") from error
         lines = [
             f"- {'.'.join(map(str, fault['loc'])) or 'the answer'}: {fault['msg']}; "

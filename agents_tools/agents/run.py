@@ -86,6 +86,10 @@ if TYPE_CHECKING:
 __all__ = ["Run"]
 
 _log = logging.getLogger("agents_tools")
+_CUT_OFF = (
+    "The answer was cut off at the limit of output tokens. Answer again, shorter, and only with "
+    "JSON that matches the schema."
+)
 guard_logs()
 
 
@@ -894,13 +898,14 @@ class Run:
         try:
             return (output.read(text),)
         except ModelBehaviorError as error:
+            problem = _CUT_OFF if response.finish_reason == "length" else str(error)
             self._corrections += 1
             if self._corrections > self.config.output_retries:
                 raise ModelBehaviorError(
                     f"Agent {self.agent.name!r} sent {self._corrections} answers that do not match "
-                    f"its output_type. The last error was: {error}"
+                    f"its output_type. The last error was: {problem}"
                 ) from error
-            feedback = MessageInputItem(content=str(error))
+            feedback = MessageInputItem(content=problem)
             self.history.append(feedback)
             self._emit_item("output_refused", feedback, self._is_replayed)
             return None

@@ -773,6 +773,20 @@ class TurnCalls:
         except UserError:  # the tool cannot be converted, so the provider never saw it
             return item.arguments
 
+    def mark_converted(self, items: Sequence[Item], toolbox: Toolbox) -> list[Item]:
+        """Mark the calls of a response whose arguments differ in the schema of the tool.
+
+        A run that waits can continue with a model of another format.
+        """
+
+        def is_converted(item: Item) -> bool:
+            if not isinstance(item, ToolCallItem):
+                return False
+            tool, _ = toolbox.resolve(item)
+            return tool is not None and self._decode_arguments(item, tool) != item.arguments
+
+        return [with_wire([one], self.provider)[0] if is_converted(one) else one for one in items]
+
     async def _call_recorded(
         self,
         recorder: RunRecorder,

@@ -174,4 +174,5 @@ def _usage(used: dict[str, Any], requests: int) -> Usage:
         input_tokens=(used.get("input_tokens") or 0) + read + written,
         output_tokens=used.get("output_tokens") or 0,
         cached_input_tokens=read,
+        cache_write_tokens=written,
     )

@@ -142,4 +142,5 @@ def _usage(invocation: Any) -> Usage:
         input_tokens=read,
         output_tokens=written,
         cached_input_tokens=cached,
+        cache_write_tokens=used.get("cacheWriteInputTokens", 0),
     )

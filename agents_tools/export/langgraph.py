@@ -201,5 +201,6 @@ def _usage(used: dict[str, Any]) -> Usage:
         input_tokens=used.get("input_tokens", 0),
         output_tokens=used.get("output_tokens", 0),
         cached_input_tokens=read.get("cache_read", 0),
+        cache_write_tokens=read.get("cache_creation", 0),
         reasoning_tokens=written.get("reasoning", 0),
     )

@@ -358,5 +358,6 @@ def _usage(used: ForeignUsage) -> Usage:
         input_tokens=used.input_tokens,
         output_tokens=used.output_tokens,
         cached_input_tokens=used.input_tokens_details.cached_tokens or 0,
+        cache_write_tokens=getattr(used.input_tokens_details, "cache_write_tokens", 0) or 0,
         reasoning_tokens=used.output_tokens_details.reasoning_tokens or 0,
     )

@@ -443,5 +443,6 @@ def _usage(used: Any) -> Usage:
         input_tokens=used.input_tokens,
         output_tokens=used.output_tokens,
         cached_input_tokens=used.cache_read_tokens,
+        cache_write_tokens=used.cache_write_tokens,
         reasoning_tokens=int(used.details.get("reasoning_tokens", 0)),
     )

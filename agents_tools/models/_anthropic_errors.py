@@ -33,6 +33,7 @@ __all__ = [
     "rejection_error",
     "stream_exception_error",
     "unreachable_error",
+    "unreadable_thinking",
     "unsent_error",
 ]
 
@@ -78,6 +79,11 @@ _FORMAT_ERROR = re.compile(
 )
 
 
+_SIGNATURE_ERROR = re.compile(
+    r"(?:messages\.(\d+)\.\S* )?invalid .?signature.? in .?thinking", re.IGNORECASE
+)
+
+
 def _error_details(error: anthropic.APIStatusError) -> tuple[str, str]:
     """Return the type and the message of a provider's error."""
     body = an_object(error.body)
@@ -93,6 +99,18 @@ def is_format_error(error: anthropic.APIStatusError, body: Mapping[str, Any]) ->
     has_format = "format" in an_object(body.get("output_config"))
     message = _error_details(error)[1]
     return has_format and error.status_code == _BAD and _FORMAT_ERROR.search(message) is not None
+
+
+def unreadable_thinking(error: anthropic.APIStatusError, body: Mapping[str, Any]) -> int | None:
+    """Return the index of the message whose thinking the provider cannot verify.
+
+    Only the provider whose model wrote it can. `None` if the error is another one.
+    """
+    match = _SIGNATURE_ERROR.search(_error_details(error)[1])
+    if match is None or error.status_code != _BAD:
+        return None
+    last = len(body["messages"]) - 1
+    return min(int(match[1]), last) if match[1] else last
 
 
 def rejection_error(error: anthropic.APIStatusError, target: AnthropicRequest) -> ModelError:

@@ -51,6 +51,7 @@ __all__ = [
     "call_block",
     "request_body",
     "schema_of",
+    "without_thoughts",
 ]
 
 DEFAULT_MAX_TOKENS = 16_384
@@ -284,13 +285,23 @@ def _end_turn(
         remaining = outputs.get(item.call_id)
         results.append(_result(remaining.popleft() if remaining else None, call_id))
     turn.clear()
-    if all(block["type"] in THOUGHTS for block in blocks):
-        return  # thinking alone is not a valid message
+    while blocks and blocks[-1]["type"] in THOUGHTS:
+        blocks.pop()  # of a response that was cut off: the API rejects it at the end of a message
     _add(messages, "assistant", blocks)
     _add(messages, "user", results)
 
 
 THOUGHTS = {"thinking", "redacted_thinking"}
+
+
+def without_thoughts(messages: Sequence[dict[str, Any]], last: int) -> list[dict[str, Any]]:
+    """Return messages without the thinking in those up to an index."""
+    return [
+        {**one, "content": [part for part in one["content"] if part["type"] not in THOUGHTS]}
+        if index <= last
+        else one
+        for index, one in enumerate(messages)
+    ]
 
 
 def _stored(item: _OutputItem) -> dict[str, Any]:

@@ -201,6 +201,9 @@ class StreamedMessage:
                 block.citations.append(delta.get("citation"))
             case "input_json_delta":
                 self._add_arguments(block, text(delta.get("partial_json")))
+            case "compaction_delta":
+                fields = {name: one for name, one in delta.items() if name != "type"}
+                block.raw = {**block.raw, **fields}
             case _:
                 pass
 

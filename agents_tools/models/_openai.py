@@ -277,13 +277,17 @@ def _unsent(error: BaseException, target: OpenAIRequest) -> UserError:
 def stream_error(code: object, message: object, target: OpenAIRequest) -> ModelError:
     """Return the error for an error event in a stream."""
     reason = _safe_text(text(message) or text(code) or "unknown error", target)
-    is_rate_limit = isinstance(code, str) and "rate_limit" in code
+    code = text(code)
+    # Servers that pass on the errors of others have their HTTP statuses as codes.
+    status = int(code) if re.fullmatch(r"[45]\d\d", code) else None
+    is_rate_limit = "rate_limit" in code or status == _TOO_MANY
     if code in _TOO_LONG_CODES or (_TOO_LONG.search(reason) and not is_rate_limit):
-        return _too_long(reason, target, None)
-    is_final = isinstance(code, str) and code.startswith(_FINAL_CODES)
+        return _too_long(reason, target, status)
+    is_final = code.startswith(_FINAL_CODES) if status is None else not _is_temporary(status)
     return ModelError(
         f"{target.model} ended its response with an error: {reason}",
         model=target.model,
+        status=status,
         retryable=not is_final,
     )
 
@@ -307,7 +311,8 @@ def _stream_exception(error: Exception, target: OpenAIRequest) -> ModelError:
         return _interrupted(target, str(error.__cause__ or "") or str(error))
     if not isinstance(error, openai.APIError):
         return _interrupted(target, f"{type(error).__name__}: {error}")
-    return stream_error(error.code or error.type, error.message, target)
+    message = error.body if isinstance(error.body, str) else error.message
+    return stream_error(error.code or error.type, message, target)
 
 
 def _interrupted(target: OpenAIRequest, why: str) -> ModelError:
@@ -356,7 +361,7 @@ def _rejection(error: openai.APIStatusError, target: OpenAIRequest) -> ModelErro
             f"{target.not_found_remedy}"
         )
         return ModelError(f"{message.rstrip('.')}. {remedy}".rstrip(), model=model, status=status)
-    if status in {408, 409, 429} or status >= _SERVER:
+    if _is_temporary(status):
         # An exceeded quota has the status 429 too, but a retry does not help.
         is_quota_exceeded = "insufficient_quota" in {error.code, error.type}
         return ModelError(
@@ -376,6 +381,10 @@ def _rejection(error: openai.APIStatusError, target: OpenAIRequest) -> ModelErro
             status=status,
         )
     return ModelError(message, model=model, status=status)
+
+
+def _is_temporary(status: int) -> bool:
+    return status in {408, 409, 429} or status >= _SERVER
 
 
 _NOT_FOUND = 404

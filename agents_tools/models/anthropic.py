@@ -28,9 +28,10 @@ from agents_tools.models._anthropic_errors import (
     rejection_error,
     stream_exception_error,
     unreachable_error,
+    unreadable_thinking,
     unsent_error,
 )
-from agents_tools.models._anthropic_request import request_body, schema_of
+from agents_tools.models._anthropic_request import request_body, schema_of, without_thoughts
 from agents_tools.models._anthropic_response import StreamedMessage
 from agents_tools.models._anthropic_values import NO_KEY, is_own_host
 from agents_tools.models._clients import loop_client
@@ -142,6 +143,12 @@ class AnthropicModel:
                 schema = None
                 body = {**request_body(request, definitions, None), "messages": body["messages"]}
                 continue
+            except _ThinkingRejected as rejection:
+                readable = without_thoughts(conversation, rejection.last)
+                if readable == conversation:
+                    raise rejection.error from rejection.__cause__
+                conversation = body["messages"] = readable
+                continue
             if not answer.is_paused:
                 return answer.response()
             # The provider pauses a long response with its own tools. It continues the response
@@ -216,6 +223,15 @@ class _FormatRejected(Exception):  # noqa: N818 - control flow, not an error
         self.error = error
 
 
+class _ThinkingRejected(Exception):  # noqa: N818 - control flow, not an error
+    """The provider cannot verify the thinking in a message, which is of another provider."""
+
+    def __init__(self, error: ModelError, last: int) -> None:
+        super().__init__()
+        self.error = error
+        self.last = last
+
+
 class _AnthropicStream(Protocol):
     def __aiter__(self) -> AsyncIterator[Any]: ...
 
@@ -275,6 +291,9 @@ async def _open_stream(
     except anthropic.APIStatusError as error:
         if is_format_error(error, body):
             raise _FormatRejected(rejection_error(error, target)) from error
+        unreadable = unreadable_thinking(error, body)
+        if unreadable is not None:
+            raise _ThinkingRejected(rejection_error(error, target), unreadable) from error
         raise rejection_error(error, target) from error
     except anthropic.APIConnectionError as error:
         if type(error.__cause__).__name__ not in _UNSENT:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections import defaultdict, deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -205,7 +206,10 @@ def _tool_choice(chosen: str | None, definitions: ToolDefinitions) -> Any:
 def _messages(request: ModelRequest, url: str) -> Iterator[dict[str, Any]]:
     if request.instructions:
         yield {"role": "system", "content": request.instructions}
-    outputs = {item.call_id: item for item in request.input if isinstance(item, ToolCallOutputItem)}
+    outputs: defaultdict[str, deque[ToolCallOutputItem]] = defaultdict(deque)
+    for item in request.input:  # some servers use an id several times
+        if isinstance(item, ToolCallOutputItem):
+            outputs[item.call_id].append(item)
     turn: list[MessageOutputItem | ReasoningItem | ToolCallItem] = []
     for index, item in enumerate(request.input):
         match item:
@@ -237,7 +241,7 @@ def _input_message(item: MessageInputItem, path: str, url: str) -> dict[str, Any
 
 def _turn(
     items: Sequence[MessageOutputItem | ReasoningItem | ToolCallItem],
-    outputs: Mapping[str, ToolCallOutputItem],
+    outputs: Mapping[str, deque[ToolCallOutputItem]],
     url: str,
 ) -> Iterator[dict[str, Any]]:
     """Yield the items of one turn as one message, followed by the outputs of its calls."""
@@ -250,45 +254,53 @@ def _turn(
     if not calls and not any(texts):
         return
     message: dict[str, Any] = {"role": "assistant", "content": "\n\n".join(texts) or None}
-    reasoning = "\n\n".join(
-        item.text for item in items if isinstance(item, ReasoningItem) and _is_own(item, url)
-    )
+    thoughts = [item for item in items if isinstance(item, ReasoningItem)]
+    reasoning = "\n\n".join(item.text for item in thoughts if _is_own(item, url))
     if reasoning:
         message["reasoning_content"] = reasoning
+    details = [one for item in thoughts for one in _stored(item, url).get("details", ())]
+    if details:
+        message["reasoning_details"] = details
     if calls:
-        message["tool_calls"] = [_call(call) for call in calls]
+        message["tool_calls"] = [_call(call, url) for call in calls]
     yield message
     media: list[dict[str, Any]] = []
     for call in calls:
-        output = outputs.get(call.call_id)
-        if output is not None:
-            yield _tool_message(output, media)
+        remaining = outputs.get(call.call_id)
+        if remaining:
+            yield _tool_message(remaining.popleft(), media)
     if media:
         yield {"role": "user", "content": media}
 
 
 def _is_own(item: ReasoningItem, url: str) -> bool:
-    """Return whether this server sent the reasoning.
+    return _stored(item, url).get("field") == "reasoning_content"
 
-    The server expects its reasoning back; other servers reject the field.
+
+def _stored(item: ReasoningItem | ToolCallItem, url: str) -> dict[str, Any]:
+    """Return the data that this server sent with an item; empty for an item of another server.
+
+    The server expects its data back; other servers reject the fields.
     """
     stored = object_of((item.provider_data or {}).get(_KEY))
-    return stored.get("field") == "reasoning_content" and stored.get("server") == host_of(url)
+    return stored if stored.get("server") == host_of(url) else {}
 
 
 _MAX_ID_LENGTH = 40
 
 
-def _call(item: ToolCallItem) -> dict[str, Any]:
+def _call(item: ToolCallItem, url: str) -> dict[str, Any]:
     arguments = item.arguments
     if not _is_object(arguments):
         # Some servers parse the arguments of the whole history and fail on invalid JSON.
         arguments = json.dumps({"invalid_json": arguments}, ensure_ascii=False)
-    return {
+    call: dict[str, Any] = {
         "id": short_id(item.call_id, _MAX_ID_LENGTH),
         "type": "function",
         "function": {"name": safe_name(item.name), "arguments": arguments},
     }
+    extra = _stored(item, url).get("extra_content")
+    return {**call, "extra_content": extra} if extra else call
 
 
 def _is_object(arguments: str) -> bool:
@@ -365,18 +377,25 @@ _REMEDIES = {
 class _ChatCall:
     """A call that is not complete yet."""
 
-    __slots__ = ("arguments", "call_id", "index", "is_reported", "is_started", "name")
+    __slots__ = ("arguments", "call_id", "extra", "index", "is_reported", "is_started", "name")
 
     def __init__(self, index: object, call_id: str) -> None:
         self.index = index
         self.call_id = call_id
         self.name = ""
         self.arguments = ""
+        self.extra: dict[str, Any] = {}
         self.is_started = False
         self.is_reported = False
 
-    def item(self) -> ToolCallItem:
-        return ToolCallItem(call_id=self.call_id, name=self.name, arguments=self.arguments or "{}")
+    def item(self, server: str) -> ToolCallItem:
+        stored = {_KEY: {"extra_content": self.extra, "server": server}} if self.extra else None
+        return ToolCallItem(
+            call_id=self.call_id,
+            name=self.name,
+            arguments=self.arguments or "{}",
+            provider_data=stored,
+        )
 
 
 class _ChatResponse:
@@ -387,10 +406,12 @@ class _ChatResponse:
         self._emit = emit
         self._on_call = request.on_call
         self._target = target
+        self._server = host_of(target.url)
         self._texts: list[str] = []
         self._refusals: list[str] = []
         self._reasoning: list[str] = []
         self._reasoning_field = ""
+        self._details: list[dict[str, Any]] = []
         self._calls: list[_ChatCall] = []
         self._finish: str | None = None
         self._usage: dict[str, Any] = {}
@@ -451,6 +472,9 @@ class _ChatResponse:
                 self._add_text(text(part.get("text")))
 
     def _read_reasoning(self, delta: Any) -> None:
+        details = attribute(delta, "reasoning_details")
+        for detail in cast("list[Any]", details) if isinstance(details, list) else ():
+            self._add_detail(object_of(detail))
         for field in ("reasoning_content", "reasoning"):
             content = text(attribute(delta, field))
             if content:
@@ -463,6 +487,17 @@ class _ChatResponse:
             self._reasoning.append(content)
             self._emit(reasoning_delta(content))
 
+    def _add_detail(self, detail: dict[str, Any]) -> None:
+        """Add a piece of reasoning as OpenRouter sends it: pieces with one index are one block."""
+        last = self._details[-1] if self._details else {}
+        keys = ("type", "index")
+        if "index" not in detail or any(last.get(key) != detail.get(key) for key in keys):
+            self._details.append(detail)
+            return
+        joined = {name: text(last.get(name)) + text(detail.get(name)) for name in _JOINED}
+        fields = {name: value for name, value in {**detail, **joined}.items() if value}
+        self._details[-1] = {**last, **fields}
+
     def _add_call(self, delta_call: Any) -> None:
         function = attribute(delta_call, "function")
         call_id, name = text(attribute(delta_call, "id")), text(attribute(function, "name"))
@@ -472,6 +507,8 @@ class _ChatResponse:
         if call.name and not call.is_started:
             call.is_started = True
             self._emit(call_started(call.call_id, call.name))
+        # Gemini sends a signature here, and refuses the call in the next request without it.
+        call.extra |= object_of(attribute(delta_call, "extra_content"))
         arguments = attribute(function, "arguments")
         if isinstance(arguments, Mapping):
             arguments = json.dumps(arguments, ensure_ascii=False)
@@ -502,29 +539,34 @@ class _ChatResponse:
     @staticmethod
     def _is_next(call: _ChatCall, call_id: str, name: str) -> bool:
         """Return whether a delta starts another call: some servers use the index 0 for all."""
-        return bool(call_id and name) and call_id != call.call_id and _is_object(call.arguments)
+        if not (call_id and name) or call_id == call.call_id:
+            return False
+        # A call without arguments can be complete; a longer name can be the rest of its name.
+        return _is_object(call.arguments) or not (call.arguments or name.startswith(call.name))
 
     def _report_calls(self, calls: Sequence[_ChatCall]) -> None:
         """Report the calls that are complete."""
         if self._on_call is None:
             return
         for call in calls:
-            if call.name and not call.is_reported and _is_object(call.item().arguments):
+            if call.name and not call.is_reported and _is_object(call.arguments or "{}"):
                 call.is_reported = True
-                self._on_call(call.item())
+                self._on_call(call.item(self._server))
 
     def response(self) -> ModelResponse:
         """Return the complete response."""
         content, refusal = "".join(self._texts), "".join(self._refusals)
         items: list[Item] = []
-        if self._reasoning:
-            stored = {"field": self._reasoning_field, "server": host_of(self._target.url)}
+        if self._reasoning or self._details:
+            stored: dict[str, Any] = {"field": self._reasoning_field, "server": self._server}
+            if self._details:
+                stored["details"] = self._details
             items.append(ReasoningItem(text="".join(self._reasoning), provider_data={_KEY: stored}))
         if refusal:
             items.append(MessageOutputItem(refusal=refusal))
         elif content:
             items.append(MessageOutputItem(text=content))
-        items += [call.item() for call in self._calls]
+        items += [call.item(self._server) for call in self._calls]
         return ModelResponse(
             items=items,
             usage=_usage(self._usage),
@@ -570,6 +612,8 @@ class _ChatResponse:
 
 
 _CUT_OFF = {"length", "content_filter"}
+_JOINED = ("text", "summary", "data")
+"""The fields of a block of reasoning that arrive in pieces."""
 
 
 def _usage(fields: Mapping[str, Any]) -> Usage:

@@ -34,7 +34,7 @@ from agents_tools.content.outputs import (
     ToolOutputText,
 )
 from agents_tools.content.usage import Usage
-from agents_tools.errors import UserValueError
+from agents_tools.errors import ModelError, UserValueError
 from agents_tools.events.kinds import RawResponseStreamEvent
 from agents_tools.models._http import (
     ToolDefinitionCache,
@@ -75,7 +75,7 @@ _KEY = "openai"
 
 _SEARCH = {"type": "tool_search"}
 
-_OPTIONAL = {"include": r"encrypted.?content|\binclude\b"}
+_OPTIONAL = {"include": r"encrypted.?content is not|\binclude\b"}
 """Fields that some models reject: models without reasoning have nothing to encrypt."""
 
 
@@ -135,15 +135,23 @@ class OpenAIResponsesModel:
             not_found_remedy="Use 'openai-chat/…' for servers without the Responses API.",
         )
         answer = _ResponsesResponse(request, emit, target)
-        await stream_response(
+        send = functools.partial(
+            stream_response,
             functools.partial(client.responses.create, model=self.name, stream=True),
-            body,
-            answer,
-            target,
+            answer=answer,
+            target=target,
             settings=request.settings,
             optional=_OPTIONAL,
             dropped=self._dropped,
         )
+        try:
+            await send(body=body)
+        except ModelError as error:
+            if getattr(error.__cause__, "code", None) != "invalid_encrypted_content":
+                raise
+            # Only the account whose model wrote it can read encrypted reasoning.
+            readable = [one for one in body["input"] if one.get("type") != "reasoning"]
+            await send(body={**body, "input": readable})
         return answer.response()
 
 
@@ -441,6 +449,8 @@ class _ResponsesResponse:
                 self._emit(refusal_delta(text(attribute(event, "delta")), _id(event)))
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 self._emit(reasoning_delta(text(attribute(event, "delta")), _id(event)))
+            case "response.reasoning_summary_part.added" if attribute(event, "summary_index"):
+                self._emit(reasoning_delta("\n\n", _id(event)))
             case "response.function_call_arguments.delta":
                 self._add_arguments(event)
             case "response.output_item.added":

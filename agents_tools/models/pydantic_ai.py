@@ -30,6 +30,7 @@ from agents_tools.agents.model import (
     hosted_call_started,
     message_started,
     reasoning_delta,
+    refusal_delta,
     text_delta,
 )
 from agents_tools.content.items import (
@@ -61,6 +62,8 @@ from agents_tools.wire.mcp import to_mcp
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
+    from pydantic_ai.usage import RequestUsage
+
     from agents_tools.agents.model import FinishReason, ModelRequest, ModelSettings
     from agents_tools.content.items import Item
     from agents_tools.events.base import Emit
@@ -71,6 +74,7 @@ _KEY = "pydantic-ai"
 _NATIVE_TOOL: TypeAdapter[AbstractNativeTool] = TypeAdapter(AbstractNativeTool)
 _PARTS: TypeAdapter[list[Any]] = TypeAdapter(list[wire.ModelResponsePart])
 _MAX_REASON_LENGTH = 500
+_MAX_PAUSES = 32
 _RETRYABLE_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 
 
@@ -111,8 +115,34 @@ class PydanticAIModel:
             native_tools=self._native_tools(request.tools),
             **_output_options(request),
         )
-        messages = _messages(request)
+        conversation = sent = _messages(request)
+        parts: list[Any] = []
+        usage = Usage()
+        for _ in range(_MAX_PAUSES):
+            answer = await self._send(sent, parameters, request, emit)
+            usage.add(_usage(answer.usage))
+            parts.extend(answer.parts)
+            answer = replace(answer, parts=parts)
+            if not _is_paused(answer):
+                return _response(answer, usage, emit)
+            # The provider pauses a long response with its own tools. It continues the response
+            # when the next request contains the partial response.
+            sent = [*conversation, answer]
+        raise ModelError(
+            f"{self.name} paused its response {_MAX_PAUSES} times without finishing it.",
+            model=self.name,
+        )
+
+    async def _send(
+        self,
+        messages: list[wire.ModelMessage],
+        parameters: ModelRequestParameters,
+        request: ModelRequest,
+        emit: Emit,
+    ) -> wire.ModelResponse:
+        """Send a request, and process the events of the response as they arrive."""
         settings: Any = _settings(request.settings)
+        reader = _ModelEventReader(request, emit)
         with _translate_errors(self.name):
             model = await self._model()
             async with AsyncExitStack() as stack:
@@ -125,10 +155,17 @@ class PydanticAIModel:
                             model_request_parameters=parameters,
                         )
                     )
-                reader = _ModelEventReader(request, emit)
                 async for event in stream:
                     reader.process(event)
-        return reader.finish(stream.get())
+        answer = stream.get()
+        if answer.state != "complete" and not _is_paused(answer):
+            raise ModelError(
+                f"The response of {self.name!r} was interrupted: it ended before it was complete.",
+                model=self.name,
+                retryable=True,
+            )
+        reader.finish(answer)
+        return answer
 
     async def _model(self) -> PydanticModel:
         if not isinstance(self._model_or_name, str):
@@ -292,7 +329,8 @@ def _stored_parts(stored: dict[str, Any], path: str) -> list[Any]:
 def _output_parts(item: ToolCallOutputItem) -> list[Any]:
     """Return the text of an output, and a message with its other blocks and the id of the call."""
     texts = output_text(item.output)
-    part = wire.ToolReturnPart(item.name, texts, tool_call_id=item.call_id)
+    outcome = _OUTCOMES.get(item.status, "failed")
+    part = wire.ToolReturnPart(item.name, texts, tool_call_id=item.call_id, outcome=outcome)
     blocks = [] if isinstance(item.output, str) else item.output
     rest = [block for block in blocks if not isinstance(block, ToolOutputText)]
     if not rest:
@@ -300,6 +338,9 @@ def _output_parts(item: ToolCallOutputItem) -> list[Any]:
     content: list[Any] = [f"The content of call {item.call_id} other than text:"]
     content += [_block(block, None) for block in rest]
     return [part, wire.UserPromptPart(content)]
+
+
+_OUTCOMES: dict[str, Any] = {"ok": "success", "denied": "denied"}
 
 
 def _content(content: str | list[ContentBlock], path: str) -> Any:
@@ -368,15 +409,13 @@ class _ModelEventReader:
             case _:
                 pass
 
-    def finish(self, answer: wire.ModelResponse) -> ModelResponse:
-        """Return the complete response, and report the calls that are still open.
+    def finish(self, answer: wire.ModelResponse) -> None:
+        """Report the calls that are still open, unless the response was cut off.
 
         The last call ends with the stream. Only then it is known whether it is complete.
         """
-        response = self._response(answer)
-        if response.truncation is None:
+        if answer.finish_reason not in _CUT_OFF:
             self._report_complete_calls(except_index=-1)
-        return response
 
     def _report_complete_calls(self, *, except_index: int) -> None:
         for index in list(self._calls):
@@ -427,26 +466,44 @@ class _ModelEventReader:
                 ToolCallItem(call_id=call.call_id, name=call.name, arguments=arguments)
             )
 
-    def _response(self, answer: wire.ModelResponse) -> ModelResponse:
-        items: list[Item] = []
-        for part in answer.parts:
-            _add_part(items, part)
-        usage = answer.usage
-        return ModelResponse(
-            items=items,
-            usage=Usage(
-                requests=1,
-                input_tokens=usage.input_tokens,
-                output_tokens=usage.output_tokens,
-                cached_input_tokens=usage.cache_read_tokens,
-                cache_write_tokens=usage.cache_write_tokens,
-                reasoning_tokens=int(usage.details.get("reasoning_tokens", 0)),
-            ),
-            finish_reason=_finish_reason(answer.finish_reason),
-            response_id=answer.provider_response_id,
-            model=answer.model_name,
-            raw=answer,
-        )
+
+_CUT_OFF = {"length", "content_filter"}
+
+
+def _response(answer: wire.ModelResponse, usage: Usage, emit: Emit) -> ModelResponse:
+    items: list[Item] = []
+    for part in answer.parts:
+        _add_part(items, part)
+    refusal = (answer.provider_details or {}).get("refusal")
+    if refusal:
+        emit(refusal_delta(refusal))
+        # The partial output before a refusal is not an answer.
+        reasoning = [item for item in items if isinstance(item, ReasoningItem)]
+        items = [*reasoning, MessageOutputItem(refusal=refusal)]
+    return ModelResponse(
+        items=items,
+        usage=usage,
+        finish_reason="refusal" if refusal else _finish_reason(answer.finish_reason),
+        response_id=answer.provider_response_id,
+        model=answer.model_name,
+        raw=answer,
+    )
+
+
+def _is_paused(answer: wire.ModelResponse) -> bool:
+    details = answer.provider_details or {}
+    return answer.state == "suspended" and details.get("finish_reason") == "pause_turn"
+
+
+def _usage(usage: RequestUsage) -> Usage:
+    return Usage(
+        requests=1,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cached_input_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        reasoning_tokens=int(usage.details.get("reasoning_tokens", 0)),
+    )
 
 
 def _add_part(items: list[Item], part: Any) -> None:

@@ -234,7 +234,12 @@ class Instrumentation(TraceHooks):
                 node.span.set_attribute(attribute, usage[key])
         kind, _, message = (event.error or event.status).partition(": ")
         fault = None if event.status in _NO_FAILURES else kind
-        self._end_span(node, fault, release_text(message, patterns=True) if self._content else "")
+        shown = release_text(message, patterns=True) if self._content else ""
+        if fault is not None:
+            for inner in list(node.children):
+                if inner.kind == "model":  # the request failed, and ended the run
+                    self._end_span(inner, fault, shown)
+        self._end_span(node, fault, shown)
 
     def _raw(self, event: RawResponseStreamEvent) -> None:
         node = self._spans.top

@@ -69,6 +69,7 @@ def _openai_agents(seen: InnerTool, topic: str, **options: Any) -> FunctionTool[
         assistant_message,
         function_call,
     )
+    from openai.types.responses.response_usage import InputTokensDetails
 
     from agents_tools.export.openai_agents import as_tool
 
@@ -77,7 +78,10 @@ def _openai_agents(seen: InnerTool, topic: str, **options: Any) -> FunctionTool[
         """Look up a topic."""
         return await seen.look_up(topic)
 
-    usage = ForeignUsage(requests=1, input_tokens=5, output_tokens=2, total_tokens=7)
+    details = InputTokensDetails(cached_tokens=1, cache_write_tokens=2)
+    usage = ForeignUsage(
+        requests=1, input_tokens=5, output_tokens=2, total_tokens=7, input_tokens_details=details
+    )
     model = Scripted(
         [
             ModelStep(
@@ -116,7 +120,13 @@ def _langgraph(seen: InnerTool, topic: str, **options: Any) -> FunctionTool[...,
 
     from agents_tools.export.langgraph import as_tool
 
-    used = {"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}
+    details = {"cache_read": 1, "cache_creation": 2}
+    used: dict[str, Any] = {
+        "input_tokens": 5,
+        "output_tokens": 2,
+        "total_tokens": 7,
+        "input_token_details": details,
+    }
 
     async def ask(state: Any) -> Any:
         if isinstance(state["messages"][-1], ToolMessage):
@@ -208,6 +218,15 @@ async def test_usage_of_the_agent_counts_for_the_caller(
     result = await Runner.run(Agent("Top", tools=[make(seen, "bees")], model=model), "Bees?")
     assert result.usage.requests == 4
     assert result.usage.total_tokens > 0
+
+
+@pytest.mark.parametrize("framework", ["openai_agents", "langgraph"])
+async def test_tokens_of_the_cache_count_for_the_caller(framework: str, seen: InnerTool) -> None:
+    """Those that are written cost more than others, and those that are read cost less."""
+    model = ScriptedModel([tool_call("scout", input="How?"), "Fine."])
+    agent = Agent("Top", tools=[FRAMEWORKS[framework](seen, "bees")], model=model)
+    usage = (await Runner.run(agent, "Bees?")).usage
+    assert (usage.cached_input_tokens, usage.cache_write_tokens) == (2, 4)
 
 
 async def test_usage_before_a_failure_counts_for_every_outer_run(

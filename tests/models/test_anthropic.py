@@ -565,6 +565,58 @@ async def test_a_model_without_structured_output_gets_the_schema_in_the_prompt(
         await ask(model, "hi", settings=own)
 
 
+async def test_thinking_of_another_provider_is_left_out_if_it_is_refused(
+    server: ScriptedServer, model: AnthropicModel
+) -> None:
+    """Other servers offer this API too, and a conversation can move from one to the other."""
+
+    def thought(signature: str) -> ReasoningItem:
+        return ReasoningItem(text="hm", provider_data={"anthropic": {"signature": signature}})
+
+    refused = error_event(
+        "invalid_request_error", "messages.1.content.0: Invalid `signature` in `thinking` block"
+    )
+    history = [
+        *("hi", thought("of another"), MessageOutputItem(text="yes")),
+        *("why", thought("own"), MessageOutputItem(text="so")),
+        "go on",
+    ]
+    server.answer(json_answer(refused, status=400), complete_answer(*text_block(0, "ok")))
+    recorded = await ask(model, *history)
+    assert recorded.items == [MessageOutputItem(text="ok")]
+    kinds = [[part["type"] for part in one["content"]] for one in server.last.body["messages"]]
+    assert kinds == [["text"], ["text"], ["text"], ["thinking", "text"], ["text"]]
+    server.answer(json_answer(refused, status=400))
+    with pytest.raises(ModelError, match="Invalid `signature`"):
+        await ask(model, "hi")
+
+
+async def test_thinking_at_the_end_of_an_answer_that_was_cut_off_is_not_sent_back(
+    server: ScriptedServer, model: AnthropicModel
+) -> None:
+    """The API rejects a message that ends with thinking, so no later request would succeed."""
+    thinking = ReasoningItem(text="hm", provider_data={"anthropic": {"signature": "s"}})
+    server.answer(complete_answer(*text_block(0, "ok")))
+    await ask(model, "hi", MessageOutputItem(text="Well,"), thinking, "go on")
+    assert server.last.body["messages"][1]["content"] == [{"type": "text", "text": "Well,"}]
+
+
+async def test_the_summary_of_the_provider_is_sent_back(
+    server: ScriptedServer, model: AnthropicModel
+) -> None:
+    """The provider reads its summary in place of the conversation before it."""
+    summary = {"content": "They said hi.", "encrypted_content": "e"}
+    events = [
+        start(0, "compaction", content=None),
+        delta(0, "compaction_delta", **summary),
+        stop(0),
+    ]
+    server.answer(complete_answer(*events, *text_block(1, "ok")), complete_answer())
+    recorded = await ask(model, "hi")
+    await ask(model, "hi", *recorded.items, "go on")
+    assert server.last.body["messages"][1]["content"][0] == {"type": "compaction", **summary}
+
+
 # --- answers
 
 

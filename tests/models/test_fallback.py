@@ -216,6 +216,22 @@ async def test_calls_are_read_in_the_format_of_the_model_that_made_them(*, is_st
     ]
 
 
+@pytest.mark.parametrize("is_stored", [False, True])
+async def test_another_model_can_continue_a_run_that_waits(*, is_stored: bool) -> None:
+    """The person has approved the call, so it must run as it was made."""
+    first = Dialect([tool_call("double", {name_at("anthropic"): 4})], "anthropic")
+    config = RunConfig(model_retries=0, store=MemoryRunStore() if is_stored else None)
+    agent = Agent("A", model=first, tools=[double])
+    state = RunState.from_json((await run(agent, config)).to_state().to_json())
+    state.approve(state.interruptions[0])
+    other = replace(agent, model=Dialect(["done"], "openai_responses"))
+    again = await run(other, config, state)
+    assert again.final_output == "done"
+    assert [item.output for item in again.new_items if item.type == "tool_call_output_item"] == [
+        "8 in 3"
+    ]
+
+
 def name_at(provider: str) -> str:
     """Return the name of the parameter `größe` at a provider."""
     name = next(iter(project(double, provider).wire["input_schema"]["properties"]))

@@ -38,6 +38,7 @@ from agents_tools.content import (
     ToolOutputImage,
     ToolOutputText,
     Usage,
+    input_items,
     item_from_dict,
 )
 from agents_tools.errors import (
@@ -499,6 +500,13 @@ async def test_parallel_calls_are_passed_on_while_the_answer_is_still_streaming(
             ],
             [("c1", "add", "{}"), ("c2", "add", '{"a": 1}')],
         ),
+        (  # every call has index 0, and the first one no arguments
+            [
+                calls(call_delta(0, "", id="c1", name="add")),
+                calls(call_delta(0, '{"place": "x"}', id="c2", name="look")),
+            ],
+            [("c1", "add", "{}"), ("c2", "look", '{"place": "x"}')],
+        ),
     ],
 )
 async def test_calls_are_assembled_from_nonconforming_streams(
@@ -704,6 +712,72 @@ a,b\
             {"role": "user", "content": "and now?"},
         ]
     )
+
+
+async def test_each_call_has_its_own_output_if_an_id_repeats(
+    server: ScriptedServer, model: OpenAIChatModel
+) -> None:
+    """Some servers number the calls of each response, so a stored conversation repeats ids."""
+    history: list[Item | str] = ["hi"]
+    for number in ("1", "2"):
+        arguments = f'{{"a": {number}}}'
+        history += [
+            ToolCallItem(call_id="call_0", name="add", arguments=arguments),
+            ToolCallOutputItem(call_id="call_0", name="add", output=number),
+        ]
+    server.answer(complete_answer(chunk({"content": "ok"})))
+    await ask(model, *history)
+    outputs = [one["content"] for one in server.last.body["messages"] if one["role"] == "tool"]
+    assert outputs == ["1", "2"]
+
+
+async def test_blocks_of_reasoning_are_sent_back_to_their_server_as_a_whole(
+    server: ScriptedServer, model: OpenAIChatModel
+) -> None:
+    """OpenRouter sends signed reasoning in pieces, and Claude and Gemini need all of it back."""
+    thought = {"type": "reasoning.text", "index": 0, "format": "anthropic-claude-v1"}
+    pieces = [
+        {**thought, "text": "Let me "},
+        {**thought, "text": "add."},
+        {**thought, "text": "", "signature": "c2ln"},
+        {"type": "reasoning.encrypted", "index": 1, "data": "ZGF0YQ=="},
+    ]
+    deltas = [{"reasoning": one.get("text"), "reasoning_details": [one]} for one in pieces]
+    server.answer(
+        complete_answer(*map(chunk, deltas), chunk({"content": "3"})),
+        *[complete_answer(chunk({"content": "ok"}))] * 2,
+    )
+    recorded = await ask(model, "1 + 2?")
+    assert isinstance(recorded.items[0], ReasoningItem)
+    assert recorded.items[0].text == "Let me add."
+    await ask(model, "1 + 2?", *recorded.items, "sure?")
+    message = server.last.body["messages"][1]
+    whole = {**thought, "text": "Let me add.", "signature": "c2ln"}
+    assert message == {"role": "assistant", "content": "3", "reasoning_details": [whole, pieces[3]]}
+    url = f"{server.url}/v1".replace("127.0.0.1", "localhost")
+    other = OpenAIChatModel("qwen", base_url=url, api_key=KEY)
+    await ask(other, "1 + 2?", *recorded.items, "sure?")
+    assert server.last.body["messages"][1] == {"role": "assistant", "content": "3"}
+
+
+async def test_the_signature_of_a_call_is_sent_back_to_its_server(
+    server: ScriptedServer, model: OpenAIChatModel
+) -> None:
+    """Gemini refuses a call of its own without its signature; other servers refuse the field."""
+    extra = {"google": {"thought_signature": "c2lnbmF0dXJl"}}
+    server.answer(
+        complete_answer(calls(call_delta(0, '{"a": 1}', id="c1", name="add", extra_content=extra)))
+    )
+    recorded = await ask(model, "hi", tools=(add,))
+    assert list(recorded.calls) == recorded.items
+    history = input_items(json.loads(json.dumps([one.to_dict() for one in recorded.items])))
+    output = ToolCallOutputItem(call_id="c1", name="add", output="3")
+    sent: list[Any] = []
+    for url in (f"{server.url}/v1", f"{server.url}/v1".replace("127.0.0.1", "localhost")):
+        server.answer(complete_answer(chunk({"content": "3"})))
+        await ask(OpenAIChatModel("gemini", base_url=url, api_key=KEY), "hi", *history, output)
+        sent.append(server.last.body["messages"][1]["tool_calls"][0].get("extra_content"))
+    assert sent == [extra, None]
 
 
 async def test_reasoning_is_sent_back_only_to_servers_that_require_it(
@@ -914,6 +988,31 @@ async def test_a_repeated_rejection_is_reported(
     with pytest.raises(ModelError, match="bad stream_options"):
         await ask(model, "hi")
     assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "retryable", "error_text"),
+    [
+        ({"code": 502, "message": "Provider returned error"}, 502, True, "Provider returned error"),
+        ({"code": 429, "message": "too many input tokens per minute"}, 429, True, "per minute"),
+        ({"code": 402, "message": "Insufficient credits"}, 402, False, "Insufficient credits"),
+        ("the worker is gone", None, True, "the worker is gone"),
+    ],
+)
+async def test_an_error_in_a_stream_has_the_status_and_the_text_of_the_server(
+    server: ScriptedServer,
+    model: OpenAIChatModel,
+    error: Any,
+    status: int | None,
+    retryable: bool,
+    error_text: str,
+) -> None:
+    """A retry of a request without credit fails too, but another model can answer."""
+    server.answer(sse_answer(*BEGUN, {"error": error}))
+    with pytest.raises(ModelError, match=error_text) as caught:
+        await ask(model, "hi")
+    assert type(caught.value) is ModelError
+    assert (caught.value.status, caught.value.retryable) == (status, retryable)
 
 
 async def test_an_unreachable_server_is_reported(model: OpenAIChatModel) -> None:

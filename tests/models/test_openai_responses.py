@@ -1080,6 +1080,54 @@ async def test_a_model_without_encrypted_reasoning_is_retried_without_it(
     check(ResponseCreateParamsStreaming, server.last.body)
 
 
+async def test_reasoning_of_another_account_is_left_out_if_it_is_refused(
+    server: ScriptedServer, model: OpenAIResponsesModel
+) -> None:
+    """With a fallback, one conversation has responses of several accounts or clouds."""
+    refused = {
+        "message": "The encrypted content gAAA... could not be verified. Reason: Encrypted content "
+        "organization_id did not match the target organization.",
+        "type": "invalid_request_error",
+        "code": "invalid_encrypted_content",
+    }
+    stored = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
+    history = ["hi", ReasoningItem(provider_data={"openai": stored}), MessageOutputItem(text="yes")]
+    server.answer(json_answer({"error": refused}, status=400), complete_answer(message("ok")))
+    recorded = await ask(model, *history, "go on")
+    assert recorded.items
+    kinds = [[one.get("type") for one in sent.body["input"]] for sent in server.requests]
+    assert kinds == [[None, "reasoning", None, None], [None, None, None]]
+    assert "include" in server.last.body  # new reasoning is still asked for
+    server.answer(*[json_answer({"error": refused}, status=400)] * 2)
+    with pytest.raises(ModelError, match="could not be verified"):
+        await ask(model, *history, "go on")
+
+
+async def test_the_parts_of_a_summary_are_apart_in_the_stream(
+    server: ScriptedServer, model: OpenAIResponsesModel
+) -> None:
+    """A user reads the same reasoning in the stream as in the item."""
+    texts = ["First, the sum.", "Then, the answer."]
+    raw = {"type": "reasoning", "id": "rs_1", "summary": [{"text": one} for one in texts]}
+    events = [
+        {
+            "type": f"response.reasoning_summary_{kind}",
+            "item_id": "rs_1",
+            "summary_index": at,
+            **data,
+        }
+        for at, one in enumerate(texts)
+        for kind, data in (("part.added", {"part": {"text": ""}}), ("text.delta", {"delta": one}))
+    ]
+    server.answer(
+        sse_answer(*events, {"type": "response.completed", "response": {"output": [raw]}})
+    )
+    recorded = await ask(model, "hi")
+    item = recorded.items[0]
+    assert isinstance(item, ReasoningItem)
+    assert item.text == "".join(one["delta"] for one in recorded.emitted) == "\n\n".join(texts)
+
+
 START = added(message(""))
 BEGUN = [START, delta("Hel", 0, "output_text")]
 FAILED = {"id": "resp_1", "error": {"code": "server_error", "message": "it broke"}}

@@ -300,3 +300,98 @@ async def test_an_error_of_a_real_server_is_marked_retryable_or_not(
         await ask(model, "Hi", settings=settings)
     assert isinstance(refused.value, ContextWindowExceeded)
     assert (busy.value.retryable, busy.value.retry_after, busy.value.status) == (True, 7.0, 429)
+
+
+async def test_a_refusal_is_returned_as_a_refusal(
+    server: ScriptedServer, over_http: Callable[[], PydanticAIModel]
+) -> None:
+    """Pydantic AI has no part for it, so the answer was empty and was asked for again."""
+    refused = [_chunk(refusal="I can "), _chunk(refusal="not."), _chunk(finish="stop")]
+    server.answer(sse_answer(*refused, named=False, done=True))
+    recorded = await ask(over_http(), "Hi")
+    assert recorded.items == [MessageOutputItem(refusal="I can not.")]
+    assert recorded.response is not None
+    assert recorded.response.finish_reason == "refusal"
+    assert [one["delta"] for one in recorded.emitted] == ["I can not."]
+
+
+async def test_an_answer_that_ends_too_early_is_interrupted(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part of an answer must not pass for all of it."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    item = {"type": "message", "id": "m", "role": "assistant", "status": "completed"}
+    part = {"type": "output_text", "text": "Hel", "annotations": [], "logprobs": []}
+    at = {"output_index": 0, "content_index": 0, "item_id": "m", "sequence_number": 1}
+    response = {"id": "r", "object": "response", "created_at": 1, "model": "gpt-5", "output": []}
+    created = {**response, "status": "in_progress", "tools": [], "tool_choice": "auto"}
+    events = [
+        {"type": "response.created", "sequence_number": 0, "response": created},
+        {"type": "response.output_item.added", **at, "item": {**item, "content": []}},
+        {"type": "response.content_part.added", **at, "part": {**part, "text": ""}},
+        {"type": "response.output_text.delta", **at, "delta": "Hel", "logprobs": []},
+    ]
+    server.answer(sse_answer(*events))
+    with pytest.raises(ModelError, match="was interrupted") as caught:
+        await ask(load_model("pydantic-ai/openai-responses:gpt-5"), "Hi")
+    assert caught.value.retryable
+
+
+def _message(reason: str, *blocks: dict[str, Any]) -> Answer:
+    """Return an answer of the Messages API."""
+    usage = {"input_tokens": 10, "output_tokens": 1}
+    fields = {"id": "m", "type": "message", "role": "assistant", "model": "c", "content": []}
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {**fields, "usage": usage}},
+        *[
+            event
+            for index, block in enumerate(blocks)
+            for event in (
+                {"type": "content_block_start", "index": index, "content_block": block},
+                {"type": "content_block_stop", "index": index},
+            )
+        ],
+        {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 5}},
+    ]
+    return sse_answer(*events, {"type": "message_stop"})
+
+
+async def test_a_paused_answer_is_continued(server: ScriptedServer) -> None:
+    """Anthropic pauses a long search; half of the answer is not the answer."""
+    query = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
+    server.answer(_message("pause_turn", query), _message("end_turn", found, _text("done")))
+    client = AsyncAnthropic(api_key="key", base_url=server.url)
+    inner = AnthropicModel("claude-sonnet-5", provider=AnthropicProvider(anthropic_client=client))
+    async with client:
+        recorded = await ask(PydanticAIModel(inner), "Hi", tools=(WebSearchTool(),))
+    call, message = recorded.items
+    assert isinstance(call, ToolCallItem)
+    assert call.provider_data is not None
+    assert len(call.provider_data["pydantic-ai"]["parts"]) == 2  # the call and its result
+    assert message == MessageOutputItem(text="done")
+    assert recorded.response is not None
+    assert recorded.response.usage.requests == 2
+    assert recorded.response.usage.input_tokens == 20
+    partial = server.last.body["messages"][-1]
+    assert (partial["role"], partial["content"][0]["id"]) == ("assistant", "s1")
+
+
+def _text(content: str) -> dict[str, Any]:
+    return {"type": "text", "text": content}
+
+
+async def test_a_failed_call_is_marked_as_failed(server: ScriptedServer) -> None:
+    """The models of some providers are trained to correct themselves after such a mark."""
+    server.answer(_message("end_turn", _text("ok")))
+    client = AsyncAnthropic(api_key="key", base_url=server.url)
+    inner = AnthropicModel("claude-sonnet-5", provider=AnthropicProvider(anthropic_client=client))
+    history = [
+        *(ToolCallItem(call_id="c1", name="add"), ToolCallItem(call_id="c2", name="add")),
+        ToolCallOutputItem(call_id="c1", name="add", output="3"),
+        ToolCallOutputItem(call_id="c2", name="add", output="no", status="tool_error"),
+    ]
+    async with client:
+        await ask(PydanticAIModel(inner), "Hi", *history)
+    assert [one["is_error"] for one in server.last.body["messages"][-1]["content"]] == [False, True]

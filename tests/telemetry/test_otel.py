@@ -212,15 +212,20 @@ async def test_failed_spans_have_the_error_type() -> None:
 
 
 async def test_a_run_that_fails_leaves_no_span_open() -> None:
-    """The span of an answer that never came ends with its run."""
+    """The request that failed shows it too: dashboards count the errors of a model by its spans."""
     agent = Agent("a", model=ScriptedModel([ModelError("no model", retryable=False)]))
     with collecting() as collected:
         with pytest.raises(ModelError):
             await Runner.run(agent, "go")
         assert not trace.get_current_span().get_span_context().is_valid
-    run = collected.named("invoke_agent a")
-    assert run.status.status_code.name == "ERROR"
-    assert (run.attributes or {})["error.type"] == "ModelError"
+        points = collected.points("gen_ai.client.operation.duration")
+    for span in collected.spans:
+        assert span.status.status_code.name == "ERROR"
+        assert (span.attributes or {})["error.type"] == "ModelError"
+    failed = {
+        one.attributes["gen_ai.operation.name"]: one.attributes["error.type"] for one in points
+    }
+    assert failed == {"chat": "ModelError", "invoke_agent": "ModelError"}
     assert collected.tree() == ["invoke_agent a", "invoke_agent a > chat scripted"]
 
 
