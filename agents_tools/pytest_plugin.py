@@ -1,7 +1,7 @@
 """A pytest plugin: fixtures for tools and agents, and `--update-tool-schemas`.
 
-A `conftest.py` turns it on with `pytest_plugins = ["agents_tools.pytest_plugin"]`. It is no entry
-point of the package, for pytest compiles all modules of such a package again, for its assertions.
+Enable it in a `conftest.py` with `pytest_plugins = ["agents_tools.pytest_plugin"]`. It is not an
+entry point of the package, because pytest rewrites the assertions in all modules of such a package.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ __all__ = ["recorded_tools", "scripted_model", "tool_events", "tool_lint", "tool
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that writes snapshots of schemas again."""
+    """Add the option that updates the snapshots of schemas."""
     parser.getgroup("agents_tools").addoption(
         "--update-tool-schemas",
         action="store_true",
-        help="Write the snapshots that tool_schema_snapshot compares with anew.",
+        help="Update the snapshots of tool_schema_snapshot instead of comparing with them.",
     )
 
 
 @pytest.fixture
 def tool_events() -> Iterator[Listener]:
-    """Hear what any tool says in this test: `tool_events.events` is the list so far."""
+    """Record the events of all tools in the test; `tool_events.events` is the list so far."""
     from agents_tools import listen
 
     with listen(all=True) as events:
@@ -40,7 +40,7 @@ def tool_events() -> Iterator[Listener]:
 
 @pytest.fixture
 def scripted_model() -> Iterator[Callable[..., Any]]:
-    """Yield what makes a `ScriptedModel` and puts it in place of every model of the test."""
+    """Return a function that creates a `ScriptedModel`, which replaces every model of the test."""
     from contextlib import ExitStack
 
     from agents_tools.agents.model import override_model
@@ -58,17 +58,17 @@ def scripted_model() -> Iterator[Callable[..., Any]]:
 
 @pytest.fixture
 def tool_schema_snapshot(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """Return what compares tools with their snapshot beside the test, in `__tool_schemas__`.
+    """Return a function that compares tools with a snapshot next to the test.
 
-    Call it with a tool or tools; with `exact=True` what harms no caller counts as well; with
-    `name=` a test may have several snapshots.
+    The snapshot is in the folder `__tool_schemas__`. Pass a tool or several, `exact=True` to report
+    compatible changes as well, and `name=` if a test has several snapshots.
     """
     from agents_tools.testing.snapshots import assert_schema_snapshot
 
     update = bool(request.config.getoption("--update-tool-schemas"))
 
     def compare(tools: Any, *, name: str = "", exact: bool = False) -> None:
-        file = _beside(request, "__tool_schemas__", name)
+        file = _file_of(request, "__tool_schemas__", name)
         assert_schema_snapshot(tools, file, exact=exact, update=update)
 
     return compare
@@ -78,7 +78,7 @@ def tool_schema_snapshot(request: pytest.FixtureRequest) -> Callable[..., None]:
 def tool_lint() -> Callable[..., None]:
     """Return `assert_no_findings`, which fails if the linter finds something in tools.
 
-    Call it with a tool or tools; `disable=["no-unit"]` leaves rules out.
+    Pass a tool or several, and `disable=["no-unit"]` to leave rules out.
     """
     from agents_tools.testing.linting import assert_no_findings
 
@@ -87,14 +87,14 @@ def tool_lint() -> Callable[..., None]:
 
 @pytest.fixture
 def recorded_tools(request: pytest.FixtureRequest) -> Iterator[Callable[[Any], list[Any]]]:
-    """Yield what makes tools answer as they did when the test first passed.
+    """Return a function whose tools replay the results with which the test first passed.
 
-    Call it with a tool or tools. Where there is no record yet, they do what they do, and what came
-    of it is kept beside the test, in `__tool_calls__`; delete the file to record again.
+    Pass a tool or several. Without a recording, the tools run, and their results are stored next to
+    the test, in the folder `__tool_calls__`. Delete the file to record them again.
     """
     from agents_tools.testing.recording import ToolRecorder
 
-    file = _beside(request, "__tool_calls__")
+    file = _file_of(request, "__tool_calls__")
     if file.exists():
         yield ToolRecorder.load(file).replay
         return
@@ -112,15 +112,16 @@ _PASSED = pytest.StashKey[bool]()
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Note whether a test passed, for what is done after it."""
+    """Store whether a test passed, for the fixtures that end after it."""
     report = yield
     if call.when == "call":
         item.stash[_PASSED] = report.passed
     return report
 
 
-def _beside(request: pytest.FixtureRequest, folder: str, name: str = "") -> Path:
-    """Return the file of a test's own in a folder beside it."""
-    parts = [request.path.stem, request.node.name, name]
+def _file_of(request: pytest.FixtureRequest, folder: str, name: str = "") -> Path:
+    """Return the file of one test in a folder next to it."""
+    group: Any = getattr(request.node.cls, "__qualname__", "")  # of methods
+    parts = [request.path.stem, group, request.node.name, name]
     stem = re.sub(r"[^\w.-]+", "_", "-".join(part for part in parts if part))
     return request.path.parent / folder / f"{stem}.json"
