@@ -317,6 +317,22 @@ async def test_images_and_texts_are_what_a_program_can_use() -> None:
     assert json.loads(output_of(await Runner.run(agent_of(code, program), "Go."))) == expected
 
 
+async def test_bytes_are_passed_from_tool_to_tool() -> None:
+    """A result and an argument have the same form."""
+
+    @function_tool
+    def load() -> bytes:
+        """Load bytes."""
+        return b"\xffabc"
+
+    @function_tool
+    def size(data: bytes) -> int:
+        """Count bytes."""
+        return len(data)
+
+    assert await code_mode(load, size).invoke(code="await size(await load())") == 4
+
+
 async def test_secrets_and_policies_of_outputs_apply_to_programs() -> None:
     """A program could disguise a secret before it returns it."""
     register_secret("hunter2-hunter2")
