@@ -10,17 +10,22 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from agents_tools.content.json_value import BYTES, exact_type, is_iterator, to_json
 from agents_tools.content.outputs import as_tool_result, output_text
+from agents_tools.errors import ToolError
 from agents_tools.text.output import release_json_text, release_text
 
 if TYPE_CHECKING:
     from agents_tools.tool.call import Call
     from agents_tools.tool.records import CallOutcome
 
-__all__ = ["TooLargeError", "json_value", "result_text", "result_value"]
+__all__ = ["ProgramError", "TooLargeError", "json_value", "result_text", "result_value"]
 
 _MAX_NODES: Final = 200_000
 _MAX_CHARS: Final = 8_000_000
 _MAX_DEPTH: Final = 60
+
+
+class ProgramError(ToolError):
+    """A program ended with an error; the message has what it printed and its traceback."""
 
 
 class TooLargeError(ValueError):
