@@ -89,24 +89,40 @@ class ToolRecorder:
         """
         return [tool.with_(policy=_Recording(self, tool.name)) for tool in listed(tools)]
 
-    def add(self, tool: str, args_json: str, events: Iterable[Event], **ending: Any) -> None:
+    def add(
+        self,
+        tool: str,
+        args_json: str,
+        output: Any,
+        error: tuple[str, str] | None,
+        events: Iterable[Event],
+        *,
+        is_json: bool = False,
+        result: dict[str, Any] | None = None,
+    ) -> None:
         """Add the recording of a call.
 
         Args:
             tool: The name of the tool.
             args_json: The arguments as JSON text.
+            output: The output for the model, as JSON.
+            error: The type and the message of the exception.
             events: The events of the call.
-            **ending: The fields of `RecordedCall` that describe its result or its exception.
+            is_json: Whether the output is the JSON text of the value.
+            result: The other members of a `ToolResult`; see `RecordedCall`.
         """
         self.calls.append(
             RecordedCall(
                 tool=tool,
                 arguments=_json_of(_stored(args_json)),
+                output=output,
+                is_json=is_json,
+                result=result,
+                error=error,
                 events=tuple(
                     event.replace(origin=None, id=-1, seq=-1, timestamp=0.0).to_dict()
                     for event in events
                 ),
-                **ending,
             )
         )
 
@@ -215,9 +231,9 @@ class _Recording(Policy):
             value = await call_next(call)
         except Exception as raised:  # a cancelled call has no result to replay
             error = (type(raised).__name__, _stored(_message_of(raised)))
-            self._recorder.add(self._tool, call.text, events, error=error)
+            self._recorder.add(self._tool, call.text, None, error, events)
             raise
-        self._recorder.add(self._tool, call.text, events, **_result_of(value))
+        self._recorder.add(self._tool, call.text, error=None, events=events, **_result_of(value))
         return value
 
 
