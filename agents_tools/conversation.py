@@ -27,6 +27,7 @@ from agents_tools.content.items import (
     ToolCallItem,
     ToolCallOutputItem,
 )
+from agents_tools.content.outputs import output_text
 from agents_tools.errors import UserTypeError
 from agents_tools.events.kinds import RunItemStreamEvent
 from agents_tools.text.escape import describe_value
@@ -381,9 +382,10 @@ class Conversation:
         )
 
     def _observation_event(self, item: ToolCallOutputItem) -> ObservationEvent:
-        message = {"role": "tool", "tool_call_id": item.call_id, "content": item.output}
+        text = output_text(item.output)  # a tool message of that API contains only text
+        message = {"role": "tool", "tool_call_id": item.call_id, "content": text}
         is_invalid = item.status == "invalid_args"
-        event = partial(AgentErrorEvent, error=str(item.output)) if is_invalid else ObservationEvent
+        event = partial(AgentErrorEvent, error=text) if is_invalid else ObservationEvent
         return event(
             source="agent" if is_invalid else "environment",
             message=message,

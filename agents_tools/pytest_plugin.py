@@ -1,7 +1,7 @@
 """A pytest plugin: fixtures for tools and agents, and `--update-tool-schemas`.
 
-A `conftest.py` loads it with `pytest_plugins = ["agents_tools.pytest_plugin"]`. It is not an entry
-point, because pytest compiles all modules of a package with one again, to rewrite its assertions.
+Enable it in a `conftest.py` with `pytest_plugins = ["agents_tools.pytest_plugin"]`. It is not an
+entry point of the package, because pytest rewrites the assertions in all modules of such a package.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("agents_tools").addoption(
         "--update-tool-schemas",
         action="store_true",
-        help="Update the snapshots of tool_schema_snapshot.",
+        help="Update the snapshots of tool_schema_snapshot instead of comparing with them.",
     )
 
 
 @pytest.fixture
 def tool_events() -> Iterator[Listener]:
-    """Record the events of all tools in this test: `tool_events.events` is the list so far."""
+    """Record the events of all tools in the test; `tool_events.events` is the list so far."""
     from agents_tools import listen
 
     with listen(all=True) as events:
@@ -40,10 +40,7 @@ def tool_events() -> Iterator[Listener]:
 
 @pytest.fixture
 def scripted_model() -> Iterator[Callable[..., Any]]:
-    """Yield a function that creates a `ScriptedModel` and replaces all models of the test by it.
-
-    Call it with the steps, and with the options of `ScriptedModel`.
-    """
+    """Return a function that creates a `ScriptedModel`, which replaces every model of the test."""
     from contextlib import ExitStack
 
     from agents_tools.agents.model import override_model
@@ -61,10 +58,10 @@ def scripted_model() -> Iterator[Callable[..., Any]]:
 
 @pytest.fixture
 def tool_schema_snapshot(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """Return a function that compares tools with a snapshot in the folder `__tool_schemas__`.
+    """Return a function that compares tools with a snapshot next to the test.
 
-    Call it with a tool or tools. The folder is next to the test. `exact=True` also reports changes
-    that are compatible; with `name=`, a test can have several snapshots.
+    The snapshot is in the folder `__tool_schemas__`. Pass a tool or several, `exact=True` to report
+    compatible changes as well, and `name=` if a test has several snapshots.
     """
     from agents_tools.testing.snapshots import assert_schema_snapshot
 
@@ -81,7 +78,7 @@ def tool_schema_snapshot(request: pytest.FixtureRequest) -> Callable[..., None]:
 def tool_lint() -> Callable[..., None]:
     """Return `assert_no_findings`, which fails if the linter has findings about tools.
 
-    Call it with a tool or tools; `disable=["no-unit"]` leaves out rules.
+    Pass a tool or several, and `disable=["no-unit"]` to leave rules out.
     """
     from agents_tools.testing.linting import assert_no_findings
 
@@ -90,10 +87,10 @@ def tool_lint() -> Callable[..., None]:
 
 @pytest.fixture
 def recorded_tools(request: pytest.FixtureRequest) -> Iterator[Callable[[Any], list[Any]]]:
-    """Yield a function that returns tools with the results of the first run that passed.
+    """Return a function whose tools replay the results with which the test first passed.
 
-    Call it with a tool or tools. Without a record, the tools run, and their results are stored next
-    to the test, in the folder `__tool_calls__`. Delete the file to record again.
+    Pass a tool or several. Without a recording, the tools run, and their results are stored next to
+    the test, in the folder `__tool_calls__`. Delete the file to record them again.
     """
     from agents_tools.testing.recording import ToolRecorder
 
@@ -123,7 +120,8 @@ def pytest_runtest_makereport(
 
 
 def _file_of(request: pytest.FixtureRequest, folder: str, name: str = "") -> Path:
-    """Return the file of a test in a folder next to it."""
-    parts = [request.path.stem, request.node.name, name]
+    """Return the file of one test in a folder next to it."""
+    group: Any = getattr(request.node.cls, "__qualname__", "")  # of methods
+    parts = [request.path.stem, group, request.node.name, name]
     stem = re.sub(r"[^\w.-]+", "_", "-".join(part for part in parts if part))
     return request.path.parent / folder / f"{stem}.json"

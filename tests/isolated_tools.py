@@ -77,6 +77,11 @@ async def fail_in_tasks(message: str | None = None) -> str:
 
 
 @function_tool
+def fail_silently() -> str:
+    raise MemoryError
+
+
+@function_tool
 def hold_the_interpreter(folder: str) -> str:
     (Path(folder) / "pid").write_text(str(os.getpid()))
     return str(re.match(r"(a+)+$", "a" * 64 + "b"))  # one long call into C

@@ -452,6 +452,8 @@ async def test_a_full_backend_reports_overloaded_and_the_call_can_be_repeated() 
         counts = [outcome.status for outcome in outcomes]
         assert counts.count("overloaded") >= 1
         assert counts.count("ok") >= 1
+        refusal = next(one.output for one in outcomes if one.status == "overloaded")
+        assert "1 calls wait for a worker of 'processes'" in str(refusal)
         envelope = CallEnvelope(call_id="c", tool="add", arguments='{"a": 1, "b": 2}')
         ledger = Ledger()
 

@@ -36,7 +36,14 @@ from agents_tools import (
     register_secret,
 )
 from agents_tools.classes.action import close_executors
-from agents_tools.conversation import LLM, Agent, AgentErrorEvent, Conversation, LLMConvertibleEvent
+from agents_tools.conversation import (
+    LLM,
+    Agent,
+    AgentErrorEvent,
+    Conversation,
+    LLMConvertibleEvent,
+    ObservationEvent,
+)
 from agents_tools.registry import ToolSpec, resolve_tool
 from agents_tools.testing import ScriptedModel, tool_call
 
@@ -366,6 +373,16 @@ def test_executors_are_closed_even_if_another_one_raises(error: BaseException) -
     assert last.closed == 1
 
 
+@pytest.mark.parametrize("name", ["close", "interrupt"])
+def test_an_async_method_that_would_never_run_is_refused(name: str) -> None:
+    """An executor with an async `__call__` suggests it, and its connections would stay open."""
+
+    async def method(self: object) -> None: ...
+
+    with pytest.raises(UserError, match=rf"Open\.{name} .*Write `def {name}\(self\)`"):
+        type("Open", (FixedExecutor,), {name: method})
+
+
 @pytest.mark.requirement("B10", "B11")
 def test_any_executor_with_a_close_is_closed() -> None:
     """Any accepted executor is closed."""
@@ -530,6 +547,27 @@ def test_each_message_is_emitted_once(tmp_path: Path) -> None:
     ]  # fmt: skip
     said = [text for text in message_contents(talk) if text in {"one", "two", "three"}]
     assert said == ["one", "two", "three"]
+
+
+@pytest.mark.requirement("B65")
+def test_the_message_of_a_result_with_an_image_is_text(tmp_path: Path) -> None:
+    """A tool message of the Chat Completions API contains only text; the observation has both."""
+    shown = Observation(
+        content=[
+            TextContent(text="A dot:"),
+            ImageContent(image_urls=["data:image/png;base64,AA=="]),
+        ]
+    )
+    talk = start_conversation(
+        [tool_call("count", number=1), "seen"],
+        tool_of(executor=FixedExecutor(shown)),
+        workspace=tmp_path,
+    )
+    talk.send_message("a")
+    talk.run()
+    assert message_contents(talk)[2] == "A dot:\n[image]"
+    (event,) = (one for one in talk.state.events if isinstance(one, ObservationEvent))
+    assert event.observation == shown
 
 
 @pytest.mark.requirement("B13", "B14")

@@ -270,6 +270,29 @@ async def test_an_uncaught_error_is_a_short_traceback() -> None:
     )
 
 
+async def test_the_error_of_a_program_follows_a_long_output() -> None:
+    """It was cut off, so that a model took the output for that of a whole program."""
+    program = "for number in range(1_000):\n    print('row', number)\n1 / 0"
+    code = code_mode(get_user)
+    outcome = await code.call(None, json.dumps({"code": program}))
+    result = await Runner.run(agent_of(code, program), "Go.")
+    for output in (str(outcome.output), output_of(result)):
+        assert "row 0\nrow 1\n" in output
+        assert "row 999\nTraceback (most recent call last):\n" in output
+        assert output.endswith("ZeroDivisionError: division by zero")
+
+
+async def test_a_function_with_the_name_of_a_module_can_be_called() -> None:
+    """An import in the program would replace it."""
+
+    @function_tool
+    def json() -> str:
+        """Return JSON."""
+        return "[1]"
+
+    assert await code_mode(json).invoke(code="import json\njson.loads(await json_())") == [1]
+
+
 async def test_a_forgotten_await_is_explained() -> None:
     """Models often write the call of a function without it."""
     outcome = await code_mode(get_user).call(None, json.dumps({"code": "get_user(1)['name']"}))
@@ -318,6 +341,22 @@ async def test_images_and_texts_are_what_a_program_can_use() -> None:
     expected = ["a picture\n[image]", "12", None, ""]
     assert await code.invoke(code=program) == expected
     assert json.loads(output_of(await Runner.run(agent_of(code, program), "Go."))) == expected
+
+
+async def test_bytes_are_passed_from_tool_to_tool() -> None:
+    """A result and an argument have the same form."""
+
+    @function_tool
+    def load() -> bytes:
+        """Load bytes."""
+        return b"\xffabc"
+
+    @function_tool
+    def size(data: bytes) -> int:
+        """Count bytes."""
+        return len(data)
+
+    assert await code_mode(load, size).invoke(code="await size(await load())") == 4
 
 
 async def test_secrets_and_policies_of_outputs_apply_to_programs() -> None:

@@ -82,6 +82,7 @@ async def test_the_model_reads_the_same_text_of_an_unusual_result_or_error(
         (tools.odd_result, {"kind": "lock"}),
         (tools.fail_in_tasks, {"message": "No tea."}),
         (tools.fail_in_tasks, {}),
+        (tools.fail_silently, {}),
     ):
         text = json.dumps(arguments)
         async with listen():
@@ -395,6 +396,7 @@ async def test_a_module_that_cannot_be_imported_is_reported() -> None:
 # --- programs
 
 PROGRAM = """
+import asyncio
 import os
 import sys
 import threading
@@ -434,10 +436,21 @@ def run_program(folder: Path, body: str) -> subprocess.Popen[str]:
 @pytest.mark.slow
 async def test_functions_of_the_main_program_are_found(tmp_path: Path) -> None:
     """A worker imports the program, whose main code is below `if __name__`."""
-    body = 'if __name__ == "__main__":\n    print(whoami.invoke_sync() != os.getpid())\n'
+    body = """
+class OutOfTea(Exception): pass
+
+@isolate()
+@function_tool
+def pour() -> str:
+    raise OutOfTea("no tea")
+
+if __name__ == "__main__":
+    print(whoami.invoke_sync() != os.getpid())
+    print(asyncio.run(pour.on_invoke_tool(None, "{}")))
+"""
     with run_program(tmp_path, body) as program:
         out, err = program.communicate(timeout=50)
-    assert (out, err) == ("True\n", "")
+    assert (out, err) == ("True\nTool 'pour' failed: OutOfTea: no tea\n", "")
 
 
 async def test_a_program_that_calls_tools_at_import_is_refused(tmp_path: Path) -> None:

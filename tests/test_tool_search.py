@@ -313,6 +313,8 @@ async def test_wrong_strategies_are_refused() -> None:
         tool_search(strategy="words")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     with pytest.raises(UserError, match="batch_size="):
         embedding_search(embed, batch_size=0)
+    with pytest.raises(UserError, match="expected a sync function"):
+        embedding_search(asyncio.sleep)  # pyright: ignore[reportArgumentType]
     finder = next(iter(tool_search(TOOLS, strategy=embedding_search(lambda _: []))))
     outcome = await finder.call(None, '{"query": "weather"}')
     assert outcome.status == "tool_error"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import binascii
 import contextlib
+import inspect
 import json
 import logging
 import os
@@ -264,8 +265,22 @@ class ToolExecutor(ABC, Generic[ActionT, ObservationT]):
     """Runs the calls of a tool, and holds resources between calls.
 
     Several tools can share an executor. A sync `__call__` runs in a worker thread, an async one on
-    the event loop.
+    the event loop. `close` and `interrupt` are sync.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Refuse async methods that would never run.
+
+        Raises:
+            UserTypeError: `close` or `interrupt` is async.
+        """
+        super().__init_subclass__(**options)
+        for name in ("close", "interrupt"):
+            if inspect.iscoroutinefunction(cls.__dict__.get(name)):
+                raise UserTypeError(
+                    f"{cls.__qualname__}.{name} is not valid: expected a sync method, got an async "
+                    f"one, which would never run. Write `def {name}(self)`."
+                )
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
         """Create an executor, which is closed at the latest when the program exits."""

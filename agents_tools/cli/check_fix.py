@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import io
 import os
 import sys
+import tokenize
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +21,7 @@ from agents_tools.text.output import release_text
 from agents_tools.toolset.lint.fixes import fix_docstrings, fix_document
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from agents_tools.cli.target import Tool
 
@@ -35,12 +39,12 @@ def fix_target(target: str, tools: Sequence[Tool], *, yes: bool) -> None:
     Raises:
         CommandError: A change cannot be confirmed or written.
     """
-    changes = [change for change in _changes(target, tools) if change[1] != change[2]]
+    changes = [change for change in _changes(target, tools) if change.before != change.after]
     if not changes:
         say("Nothing can be repaired mechanically.")
         return
-    for path, before, after in changes:
-        _print_diff(path, before, after)
+    for change in changes:
+        _print_diff(change)
     if not yes:
         if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
             raise CommandError(
@@ -50,40 +54,61 @@ def fix_target(target: str, tools: Sequence[Tool], *, yes: bool) -> None:
         if not click.confirm("Write this change?", err=True):
             say("Nothing was written.")
             return
-    for path, _, after in changes:
-        _write(path, after)
-        say(f"Repaired {short_path(os.fspath(path))}.")
+    for change in changes:
+        _write(change)
+        say(f"Repaired {short_path(os.fspath(change.path))}.")
 
 
-def _changes(target: str, tools: Sequence[Tool]) -> list[tuple[Path, str, str]]:
-    """Return the files that tools are defined in, each with its text before and after."""
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A file with its text before and after the repairs, and its encoding."""
+
+    path: Path
+    before: str
+    after: str
+    encoding: str
+
+
+def _changes(target: str, tools: Sequence[Tool]) -> list[_Change]:
+    """Return the files that tools are defined in, with their repairs."""
     if Path(target).suffix.lower() == ".json":
-        text = _text_of(Path(target))
-        return [(Path(target), text, fix_document(text))]
+        return [_change(Path(target), fix_document)]
     files: dict[Path, list[Tool]] = {}
     for tool in tools:
-        function = tool.__dict__.get("__wrapped__")
-        file = None if function is None else inspect.getsourcefile(inspect.unwrap(function))
+        file = _source_file(tool)
         # Installed packages belong to their authors.
-        if file is not None and "site-packages" not in Path(file).parts:
-            files.setdefault(Path(file), []).append(tool)
-    found = [(path, _text_of(path), mine) for path, mine in files.items()]
-    return [(path, text, fix_docstrings(text, mine)) for path, text, mine in found]
+        if file is not None and "site-packages" not in file.parts:
+            files.setdefault(file, []).append(tool)
+    return [_change(path, partial(fix_docstrings, tools=mine)) for path, mine in files.items()]
 
 
-def _text_of(path: Path) -> str:
+def _source_file(tool: Tool) -> Path | None:
+    """Return the file that defines the function of a tool; `None` if there is none."""
     try:
-        return path.read_bytes().decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        file = inspect.getsourcefile(inspect.unwrap(tool.__dict__["__wrapped__"]))
+    except (KeyError, TypeError):  # a tool without a function; a function written in C
+        return None
+    return None if file is None else Path(file)
+
+
+def _change(path: Path, repair: Callable[[str], str]) -> _Change:
+    """Return the repairs of a file, which keeps its line ends, encoding and byte order mark."""
+    try:
+        data = path.read_bytes()
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        text = data.decode(encoding)
+    except (OSError, SyntaxError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it has bytes of another encoding"
         raise CommandError(f"{path} cannot be read: {why}.") from error
+    return _Change(path, text, repair(text), encoding)
 
 
-def _write(path: Path, text: str) -> None:
+def _write(change: _Change) -> None:
     """Replace a file at once, so that an interruption leaves the old or the new text."""
+    path = change.path.resolve()  # a link stays a link
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        part.write_bytes(text.encode())
+        part.write_bytes(change.after.encode(change.encoding))
         part.chmod(path.stat().st_mode & 0o777)
         part.replace(path)
     except OSError as error:
@@ -92,9 +117,10 @@ def _write(path: Path, text: str) -> None:
         part.unlink(missing_ok=True)
 
 
-def _print_diff(path: Path, before: str, after: str) -> None:
-    name = short_path(os.fspath(path))
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), name, name, lineterm="")
+def _print_diff(change: _Change) -> None:
+    name = short_path(os.fspath(change.path))
+    before, after = change.before.splitlines(), change.after.splitlines()
+    lines = difflib.unified_diff(before, after, name, name, lineterm="")
     for line in lines:
         colour = {"+": "green", "-": "red"}.get(line[:1])
         click.echo(paint(release_text(line, patterns=True), err=True, fg=colour), err=True)

@@ -185,8 +185,8 @@ class ProcessBackend:
         yield log.create("accepted")
         if self._pool.waiting >= self._max_waiting:
             text = (
-                f"Tool {envelope.tool!r} was not started: {self._pool.waiting} calls wait for the "
-                f"{self._pool.workers} workers of {self._name!r}. Try again later."
+                f"Tool {envelope.tool!r} was not started: {self._pool.waiting} calls wait for a "
+                f"worker of {self._name!r}. Try again later."
             )
             yield log.create("result", ended("overloaded", text))
             return

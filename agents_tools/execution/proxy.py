@@ -431,7 +431,7 @@ def _error_of(status: str, error: Mapping[str, Any], call: Call) -> Exception:
 
 
 def _exception_of(status: str, error: Mapping[str, Any], call: Call) -> Exception:
-    message = str(error.get("message") or f"The call ended as {status}.")
+    message = str(error.get("message", f"The call ended as {status}."))
     kind = str(error.get("type") or "")
     error_class = ERRORS.get(status)
     if status == "invalid_args":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.execution.local import tools_by_name
+from agents_tools.text.escape import MAIN_AT_WORKER
 from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.tool import FunctionTool
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["address_of", "addresses_of", "check_importable", "load", "main_program"]
 
 _MAIN: Final = "__main__"
-_MAIN_AT_WORKER: Final = "__agents_tools_main__"
 
 
 def addresses_of(target: object) -> list[dict[str, Any]]:
@@ -77,7 +77,7 @@ def address_of(tool: FunctionTool[..., Any], caller: str) -> dict[str, Any]:
             "which is a lambda, a method, or defined inside another function. Move it to the top "
             "level of a module, and pass the values it uses as arguments."
         )
-    if module == _MAIN_AT_WORKER:  # this process is a worker that has workers itself
+    if module == MAIN_AT_WORKER:  # this process is a worker that has workers itself
         module = _MAIN
     address = {"module": module, "name": name, "tool": tool.name}
     main_program([address])
@@ -111,7 +111,7 @@ def main_program(addresses: Iterable[Mapping[str, Any]]) -> dict[str, str] | Non
         return None
     main = sys.modules[_MAIN]
     spec = getattr(main, "__spec__", None)
-    if spec is not None and spec.name not in {_MAIN, _MAIN_AT_WORKER}:
+    if spec is not None and spec.name not in {_MAIN, MAIN_AT_WORKER}:
         return {"module": spec.name}
     path = getattr(main, "__file__", None)
     if path is None or not Path(path).is_file():
@@ -180,11 +180,11 @@ def _import_main(main: Mapping[str, str]) -> Any:
         return import_module(main["module"])
     from importlib.util import module_from_spec, spec_from_file_location
 
-    spec = spec_from_file_location(_MAIN_AT_WORKER, main["path"])
+    spec = spec_from_file_location(MAIN_AT_WORKER, main["path"])
     if spec is None or spec.loader is None:
         raise UserError(f"{main['path']} is not a Python program that can be imported.")
     module = module_from_spec(spec)
-    sys.modules[_MAIN_AT_WORKER] = sys.modules[_MAIN] = module
+    sys.modules[MAIN_AT_WORKER] = sys.modules[_MAIN] = module
     spec.loader.exec_module(module)
     return module
 

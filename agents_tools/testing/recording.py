@@ -5,24 +5,25 @@ from __future__ import annotations
 import difflib
 import json
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import from_json
 
-from agents_tools.content.outputs import block_from_dict, to_output
+from agents_tools.content.json_value import to_json
+from agents_tools.content.outputs import ToolResult, as_tool_result, block_from_dict, to_output
 from agents_tools.errors import AgentsToolsError, ToolError, UserError, UserValueError
 from agents_tools.events.registry import event_from_dict
 from agents_tools.testing.fakes import FakeTool, listed
-from agents_tools.text.output import release_text
+from agents_tools.text.output import release_json, release_text
 from agents_tools.tool.policy import Policy
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping
 
-    from agents_tools.content.outputs import ToolOutput
     from agents_tools.events.base import Event
     from agents_tools.tool.call import Call
     from agents_tools.tool.policy import Run
@@ -43,6 +44,9 @@ class RecordedCall:
         tool: The name of the tool.
         arguments: The arguments as JSON values.
         output: The output for the model: text, or content blocks as JSON.
+        is_json: Whether the output is the JSON text of the value that the function returned.
+        result: The members `structured` and `is_error` of a `ToolResult` or an observation; `None`
+            for other values.
         error: The type and the message of the exception; `None` if there was none.
         events: The events of the call as JSON.
     """
@@ -50,6 +54,8 @@ class RecordedCall:
     tool: str
     arguments: Any
     output: Any = None
+    is_json: bool = False
+    result: dict[str, Any] | None = None
     error: tuple[str, str] | None = None
     events: tuple[dict[str, Any], ...] = ()
 
@@ -90,6 +96,9 @@ class ToolRecorder:
         output: Any,
         error: tuple[str, str] | None,
         events: Iterable[Event],
+        *,
+        is_json: bool = False,
+        result: dict[str, Any] | None = None,
     ) -> None:
         """Add the recording of a call.
 
@@ -99,12 +108,16 @@ class ToolRecorder:
             output: The output for the model, as JSON.
             error: The type and the message of the exception.
             events: The events of the call.
+            is_json: Whether the output is the JSON text of the value.
+            result: The other members of a `ToolResult`; see `RecordedCall`.
         """
         self.calls.append(
             RecordedCall(
                 tool=tool,
                 arguments=_json_of(_stored(args_json)),
                 output=output,
+                is_json=is_json,
+                result=result,
                 error=error,
                 events=tuple(
                     event.replace(origin=None, id=-1, seq=-1, timestamp=0.0).to_dict()
@@ -124,6 +137,8 @@ class ToolRecorder:
                 "tool": call.tool,
                 "arguments": call.arguments,
                 "output": call.output,
+                "is_json": call.is_json,
+                "result": call.result,
                 "error": call.error,
                 "events": list(call.events),
             }
@@ -191,7 +206,7 @@ class ToolRecorder:
             if call.error is not None:
                 kind, message = call.error
                 raise _recorded_error(kind, message)
-            return _output_of(call.output)
+            return _value_of(call)
 
         return FakeTool(tool, body)
 
@@ -215,19 +230,22 @@ class _Recording(Policy):
         try:
             value = await call_next(call)
         except Exception as raised:  # a cancelled call has no result to replay
-            error = (type(raised).__name__, _stored(str(raised)))
+            error = (type(raised).__name__, _stored(_message_of(raised)))
             self._recorder.add(self._tool, call.text, None, error, events)
             raise
-        self._recorder.add(self._tool, call.text, _output_json(value), None, events)
+        self._recorder.add(self._tool, call.text, error=None, events=events, **_result_of(value))
         return value
 
 
 def _recorded(call: dict[str, Any]) -> RecordedCall:
     error = None if call["error"] is None else (str(call["error"][0]), str(call["error"][1]))
+    result: dict[str, Any] | None = call.get("result")
     return RecordedCall(
         tool=str(call["tool"]),
         arguments=call["arguments"],
         output=call["output"],
+        is_json=call.get("is_json") is True and _is_value(call["output"]),
+        result=result and {name: result[name] for name in ("structured", "is_error")},
         error=error,
         events=tuple(call["events"]),
     )
@@ -252,18 +270,53 @@ def _key(arguments: Any) -> str:
     return json.dumps(arguments, sort_keys=True)
 
 
-def _output_json(value: Any) -> Any:
+def _message_of(error: Exception) -> str:
+    """Return the message of an exception; that of a `KeyError` is its key without quotes."""
+    is_key = type(error) is KeyError and len(error.args) == 1
+    return str(error.args[0] if is_key else error)
+
+
+def _result_of(value: Any) -> dict[str, Any]:
+    """Return the fields of `RecordedCall` for a result."""
     output = to_output(value)
-    if isinstance(output, str):
-        return _stored(output)
-    blocks = [block.to_dict() for block in output]
-    return [{**one, "text": _stored(one["text"])} if "text" in one else one for one in blocks]
+    if not isinstance(output, str):
+        blocks = [block.to_dict() for block in output]
+        stored: Any = [
+            {**one, "text": _stored(one["text"])} if "text" in one else one for one in blocks
+        ]
+    else:
+        stored = _stored(output)
+    result = as_tool_result(value)
+    if result is not None:
+        structured = release_json(
+            json.loads(to_json(result.structured)), to="program", patterns=True
+        )
+        return {
+            "output": stored,
+            "result": {"structured": structured, "is_error": result.is_error},
+        }
+    is_json = not isinstance(value, str) and isinstance(stored, str) and _is_value(stored)
+    return {"output": stored, "is_json": is_json}
 
 
-def _output_of(output: Any) -> ToolOutput:
-    if not isinstance(output, list):
-        return output
-    return [block_from_dict(block) for block in cast("list[Mapping[str, Any]]", output)]
+def _is_value(text: str) -> bool:
+    """Return whether a value that is not a text can be read from the output of a call.
+
+    A JSON string is not one: the output would lose its quotes.
+    """
+    try:
+        return not text or not isinstance(json.loads(text), str)
+    except ValueError:  # for example a table
+        return False
+
+
+def _value_of(call: RecordedCall) -> Any:
+    if call.is_json:
+        return json.loads(call.output or "null")
+    output = call.output
+    if isinstance(output, list):
+        output = [block_from_dict(block) for block in cast("list[Mapping[str, Any]]", output)]
+    return output if call.result is None else ToolResult(content=output, **call.result)
 
 
 def _never_made(tool: str, key: str, known: list[str]) -> str:
@@ -285,5 +338,6 @@ def _recorded_error(kind: str, message: str) -> Exception:
 
     plain = getattr(builtins, kind, None)
     if isinstance(plain, type) and issubclass(plain, Exception):
-        return plain(message)
+        with suppress(TypeError):  # of an exception that is not created from a message
+            return plain(message)
     return ToolError(f"{kind}: {message}")

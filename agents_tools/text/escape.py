@@ -10,10 +10,12 @@ from agents_tools.text.secrets import mask
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["describe_value", "shorten", "type_name"]
+__all__ = ["MAIN_AT_WORKER", "describe_value", "shorten", "type_name"]
 
 DESCRIPTION_LIMIT = 60
 """The maximum length of a text from `describe_value`, in characters."""
+MAIN_AT_WORKER = "__agents_tools_main__"
+"""The name of the main program's module in a worker process, which is not its `__main__`."""
 
 
 def shorten(text: str, limit: int) -> str:
@@ -141,6 +143,9 @@ def type_name(kind: type) -> str:
     """Return the name of a type without calling its metaclass."""
     name: str = type.__dict__["__name__"].__get__(kind)
     module: object = type.__dict__["__module__"].__get__(kind)
-    if type(module) is not str or module in {"builtins", "__main__"}:
+    if type(module) is not str or module in _UNNAMED_MODULES:
         return name
     return f"{module}.{name}"
+
+
+_UNNAMED_MODULES = frozenset({"builtins", "__main__", MAIN_AT_WORKER})

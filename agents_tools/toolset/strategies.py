@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import heapq
+import inspect
 import math
 from operator import mul
 from typing import TYPE_CHECKING, Protocol
 
-from agents_tools.errors import UserValueError
+from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.toolset.search import SearchIndex
 
 if TYPE_CHECKING:
@@ -65,8 +66,13 @@ def embedding_search(embed: Embed, *, batch_size: int = 256) -> SearchStrategy:
         batch_size: The maximum number of texts of one call of the function.
 
     Raises:
-        UserError: `batch_size` is not positive.
+        UserError: `batch_size` is not positive, or the function is async.
     """
+    if inspect.iscoroutinefunction(embed):
+        raise UserTypeError(
+            "embedding_search(...) is not valid: expected a sync function, got an async one: "
+            f"{embed!r:.80}. Write a sync function; it runs in a thread."
+        )
     if batch_size < 1:
         raise UserValueError(
             "embedding_search(batch_size=...) is not valid: expected a positive integer, got "

@@ -785,6 +785,12 @@ def test_a_read_only_file_is_reported(editor: Editor) -> None:
     assert editor.get("f") == b"a\n"
 
 
+def test_a_link_to_a_missing_file_is_described(editor: Editor) -> None:
+    """The error once suggested the link itself as a similar file."""
+    (editor.root / "link").symlink_to("gone")
+    assert editor.fails("view", "link") == "link does not exist. It is a link to a missing file."
+
+
 @pytest.mark.requirement("S9")
 def test_editing_a_link_keeps_it_and_edits_its_target(editor: Editor) -> None:
     """Temp file and rename once replaced the link by a file."""

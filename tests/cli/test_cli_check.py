@@ -281,6 +281,40 @@ def test_a_misspelled_parameter_in_a_docstring_is_repaired(run: Run, tmp_path: P
     assert path.read_text() == MISSPELT.replace("nubmer: How", "number: How")
 
 
+@pytest.mark.parametrize(
+    ("head", "encoding"),
+    [
+        pytest.param("", "utf-8-sig", id="byte order mark"),
+        pytest.param("# coding: latin-1\n# café\n", "latin-1", id="declared encoding"),
+        pytest.param("ENDS = '''\x0c\x1c\x85\u2028'''\n", "utf-8", id="other line ends"),
+    ],
+)
+def test_a_repaired_file_keeps_its_form(run: Run, tmp_path: Path, head: str, encoding: str) -> None:
+    """Its lines are those of Python, its encoding is the declared one, and a link stays a link."""
+    first = MISSPELT.replace("def order", "def first").replace("nubmer", "number")
+    text = (head + first + MISSPELT).replace("\n", "\r\n")
+    target = tmp_path / "target.py"
+    target.write_bytes(text.encode(encoding))
+    path = tmp_path / "sample.py"
+    path.symlink_to(target)
+    assert "Repaired" in run("check", str(path), "--fix", "--yes").err
+    assert target.read_bytes() == text.replace("nubmer: How", "number: How").encode(encoding)
+    assert path.is_symlink()
+
+
+def test_a_function_written_in_c_has_nothing_to_repair(run: Run, tmp_path: Path) -> None:
+    """A wrapper can have such a function as its original, which has no source file."""
+    path = tmp_path / "sample.py"
+    path.write_text(
+        "import functools\n"
+        "from agents_tools import function_tool\n"
+        "@function_tool\n"
+        "@functools.wraps(print)\n"
+        "def show() -> None: ...\n"
+    )
+    assert "Nothing can be repaired" in run("check", str(path), "--fix", "--yes").err
+
+
 def test_the_tokens_of_tools_are_listed_with_their_largest_parts(
     run: Run, definitions: Path
 ) -> None:

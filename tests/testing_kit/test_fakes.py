@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,9 +12,11 @@ from pydantic import BaseModel
 from agents_tools import (
     Agent,
     NotifyStreamEvent,
+    Observation,
     Runner,
     ToolDeniedError,
     ToolError,
+    ToolResult,
     UserError,
     function_tool,
     notify,
@@ -165,6 +168,44 @@ async def test_a_recording_is_replayed_from_a_file(tmp_path: Path) -> None:
     ]
     assert after[0].texts == ["ordering tea"]
     assert really == []
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"a": [1, None]},
+        3,
+        None,
+        "3",
+        date(2026, 1, 2),
+        ToolResult(content="shown", structured={"a": 1}),
+        ToolResult(content="refused", is_error=True),
+        Observation.from_text("broken", is_error=True),
+        KeyError("a"),
+        UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"),
+    ],
+    ids=repr,
+)
+async def test_a_replayed_result_is_the_recorded_one(tmp_path: Path, result: Any) -> None:
+    """Programs, structured outputs and statuses are the same in the first run and all others."""
+
+    @function_tool
+    def answer() -> Any:
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    recorder = ToolRecorder()
+    before = await call_tool(recorder.record(answer)[0])
+    recorder.save(tmp_path / "calls.json")
+    after = await call_tool(ToolRecorder.load(tmp_path / "calls.json").replay(answer)[0])
+    assert after.status == before.status
+    if not isinstance(result, UnicodeDecodeError):  # not created from a message
+        assert after.output == before.output
+    if isinstance(result, (dict, int, str, ToolResult)):
+        assert after.value == before.value
+    elif result is None:
+        assert after.value is None
 
 
 async def test_a_cancelled_call_is_not_recorded() -> None:

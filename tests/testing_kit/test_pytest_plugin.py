@@ -96,6 +96,26 @@ def test_calls_are_recorded_when_a_test_passes_and_replayed(folder: Path) -> Non
 
 
 @pytest.mark.slow
+def test_methods_of_equal_names_have_files_of_their_own(folder: Path) -> None:
+    """They would replay the results of another test."""
+    (folder / "test_it.py").write_text(
+        "from tools import *\n"
+        "class TestAnn:\n"
+        "    def test_calls(self, recorded_tools):\n"
+        "        assert recorded_tools(greet)[0].invoke_sync(name='Ann') == 'Hello Ann'\n"
+        "class TestBob:\n"
+        "    def test_calls(self, recorded_tools):\n"
+        "        assert recorded_tools(greet)[0].invoke_sync(name='Bob') == 'Hello Bob'\n"
+    )
+    code, out = run(folder)
+    assert (code, "2 passed" in out) == (0, True), out
+    assert sorted(one.name for one in (folder / "__tool_calls__").iterdir()) == [
+        "test_it-TestAnn-test_calls.json",
+        "test_it-TestBob-test_calls.json",
+    ]
+
+
+@pytest.mark.slow
 def test_findings_of_the_linter_fail_a_test(folder: Path) -> None:
     """The message names the tool and the rule."""
     (folder / "test_it.py").write_text(

@@ -472,6 +472,8 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
             names = os.listdir(fd)[:2_000]  # noqa: PTH208 - by descriptor
         finally:
             os.close(fd)
+        if name in names:
+            return " It is a link to a missing file."
         alike = [one_line(one) for one in difflib.get_close_matches(name, names, 3, 0.6)]
         near = f" Similar files: {', '.join(alike)}." if alike else ""
         return near or " View its directory, or create the file."

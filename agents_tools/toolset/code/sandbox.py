@@ -19,11 +19,11 @@ import pydantic_monty as monty
 
 from agents_tools.concurrency.supervisor import finish
 from agents_tools.concurrency.threads import run_in_thread
-from agents_tools.errors import ToolError, UserError
+from agents_tools.errors import UserError
 from agents_tools.text.output import release_text
 from agents_tools.tool.arguments import encode_arguments
 from agents_tools.toolset.code.stubs import parameter_names
-from agents_tools.toolset.code.values import TooLargeError, json_value, result_value
+from agents_tools.toolset.code.values import ProgramError, TooLargeError, json_value, result_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from agents_tools.toolset.code.calls import EndedCall, ProgramCalls
     from agents_tools.toolset.code.limits import CodeLimits
 
-__all__ = ["ProgramError", "ProgramResult", "run_program"]
+__all__ = ["ProgramResult", "run_program"]
 
 _EXCEPTIONS: Final = {
     "invalid_args": "ValueError",
@@ -47,10 +47,6 @@ _SUSPENSIONS_PER_CALL: Final = 8
 _MIN_SUSPENSIONS: Final = 1_000
 _MAX_TRACEBACK: Final = 1_500
 _SCRIPT: Final = "<python-input-0>"
-
-
-class ProgramError(ToolError):
-    """A program ended with an error; the message has its traceback, for the model."""
 
 
 @dataclass(slots=True)

@@ -34,7 +34,14 @@ _MAX_PARAMETER_DOC: Final = 160
 _SENTENCE: Final = re.compile(r"(?<=[.!?:])\s+")
 _MIN_SHARED: Final = 20
 """The length of a first sentence from which on it is worth a heading."""
-_RESERVED: Final = frozenset({*dir(builtins), *keyword.kwlist, *keyword.softkwlist, "asyncio"})
+_MODULES: Final = (
+    "asyncio collections csv datetime decimal functools itertools json math os pathlib random re "
+    "sys time typing"
+)
+"""The modules that a program can import; their names would replace functions."""
+_RESERVED: Final = frozenset(
+    {*dir(builtins), *keyword.kwlist, *keyword.softkwlist, *_MODULES.split()}
+)
 
 
 def function_names(tools: Iterable[AnyTool]) -> dict[str, AnyTool]:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from agents_tools._package import missing_extra
 from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.text.output import release_text
+from agents_tools.tool.failure import default_tool_error_function
 from agents_tools.tool.json_schema import reader_of
 from agents_tools.tool.manual import SchemaSource
 from agents_tools.tool.naming import check_tool_name
@@ -22,6 +24,7 @@ from agents_tools.toolset.catalog import ToolCatalog
 from agents_tools.toolset.code.calls import DirectCalls
 from agents_tools.toolset.code.limits import CodeLimits
 from agents_tools.toolset.code.stubs import function_names, signature, stubs
+from agents_tools.toolset.code.values import ProgramError
 from agents_tools.toolset.search_tools import ProxyTool
 from agents_tools.toolset.sources import MergedSource, RecentCache, parts_of
 from agents_tools.toolset.token_usage import estimated_tokens
@@ -114,9 +117,17 @@ def code_mode(
     tool = FunctionTool.of_source(
         _CodeSource(name, tools, limits, max_tokens),
         strict_json_schema=False,
+        failure_error_function=_failure_text,
         metadata={"agents_tools": {"resumes": True}},  # a run with a store repeats it from the log
     )
     return tool.with_(max_output=limits.output + _NOTE_ROOM)
+
+
+def _failure_text(ctx: object, error: Exception) -> str:
+    """Return the text for a failed call, for a program with all that it printed before."""
+    if isinstance(error, ProgramError):
+        return release_text(str(error), to="model", patterns=True)
+    return default_tool_error_function(ctx, error)
 
 
 @lru_cache(maxsize=1)

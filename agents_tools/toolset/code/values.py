@@ -8,19 +8,24 @@ import math
 from collections.abc import Mapping, Sequence, Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from agents_tools.content.json_value import exact_type, is_iterator, to_json
+from agents_tools.content.json_value import BYTES, exact_type, is_iterator, to_json
 from agents_tools.content.outputs import as_tool_result, output_text
+from agents_tools.errors import ToolError
 from agents_tools.text.output import release_json_text, release_text
 
 if TYPE_CHECKING:
     from agents_tools.tool.call import Call
     from agents_tools.tool.records import CallOutcome
 
-__all__ = ["TooLargeError", "json_value", "result_text", "result_value"]
+__all__ = ["ProgramError", "TooLargeError", "json_value", "result_text", "result_value"]
 
 _MAX_NODES: Final = 200_000
 _MAX_CHARS: Final = 8_000_000
 _MAX_DEPTH: Final = 60
+
+
+class ProgramError(ToolError):
+    """A program ended with an error; the message has what it printed and its traceback."""
 
 
 class TooLargeError(ValueError):
@@ -111,6 +116,8 @@ def result_text(call: Call, outcome: CallOutcome) -> str:
     result = as_tool_result(value)
     if result is not None:
         value = result.content if result.structured is None else result.structured
+    if isinstance(value, BYTES) and not call.tool.stack.outputs:
+        value = base64.b64encode(value).decode()  # as in the arguments of calls
     if isinstance(value, str) and not call.tool.stack.outputs:
         return _quoted(release_text(value, to="program"))
     if isinstance(value, str) or not isinstance(outcome.output, str):

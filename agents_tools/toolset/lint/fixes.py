@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import inspect
+import io
 import json
 import re
 from collections.abc import Mapping
@@ -141,7 +142,7 @@ def fix_docstrings(text: str, tools: Iterable[Tool]) -> str:
         text: The source of the module.
         tools: The tools that are defined in it.
     """
-    lines = text.splitlines(keepends=True)
+    lines = list(io.StringIO(text, newline=""))  # the lines of Python: a form feed ends none
     bodies = {
         node.lineno: node.body[0]
         for node in ast.walk(ast.parse(text))
