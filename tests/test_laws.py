@@ -22,14 +22,14 @@ from agents_tools.events import (
     ToolStreamEndEvent,
     ToolStreamStartEvent,
 )
-from agents_tools.events.base import event_class, stamp
+from agents_tools.events.base import event_class
 from agents_tools.testing import EventLawError, check_events
 
 
 def stamped(*events: tuple[Event, str]) -> list[Event]:
     """Stamp events with their paths, in this order."""
     numbers = count()
-    return [stamp(event, origin(path), next(numbers)) for event, path in events]
+    return [event.stamped(origin(path), next(numbers)) for event, path in events]
 
 
 def origin(path: str) -> Origin:
@@ -163,26 +163,26 @@ def test_the_error_names_the_law_the_event_and_the_reason() -> None:
             id="not stamped",
         ),
         pytest.param(
-            [stamp(NotifyStreamEvent("x"), origin(""), -1)],
+            [NotifyStreamEvent("x").stamped(origin(""), -1)],
             "every event was stamped",
             0,
             id="no seq",
         ),
         pytest.param(
-            [stamp(NotifyStreamEvent("x"), origin(""), seq) for seq in (1, 2, 2)],
+            [NotifyStreamEvent("x").stamped(origin(""), seq) for seq in (1, 2, 2)],
             "seq strictly increases",
             2,
             id="seq repeated",
         ),
         pytest.param(
-            [stamp(NotifyStreamEvent("x"), origin(""), seq) for seq in (2, 1)],
+            [NotifyStreamEvent("x").stamped(origin(""), seq) for seq in (2, 1)],
             "seq strictly increases",
             1,
             id="seq falls",
         ),
         pytest.param(
             [
-                stamp(NotifyStreamEvent("x"), origin(""), seq).replace(id=number)
+                NotifyStreamEvent("x").stamped(origin(""), seq).replace(id=number)
                 for seq, number in ((0, 5), (1, 5))
             ],
             "id strictly increases",

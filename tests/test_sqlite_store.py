@@ -30,7 +30,7 @@ from agents_tools.events import (
     Origin,
     ToolArtifactEvent,
 )
-from agents_tools.events.base import event_class, stamp
+from agents_tools.events.base import event_class
 from agents_tools.persistence import (
     EventFilter,
     EventStore,
@@ -266,7 +266,7 @@ class StrangeEvent(Event):
 @pytest.mark.requirement("D25")
 def test_an_event_of_an_unknown_type_is_returned_as_a_generic_event(path: Path) -> None:
     """A plugin that is not installed here must not make a log unreadable."""
-    strange = stamp(StrangeEvent("odd"), Origin("t", "c", ("c",)), 7).replace(cause=3)
+    strange = StrangeEvent("odd").stamped(Origin("t", "c", ("c",)), 7).replace(cause=3)
     with closing(SQLiteEventStore(path)) as store:
         append(store, message("a"), strange, message("b"))
         events = store.read().result(PATIENCE)

@@ -23,7 +23,6 @@ from agents_tools.events import (
     ToolStreamEndEvent,
     ToolStreamStartEvent,
 )
-from agents_tools.events.base import stamp
 from tests.cli.conftest import FIXTURE
 
 OUTER = Origin("outer", "1", ("1",), EventSource.ENVIRONMENT)
@@ -45,23 +44,23 @@ def drawn(*events: Event) -> list[str]:
 
 def test_running_calls_are_drawn_with_their_progress() -> None:
     """The view shows running calls, nested calls, and the progress of each."""
-    started = [stamp(ToolStreamStartEvent({}), origin, 0) for origin in (OUTER, INNER)]
-    progress = stamp(ToolProgressEvent(3, message="reading"), INNER, 1)
+    started = [ToolStreamStartEvent({}).stamped(origin, 0) for origin in (OUTER, INNER)]
+    progress = ToolProgressEvent(3, message="reading").stamped(INNER, 1)
     assert drawn(*started, progress) == ["outer", "inner 3 reading"]
-    end = stamp(ToolStreamEndEvent("ok", 0.1), INNER, 2)
+    end = ToolStreamEndEvent("ok", 0.1).stamped(INNER, 2)
     assert drawn(*started, progress, end) == ["outer"]
 
 
 def test_the_line_that_is_being_streamed_is_drawn() -> None:
     """A delta is shown before its line has ended."""
-    delta = stamp(NotifyStreamEvent("half a li", is_delta=True), OUTER, 0)
+    delta = NotifyStreamEvent("half a li", is_delta=True).stamped(OUTER, 0)
     assert drawn(delta) == ["outer half a li"]
 
 
 def test_terminal_sequences_are_removed_even_when_split() -> None:
     """A tool can forward the output of a model in parts of a few characters."""
     pieces = [
-        stamp(NotifyStreamEvent(text, is_delta=True), OUTER, 0) for text in ("a\x1b[3", "1mb")
+        NotifyStreamEvent(text, is_delta=True).stamped(OUTER, 0) for text in ("a\x1b[3", "1mb")
     ]
     assert drawn(*pieces) == ["outer ab"]
 

@@ -29,7 +29,6 @@ from agents_tools.events import (
     ToolProgressEvent,
     event_from_dict,
 )
-from agents_tools.events.base import stamp
 from agents_tools.events.kinds import CallStatus
 from agents_tools.ui.console.rich_view import RichRun
 from agents_tools.ui.console.run_tree import costs
@@ -673,7 +672,7 @@ def drawn(*events: Any, height: int = 24) -> list[str]:
 
 
 def with_origin(event: Any, origin: Origin = ROOT_ORIGIN) -> Any:
-    return stamp(event, origin, 0)
+    return event.stamped(origin, 0)
 
 
 def called(name: str, call_id: str, origin: Origin = ROOT_ORIGIN) -> Any:
