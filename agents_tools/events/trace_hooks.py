@@ -18,7 +18,7 @@ class TraceHooks:
         """Return the current trace context as headers of W3C Trace Context."""
         raise NotImplementedError
 
-    def continue_trace(self, carrier: Mapping[str, str]) -> AbstractContextManager[Any]:
+    def entered(self, carrier: Mapping[str, str]) -> AbstractContextManager[Any]:
         """Return a context manager that continues the trace of a carrier."""
         raise NotImplementedError
 
@@ -41,4 +41,4 @@ def continue_trace(carrier: Mapping[str, str]) -> AbstractContextManager[Any]:
     """Return a context manager that continues the trace of the headers of a call."""
     if _tracing is None or not carrier:
         return nullcontext()
-    return _tracing.continue_trace(carrier)
+    return _tracing.entered(carrier)

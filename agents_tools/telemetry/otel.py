@@ -155,7 +155,7 @@ class Instrumentation(TraceHooks):
         propagate.inject(headers)
         return headers
 
-    def continue_trace(self, carrier: Mapping[str, str]) -> AbstractContextManager[Any]:
+    def entered(self, carrier: Mapping[str, str]) -> AbstractContextManager[Any]:
         """Return a context manager that continues the trace of a carrier."""
         return _EnteredSpan(carrier)
 
