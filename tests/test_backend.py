@@ -31,7 +31,7 @@ from agents_tools.execution import (
     remote_tools,
     run_on,
 )
-from agents_tools.execution.protocol import CallLog, ended
+from agents_tools.execution.protocol import CallLog, result_payload
 from agents_tools.testing import BACKEND_TOOLS, BackendContract, ScriptedModel, tool_call
 from tests import isolated_tools as tools
 from tests.scale import IS_FULL
@@ -321,7 +321,7 @@ async def test_a_stream_that_ends_without_a_result_is_a_lost_call() -> None:
 )
 async def test_each_remote_status_is_kept(status: Any) -> None:
     """Statuses map one to one: `lost` stays `lost`."""
-    outcome, _ = await call_with_events(result_event(0, **ended(status, "why")))
+    outcome, _ = await call_with_events(result_event(0, **result_payload(status, "why")))
     assert (outcome.status, str(outcome.error)) == (status, "why")
 
 
@@ -335,7 +335,7 @@ async def test_builtin_errors_keep_their_class() -> None:
         ("eval", UserError.__mro__[1]),
     ):
         outcome, _ = await call_with_events(
-            result_event(0, **ended("tool_error", "why", kind=kind))
+            result_event(0, **result_payload("tool_error", "why", kind=kind))
         )
         assert isinstance(outcome.error, found), kind
 
@@ -407,7 +407,7 @@ async def test_a_call_is_identified_by_its_arguments_and_attempt_too() -> None:
 
         async def run() -> AsyncGenerator[CallEvent]:
             runs.append(envelope.arguments)
-            yield log.create("result", {**ended("ok", ""), "structured": len(runs)})
+            yield log.create("result", {**result_payload("ok", ""), "structured": len(runs)})
 
         events = [event async for event in ledger.once(envelope, run)]
         return events[-1].payload["structured"]
@@ -427,7 +427,7 @@ async def test_a_ledger_forgets_its_oldest_results() -> None:
     async def once(call_id: str) -> None:
         async def run() -> AsyncGenerator[CallEvent]:
             runs.append(call_id)
-            yield CallLog(call_id, 1).create("result", ended("ok", ""))
+            yield CallLog(call_id, 1).create("result", result_payload("ok", ""))
 
         envelope = CallEnvelope(call_id=call_id, tool="t")
         assert ledger.has_call(envelope) is (call_id in known)
@@ -458,7 +458,7 @@ async def test_a_full_backend_reports_overloaded_and_the_call_can_be_repeated() 
         ledger = Ledger()
 
         async def refused() -> AsyncGenerator[CallEvent]:
-            yield CallLog("c", 1).create("result", ended("overloaded", "full"))
+            yield CallLog("c", 1).create("result", result_payload("overloaded", "full"))
 
         for _ in range(2):
             events = [event async for event in ledger.once(envelope, refused)]

@@ -100,11 +100,11 @@ def test_an_ended_tree_is_reaped_and_can_be_ended_again() -> None:
 GUARDED = """
 import os, signal, sys
 from agents_tools.concurrency import processes
-processes.clear(sys.argv[1])
+processes.remove_at_exit(sys.argv[1])
 guardian = processes._guardian.process
 if sys.argv[2] == "killed":
     guardian.kill(); guardian.wait()
-    processes.clear(sys.argv[1] + "-2")
+    processes.remove_at_exit(sys.argv[1] + "-2")
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -139,7 +139,7 @@ def test_the_guardian_follows_its_commands(tmp_path: Path) -> None:
         commands = [f"watch {process.pid}", f"forget {process.pid}"]
         commands += [f"all {paths[name]}" for name in names[:3]]
         commands += [f"empty {paths[name]}" for name in names[3:]]
-        commands += [f"cleared {paths['agents-tools-b']}", f"all {tmp_path / 'agents-tools-none'}"]
+        commands += [f"keep {paths['agents-tools-b']}", f"all {tmp_path / 'agents-tools-none'}"]
         guardian.guard(io.BytesIO("".join(f"{one}\n" for one in commands).encode()))
         assert process.poll() is None
         guardian.signal_session(process.pid, signal.SIGTERM)

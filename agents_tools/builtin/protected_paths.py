@@ -179,7 +179,7 @@ class Protection:
         finally:
             os.close(parent)
         _in_use[_identity(fd)] = 0
-        processes.clear(root.path / path, only_empty=True)
+        processes.remove_at_exit(root.path / path, only_empty=True)
         return fd
 
     def _is_placeholder(self, fd: int) -> bool:
@@ -210,7 +210,7 @@ class _Placeholder:
                 del _in_use[self.key]
                 with contextlib.suppress(OSError):
                     self._remove()
-                processes.cleared(self.path)
+                processes.cancel_removal(self.path)
         finally:
             os.close(self.parent)
 

@@ -308,7 +308,7 @@ class _SandboxCommand:
         self.marker = new_marker(secrets.token_hex(16))
         holder = Path(tempfile.mkdtemp(prefix=processes.TEMPORARY)).resolve()
         self.undo.callback(_remove, holder)
-        processes.clear(holder)
+        processes.remove_at_exit(holder)
         self.temp_dir = holder / "own"
         self.hidden_temp = holder / "tmp"
         self.environment: dict[str, str] = {}
@@ -503,4 +503,4 @@ def _within_hard(value: int | None, which: int) -> int | None:
 
 def _remove(directory: Path) -> None:
     processes.remove_directory(directory)
-    processes.cleared(directory)
+    processes.cancel_removal(directory)

@@ -29,7 +29,7 @@ def guard(commands: IO[bytes]) -> None:
     """Read commands until the other process has ended, then clean up.
 
     Args:
-        commands: Lines: `watch N` and `forget N`, `all PATH`, `empty PATH` and `cleared PATH`.
+        commands: Lines: `watch N` and `forget N`, `all PATH`, `empty PATH` and `keep PATH`.
     """
     groups: set[int] = set()
     paths: dict[bytes, bytes] = {}
@@ -39,7 +39,7 @@ def guard(commands: IO[bytes]) -> None:
             groups.add(int(target))
         elif command == b"forget":
             groups.discard(int(target))
-        elif command == b"cleared":
+        elif command == b"keep":
             paths.pop(target, None)
         else:
             paths[target] = command

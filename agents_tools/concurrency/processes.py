@@ -1,8 +1,9 @@
 """End a program and all processes that it has started, also when this process has died.
 
 `ProcessTree` finds the processes by their parents, their sessions and an environment variable that
-they inherit, so that daemons are found too. `watch` registers a program, and `clear` a directory,
-with a guardian: a small process that ends them when this process dies, even by `kill -9`.
+they inherit, so that daemons are found too. `watch` registers a program, and `remove_at_exit` a
+directory, with a guardian: a small process that ends the program and removes the directory when
+this process dies, even by `kill -9`.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ __all__ = [
     "MARKER",
     "TEMPORARY",
     "ProcessTree",
-    "clear",
-    "cleared",
+    "cancel_removal",
     "end_now",
     "forget",
     "is_alive",
     "new_marker",
+    "remove_at_exit",
     "remove_directory",
     "signal_session",
     "watch",
@@ -45,9 +46,9 @@ MARKER: Final = "AGENTS_TOOLS_PROCESS"
 
 _FIRST_PAUSE: Final = 0.001
 _LONGEST_PAUSE: Final = 0.05
-_AT_LEAST: Final = 1.0
-"""The minimum seconds for SIGKILL, in addition to the grace."""
-_GROWTH: Final = 64
+_MIN_KILL_SECONDS: Final = 1.0
+"""The minimum time until the processes have ended after SIGKILL."""
+_MAX_GROWTH: Final = 64
 """If so many processes are started during the grace, SIGKILL follows immediately."""
 
 
@@ -80,7 +81,7 @@ class ProcessTree:
         self._is_namespace = is_namespace
         first = _find(process.pid)
         self._known: set[psutil.Process] = set() if first is None else {first}
-        self._strangers: set[psutil.Process] = set()
+        self._unrelated: set[psutil.Process] = set()
         self._sessions: dict[int, psutil.Process | None] = {process.pid: first}
         """The sessions of the tree, with their leaders."""
 
@@ -104,16 +105,16 @@ class ProcessTree:
         with self._lock:
             self._process.poll()
             left = 0
-            if self._alive() and self._ask(time.monotonic() + grace):
-                left = self._kill(time.monotonic() + max(grace, _AT_LEAST))
+            if self._alive() and self._terminate(time.monotonic() + grace):
+                left = self._kill(time.monotonic() + max(grace, _MIN_KILL_SECONDS))
             if not left:
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(_AT_LEAST)  # it has ended, and is reaped here
+                    self._process.wait(_MIN_KILL_SECONDS)  # it has ended, and is reaped here
             return left
 
     # --- SIGTERM and SIGKILL
 
-    def _ask(self, latest: float) -> bool:
+    def _terminate(self, latest: float) -> bool:
         """Send SIGTERM to all, stopped during the search; return whether one is left in the end."""
         if self._is_namespace:
             alive = self._alive()
@@ -121,20 +122,20 @@ class ProcessTree:
             found = [one for one in alive if one not in helpers]
         else:
             helpers = set[psutil.Process]()
-            found = self._hold(latest)
-        _each("terminate", found)
-        _each("resume", found)
+            found = self._stop_all(latest)
+        _call_each("terminate", found)
+        _call_each("resume", found)
         pause = _FIRST_PAUSE
         while time.monotonic() < latest:
             self._process.poll()
             alive = [one for one in self._alive() if one not in helpers]
             if not alive:
                 return self._is_namespace  # its own two processes
-            if len(alive) > len(found) + _GROWTH:
+            if len(alive) > len(found) + _MAX_GROWTH:
                 return True
             if not found:  # the namespace was not ready yet
                 found = alive
-                _each("terminate", found)
+                _call_each("terminate", found)
             time.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
         return True
@@ -143,7 +144,7 @@ class ProcessTree:
         """Send SIGKILL to all until none is left or the time is over; return how many are left."""
         pause = _FIRST_PAUSE
         while True:
-            _each("kill", self._alive() if self._is_namespace else self._hold(latest))
+            _call_each("kill", self._alive() if self._is_namespace else self._stop_all(latest))
             self._process.poll()
             left = len(self._alive())
             if not left or time.monotonic() > latest:
@@ -151,19 +152,19 @@ class ProcessTree:
             time.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 
-    def _hold(self, latest: float) -> list[psutil.Process]:
+    def _stop_all(self, latest: float) -> list[psutil.Process]:
         """Stop all of them until no new one is found: stopped processes cannot fork."""
-        held: set[psutil.Process] = set()
+        stopped: set[psutil.Process] = set()
         while True:
             found = self._alive()
-            new = [one for one in found if one not in held]
+            new = [one for one in found if one not in stopped]
             if not new or time.monotonic() > latest:
                 return found
             for group in _groups_of(new):  # includes processes that are being forked
                 with contextlib.suppress(OSError):
                     os.killpg(group, signal.SIGSTOP)
-            _each("suspend", new)
-            held.update(new)
+            _call_each("suspend", new)
+            stopped.update(new)
 
     # --- search
 
@@ -171,7 +172,7 @@ class ProcessTree:
         """Return the running processes of the tree, oldest first."""
         table = {one.pid: one for one in _all_processes()}
         self._known = {one for one in self._known if table.get(one.pid) == one}
-        self._strangers &= {*table.values()}
+        self._unrelated &= {*table.values()}
         self._forget_sessions(table)
         has_grown = True
         while has_grown:
@@ -184,19 +185,19 @@ class ProcessTree:
                 leader = table.get(session)
                 if leader is not None and leader in self._known:
                     self._sessions[session] = leader
-        return sorted((one for one in self._known if not _is_dead(one)), key=_age)
+        return sorted((one for one in self._known if not _is_dead(one)), key=_start_order)
 
     def _belongs(self, one: psutil.Process, pids: set[int]) -> bool:
         if _session_of(one.pid) in self._sessions or _parent_of(one) in pids:
             return True
-        if one in self._strangers:
+        if one in self._unrelated:
             return False
         environment = _environment_of(one)
         marker = environment.get(MARKER, "")
         if marker == self._marker or marker.startswith(f"{self._marker}/"):
             return True
         if environment:  # it is empty while a process starts another program
-            self._strangers.add(one)
+            self._unrelated.add(one)
         return False
 
     def _forget_sessions(self, table: dict[int, psutil.Process]) -> None:
@@ -253,7 +254,7 @@ def _environment_of(one: psutil.Process) -> dict[str, str]:
         return {}
 
 
-def _age(one: psutil.Process) -> tuple[float, int]:
+def _start_order(one: psutil.Process) -> tuple[float, int]:
     return one.create_time(), one.pid
 
 
@@ -276,7 +277,7 @@ def _groups_of(processes: Iterable[psutil.Process]) -> set[int]:
     return groups
 
 
-def _each(action: str, processes: Iterable[psutil.Process]) -> None:
+def _call_each(action: str, processes: Iterable[psutil.Process]) -> None:
     """Call a method such as `terminate` of each process, unless its id was reused."""
     for one in processes:
         with contextlib.suppress(psutil.Error, OSError):
@@ -297,8 +298,8 @@ def end_now(process: subprocess.Popen[bytes]) -> None:
         signal_session(process.pid, signal.SIGKILL)
     elif (first := _find(process.pid)) is not None:
         with contextlib.suppress(psutil.Error):
-            _each("kill", first.children(recursive=True))
-        _each("kill", [first])
+            _call_each("kill", first.children(recursive=True))
+        _call_each("kill", [first])
 
 
 def is_alive(process: subprocess.Popen[bytes]) -> bool:
@@ -413,7 +414,7 @@ def forget(group: int) -> None:
             _guardian.send("forget", group)
 
 
-def clear(path: str | os.PathLike[str], *, only_empty: bool = False) -> None:
+def remove_at_exit(path: str | os.PathLike[str], *, only_empty: bool = False) -> None:
     """Remove a path when this process ends, after the process groups.
 
     Args:
@@ -432,16 +433,16 @@ def clear(path: str | os.PathLike[str], *, only_empty: bool = False) -> None:
         _guardian.send(mode, text)
 
 
-def cleared(path: str | os.PathLike[str]) -> None:
+def cancel_removal(path: str | os.PathLike[str]) -> None:
     """Cancel the removal of a path, because it was removed or must be kept.
 
     Args:
-        path: The path that was passed to `clear`.
+        path: The path that was passed to `remove_at_exit`.
     """
     text = os.fspath(path)
     with _guardian.lock:
         if _guardian.paths.pop(text, None) is not None:
-            _guardian.send("cleared", text)
+            _guardian.send("keep", text)
 
 
 def _reset_after_fork() -> None:

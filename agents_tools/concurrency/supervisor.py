@@ -47,12 +47,12 @@ def supervise(
     job = _supervised[task] = AbandonedTask(name=name, since=now if since is None else since)
     report = task.get_loop().call_later(max(0.0, job.since + grace - now), _report, job)
 
-    def ended(task: asyncio.Task[Any]) -> None:
+    def on_end(task: asyncio.Task[Any]) -> None:
         report.cancel()
         _supervised.pop(task, None)
         _retrieve_exception(task)
 
-    task.add_done_callback(ended)
+    task.add_done_callback(on_end)
 
 
 async def finish(task: asyncio.Task[Any], *, name: str, grace: float = GRACE) -> bool:

@@ -61,7 +61,7 @@ class watch_loop:  # noqa: N801 - used like a function: `async with watch_loop()
             )
         self._limit = limit
         self._report = report or _log
-        self._left = threading.Event()
+        self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
     async def __aenter__(self) -> Self:
@@ -69,7 +69,7 @@ class watch_loop:  # noqa: N801 - used like a function: `async with watch_loop()
         import asyncio
 
         loop = asyncio.get_running_loop()
-        self._left.clear()
+        self._stop.clear()
         self._thread = threading.Thread(
             target=self._watch,
             args=(loop, threading.get_ident()),
@@ -81,15 +81,15 @@ class watch_loop:  # noqa: N801 - used like a function: `async with watch_loop()
 
     async def __aexit__(self, *exc_info: object) -> None:
         """Stop watching."""
-        self._left.set()
+        self._stop.set()
 
     def _watch(self, loop: asyncio.AbstractEventLoop, ident: int) -> None:
-        while not self._left.wait(self._limit / 4):
+        while not self._stop.wait(self._limit / 4):
             answered = threading.Event()
             if not call_on_loop(loop, answered.set):
                 return
             waited = 0.0
-            while not answered.wait(self._limit) and not self._left.is_set():
+            while not answered.wait(self._limit) and not self._stop.is_set():
                 waited += self._limit
                 if waited == self._limit:
                     self._report_blocked(ident, waited)

@@ -480,9 +480,9 @@ def _encodable(value: Any) -> Any:
         pairs = ((copy, mapping), (copy.values(), mapping.values()))
         return mapping if all(all(map(is_, *pair)) for pair in pairs) else copy
     if isinstance(value, list):
-        members_ = cast("list[Any]", value)
-        copies = [_encodable(member) for member in members_]
-        return members_ if all(map(is_, copies, members_)) else copies
+        items = cast("list[Any]", value)
+        copies = [_encodable(member) for member in items]
+        return items if all(map(is_, copies, items)) else copies
     return value
 
 

@@ -25,7 +25,7 @@ def shorten_json(text: str, room: int) -> str | None:
         room: The maximum number of characters.
 
     Returns:
-        A shorter JSON text; `None` if the text is no list or object, or if it has too many levels
+        A shorter JSON text; `None` if the text is not a list or an object, or has too many levels
         to fit.
     """
     if text[:1] not in {"[", "{"}:
@@ -65,34 +65,34 @@ def _longest(value: Any) -> int:
 
 
 def _text_with(value: Any, count: int, room: int) -> str | None:
-    text = json.dumps(_shortened(value, count), ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(_shorten_value(value, count), ensure_ascii=False, separators=(",", ":"))
     return text if len(text) <= room else None
 
 
-def _shortened(value: Any, count: int) -> Any:
+def _shorten_value(value: Any, count: int) -> Any:
     """Return a value whose lists and objects have at most so many items, besides the notes."""
     if isinstance(value, list):
         items = cast("list[Any]", value)
         if len(items) <= count:
-            return [_shortened(item, count) for item in items]
+            return [_shorten_value(item, count) for item in items]
         start, end = _ends(items, count)
         left_out = f"… {len(items) - count:,} of {len(items):,} items omitted …"
         return [
-            *(_shortened(item, count) for item in start),
+            *(_shorten_value(item, count) for item in start),
             left_out,
-            *(_shortened(item, count) for item in end),
+            *(_shorten_value(item, count) for item in end),
         ]
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
         keys = list(fields)
         if len(keys) <= count:
-            return {key: _shortened(field, count) for key, field in fields.items()}
+            return {key: _shorten_value(field, count) for key, field in fields.items()}
         start, end = _ends(keys, count)
         note = {"…": f"{len(keys) - count:,} of {len(keys):,} keys omitted"}
         return {
-            **{key: _shortened(fields[key], count) for key in start},
+            **{key: _shorten_value(fields[key], count) for key in start},
             **note,
-            **{key: _shortened(fields[key], count) for key in end},
+            **{key: _shorten_value(fields[key], count) for key in end},
         }
     length = _SHORT + count * _CHARACTERS
     if isinstance(value, str) and len(value) > length:

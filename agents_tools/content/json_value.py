@@ -40,8 +40,8 @@ __all__ = [
     "BYTES",
     "CHECKED_LEVELS",
     "UnserializableOutput",
+    "contain_iterator",
     "exact_type",
-    "hold_iterator",
     "is_iterator",
     "read_iterator",
     "serialize",
@@ -76,7 +76,7 @@ def to_json(value: Any, serializer: SchemaSerializer | None = None) -> str:
     Raises:
         UnserializableOutput: The value, or a part of it, has no JSON form.
     """
-    return serialize(value, serializer, is_unread=_holds_iterator(value, CHECKED_LEVELS))
+    return serialize(value, serializer, is_unread=_contains_iterator(value, CHECKED_LEVELS))
 
 
 _CONTAINERS = frozenset((dict, list, tuple))
@@ -125,14 +125,14 @@ def _try_serializer(value: Any, serializer: SchemaSerializer | None) -> bytes | 
     return data if _is_finite(data) else None
 
 
-def _holds_iterator(value: Any, levels: int) -> bool:
+def _contains_iterator(value: Any, levels: int) -> bool:
     """Return whether there are iterators in the first levels of a value."""
     kind = exact_type(value)
     if kind is dict:
         value = value.values()
     elif kind is not list and kind is not tuple:
         return issubclass(kind, Iterator)
-    return hold_iterator(types_of(value), value, levels)
+    return contain_iterator(types_of(value), value, levels)
 
 
 def types_of(members: Collection[Any]) -> Collection[Any]:
@@ -144,14 +144,14 @@ def types_of(members: Collection[Any]) -> Collection[Any]:
     return ()
 
 
-def hold_iterator(kinds: Collection[Any], members: Collection[Any], levels: int) -> bool:
+def contain_iterator(kinds: Collection[Any], members: Collection[Any], levels: int) -> bool:
     """Return whether members of these types are iterators or contain some."""
     for kind in kinds:
         if issubclass(kind, Iterator):
             return True
     if not levels or len(members) > _CHECKED_MEMBERS or _CONTAINERS.isdisjoint(kinds):
         return False
-    return any(_holds_iterator(member, levels - 1) for member in members)
+    return any(_contains_iterator(member, levels - 1) for member in members)
 
 
 exact_type: Callable[[object], Any] = type

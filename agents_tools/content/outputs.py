@@ -11,8 +11,8 @@ from agents_tools.content.json_value import (
     BYTES,
     CHECKED_LEVELS,
     UnserializableOutput,
+    contain_iterator,
     exact_type,
-    hold_iterator,
     is_iterator,
     read_iterator,
     serialize,
@@ -513,7 +513,7 @@ def _convert_list(
     for kind in kinds:
         if issubclass(kind, _BLOCKS) or has_display(kind):
             return [_to_block(item, keep_table) for item in items if item is not None]
-    return serialize(items, serializer, is_unread=hold_iterator(kinds, items, CHECKED_LEVELS))
+    return serialize(items, serializer, is_unread=contain_iterator(kinds, items, CHECKED_LEVELS))
 
 
 def _to_block(item: Any, keep_table: KeepTable | None) -> ContentBlock:
@@ -538,11 +538,11 @@ def _block_of_bytes(data: bytes) -> ContentBlock:
 
 
 def _cut_middle(text: str, room: int) -> tuple[str, str]:
-    kept_length = room - len(_gap_note(len(text), len(text)))
-    if kept_length < 0:
+    room_for_text = room - len(_gap_note(len(text), len(text)))
+    if room_for_text < 0:
         return text[:room], text[room:]
-    tail = kept_length // 3
-    start, end = kept_length - tail, len(text) - tail
+    tail = room_for_text // 3
+    start, end = room_for_text - tail, len(text) - tail
     return text[:start] + _gap_note(end - start, len(text)) + text[end:], text[start:end]
 
 

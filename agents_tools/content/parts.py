@@ -70,7 +70,7 @@ def _audio_part(part: Mapping[str, Any]) -> ToolOutputAudio:
     _check_keys(audio, "data", "format", at="input_audio.")
     name = _text(audio, "format", at="input_audio.")
     return ToolOutputAudio(
-        data=_decoded(audio, "data", at="input_audio."),
+        data=_decode_base64(audio, "data", at="input_audio."),
         mime_type=_AUDIO_TYPES.get(name, f"audio/{name}"),
     )
 
@@ -84,7 +84,7 @@ def _file_part(part: Mapping[str, Any], at: str = "") -> ToolOutputFileContent:
     encoded = part.get("file_data")
     if isinstance(encoded, str) and encoded[:5].lower() == "data:":
         return ToolOutputFileContent(url=encoded, **fields)
-    data = None if encoded is None else _decoded(part, "file_data", at)
+    data = None if encoded is None else _decode_base64(part, "file_data", at)
     return ToolOutputFileContent(data=data, url=part.get("file_url"), **fields)
 
 
@@ -114,7 +114,7 @@ def _text(part: Mapping[str, Any], key: str, at: str = "") -> str:
     return value
 
 
-def _decoded(part: Mapping[str, Any], key: str, at: str) -> bytes:
+def _decode_base64(part: Mapping[str, Any], key: str, at: str) -> bytes:
     try:
         return binascii.a2b_base64("".join(_text(part, key, at).split()), strict_mode=True)
     except ValueError as error:

@@ -98,12 +98,12 @@ def describe_table(table: Table, keep: KeepTable | None = None) -> str:
     """
     header = table.header[:_SHOWN_COLUMNS]
     first = [_cells(row) for row in islice(table.rows(), _SHOWN_ROWS)]
-    rows = [[_shown(cell) for cell in row[:_SHOWN_COLUMNS]] for row in first]
+    rows = [[_shorten_cell(cell) for cell in row[:_SHOWN_COLUMNS]] for row in first]
     shape = f"{_count(table.row_count, 'row')} and {_count(len(table.names), 'column')}"
     lines = [
         f"{table.kind} with {shape}{_column_types(table)}",
         "",
-        _markdown_row(map(_shown, header)),
+        _markdown_row(map(_shorten_cell, header)),
         _markdown_row(["---"] * len(header)),
         *map(_markdown_row, rows),
     ]
@@ -134,7 +134,8 @@ def _count(number: int, noun: str) -> str:
 
 def _column_types(table: Table) -> str:
     columns = [
-        f"{_shown(name)} ({kind})" for name, kind in zip(table.names, table.types, strict=True)
+        f"{_shorten_cell(name)} ({kind})"
+        for name, kind in zip(table.names, table.types, strict=True)
     ]
     if len(columns) > _SHOWN_COLUMNS:
         columns[_SHOWN_COLUMNS:] = [f"and {len(columns) - _SHOWN_COLUMNS:,} more"]
@@ -145,7 +146,7 @@ def _markdown_row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _shown(text: str) -> str:
+def _shorten_cell(text: str) -> str:
     return shorten(" ".join(text.split()), _SHOWN_CHARACTERS).replace("|", "\\|")
 
 

@@ -62,13 +62,13 @@ class Usage:
 
     def by_agent(self) -> dict[str, Usage]:
         """Return the usage of each agent, by its name."""
-        return self._grouped(0)
+        return self._group(0)
 
     def by_model(self) -> dict[str, Usage]:
         """Return the usage of each model, by the name that its provider reports."""
-        return self._grouped(1)
+        return self._group(1)
 
-    def _grouped(self, part: int) -> dict[str, Usage]:
+    def _group(self, part: int) -> dict[str, Usage]:
         groups: dict[str, Usage] = {}
         for names, used in list(self.breakdown.items()):
             groups.setdefault(names[part], Usage()).add(used)
@@ -91,9 +91,9 @@ class Usage:
 
     def copy(self) -> Usage:
         """Return an independent copy."""
-        copied = Usage()
-        copied.add(self)
-        return copied
+        copy = Usage()
+        copy.add(self)
+        return copy
 
     def to_dict(self) -> dict[str, Any]:
         """Return the usage as JSON."""

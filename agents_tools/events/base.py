@@ -212,12 +212,12 @@ def _new_copy_function(cls: type[Event]) -> Callable[[Any], Any]:
     holder: Any = make_dataclass("_Fields", names)
     assign = holder.__init__
 
-    def copied(event: Any) -> Any:
+    def copy_event(event: Any) -> Any:
         copy = create(cls)
         assign(copy, *values_of(event))
         return copy
 
-    return copied
+    return copy_event
 
 
 def _values(event: Event) -> tuple[object, ...]:

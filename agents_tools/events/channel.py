@@ -170,7 +170,7 @@ class Channel(SingleReader):
 
     # --- reading ----------------------------------------------------------------------------------
 
-    def _ready(self) -> bool:
+    def _is_ready(self) -> bool:
         return bool(self._queue) or self._closed
 
     def _take_batch(self) -> bool:

@@ -134,7 +134,7 @@ class Listener(SingleReader):
         if self._reader is not None:
             self._wake_reader()
 
-    def _ready(self) -> bool:
+    def _is_ready(self) -> bool:
         return self._read < len(self._events) or self._is_closed
 
     def _shorten(self) -> None:

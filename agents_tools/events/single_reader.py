@@ -18,7 +18,7 @@ class SingleReader:
         self._lock = RLock()
         self._reader: PendingFuture[None] | None = None
 
-    def _ready(self) -> bool:
+    def _is_ready(self) -> bool:
         """Return whether the reader can continue: there is an event, or the source is closed."""
         raise NotImplementedError
 
@@ -33,8 +33,8 @@ class SingleReader:
             # Checked after the reader is registered: an event that comes before this line is seen
             # here, and the writer of a later one sees the reader.
             with self._lock:
-                ready = self._ready()
-            if not ready:
+                is_ready = self._is_ready()
+            if not is_ready:
                 await reader
         finally:
             if self._reader is reader:

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from agents_tools.concurrency.future import PendingFuture
-from agents_tools.execution.protocol import CallLog, ended
+from agents_tools.execution.protocol import CallLog, result_payload
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -92,11 +92,11 @@ class Ledger:
                 f"The backend of tool {envelope.tool!r} failed ({type(error).__name__}); whether "
                 "the call took effect is not known."
             )
-            record.add_result(ended("lost", text))
+            record.add_result(result_payload("lost", text))
             raise
         finally:
             text = f"The call of tool {envelope.tool!r} was cancelled by its caller."
-            record.add_result(ended("cancelled", text))
+            record.add_result(result_payload("cancelled", text))
             record.close()
             self._store_ended(key, record)
 
@@ -141,9 +141,7 @@ class _CallRecord:
                 self.chars += _weight(message)
             else:
                 self._size += _weight(message)
-                if (
-                    self._size > _MAX_CHARS
-                ):  # followers that have not read them lose the older messages
+                if self._size > _MAX_CHARS:  # slow followers lose the older messages
                     self._messages.clear()
                     self._size = _weight(message)
             self._messages.append((self._count, message))

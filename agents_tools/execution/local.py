@@ -10,7 +10,12 @@ from agents_tools.concurrency.fair_lock import FairLock, LockTicket
 from agents_tools.concurrency.future import call_on_loop
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.execution.ledger import Ledger
-from agents_tools.execution.protocol import BackendCapabilities, BackendHealth, CallLog, ended
+from agents_tools.execution.protocol import (
+    BackendCapabilities,
+    BackendHealth,
+    CallLog,
+    result_payload,
+)
 from agents_tools.execution.worker_call import NOT_HERE, Execution
 from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.flatten import function_tools
@@ -186,13 +191,15 @@ def tools_by_name(tools: Iterable[Any]) -> dict[str, FunctionTool[..., Any]]:
 
 def waited_too_long(name: str) -> dict[str, Any]:
     """Return the payload of the `result` of a call whose deadline passed while it waited."""
-    return ended("timeout", f"The deadline of tool {name!r} passed while it waited for its turn.")
+    return result_payload(
+        "timeout", f"The deadline of tool {name!r} passed while it waited for its turn."
+    )
 
 
 def unknown_tool(name: str, known: Iterable[str]) -> dict[str, Any]:
     """Return the payload of the `result` of a call of a tool that the worker does not have."""
     names = ", ".join(sorted(known)) or "none"
-    return ended(
+    return result_payload(
         "tool_error",
         f"The worker has no tool {name!r}; it has {names}. Nothing was run.",
     )

@@ -66,7 +66,7 @@ class WorkerPool:
         with self._lock:
             missing, self._missing = self._missing, 0
         for _ in range(missing):
-            self._in_thread(self._add)
+            self._in_thread(self._start_worker)
 
     async def acquire(self, ticket: LockTicket[WorkerProcess | StartError]) -> WorkerProcess | None:
         """Wait for a worker that accepts calls and return it; `None` if the ticket was left.
@@ -172,7 +172,7 @@ class WorkerPool:
 
     # --- in separate threads, which end by themselves
 
-    def _add(self) -> None:
+    def _start_worker(self) -> None:
         try:
             child = WorkerProcess(self._recipe)
         except OSError as error:

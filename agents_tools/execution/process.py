@@ -20,9 +20,10 @@ from agents_tools.execution.pool import WorkerPool
 from agents_tools.execution.protocol import (
     BackendCapabilities,
     BackendHealth,
+    CallEvent,
     CallLog,
-    ended,
     is_result,
+    result_payload,
 )
 from agents_tools.execution.tool_reference import addresses_of, main_program
 from agents_tools.execution.worker_process import StartError, WorkerRecipe
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from agents_tools.events.kinds import CallStatus
-    from agents_tools.execution.protocol import CallEnvelope, CallEvent, EventKind
+    from agents_tools.execution.protocol import CallEnvelope, EventKind
     from agents_tools.execution.worker_process import WorkerProcess
 
 __all__ = ["ProcessBackend"]
@@ -188,7 +189,7 @@ class ProcessBackend:
                 f"Tool {envelope.tool!r} was not started: {self._pool.waiting} calls wait for a "
                 f"worker of {self._name!r}. Try again later."
             )
-            yield log.create("result", ended("overloaded", text))
+            yield log.create("result", result_payload("overloaded", text))
             return
         call = _ProcessCall(self._pool, envelope, log)
         self._calls.add(call)
@@ -211,10 +212,10 @@ class _ProcessCall:
         self._ticket: LockTicket[WorkerProcess | StartError] = LockTicket()
         self._deadline = envelope.deadline
         self._cancelled: str | None = None
-        self._wait: asyncio.Timeout | None = None
+        self._timeout: asyncio.Timeout | None = None
         self._child: WorkerProcess | None = None
-        self._died = ""
-        self._started = self._unread = self._over = False
+        self._death_reason = ""
+        self._has_started = self._is_unread = self._is_over = False
 
     async def events(self) -> AsyncGenerator[CallEvent]:
         """Yield the messages about the call, up to its result."""
@@ -223,21 +224,23 @@ class _ProcessCall:
             async with aclosing(self._attempt()) as events:
                 async for message in events:
                     yield message
-            if self._over:
+            if self._is_over:
                 return
-            if self._unread and false_starts:
+            if self._is_unread and false_starts:
                 false_starts -= 1
                 continue
             if not restarts:
                 break
             restarts -= 1
             self._log = CallLog(self._envelope.call_id, self._log.attempt + 1)
-            self._started = False
-            yield self._log.create("restarted", {"reason": f"its worker died ({self._died})"})
+            self._has_started = False
+            yield self._log.create(
+                "restarted", {"reason": f"its worker died ({self._death_reason})"}
+            )
         yield self._result(
             "lost",
-            f"The worker of tool {self._envelope.tool!r} died ({self._died}) while the call ran. "
-            "Whether it took effect is not known.",
+            f"The worker of tool {self._envelope.tool!r} died ({self._death_reason}) while the "
+            "call ran. Whether it took effect is not known.",
         )
 
     def cancel(self, reason: str) -> None:
@@ -249,45 +252,28 @@ class _ProcessCall:
     def _end_wait(self) -> None:
         if self._child is not None:
             self._child.interrupt()
-        if self._wait is not None:
+        if self._timeout is not None:
             with contextlib.suppress(RuntimeError):  # its timeout has passed
-                self._wait.reschedule(0)
+                self._timeout.reschedule(0)
 
     async def _attempt(self) -> AsyncGenerator[CallEvent]:
         """Run the call on one worker; there is no result if the worker dies."""
-        child: WorkerProcess | None = None
-        result: CallEvent | None = None
-        try:
-            child = await self._acquire()
-        except StartError as error:
-            text = f"The worker of tool {self._envelope.tool!r} could not be started: {error}"
-            result = self._result("tool_error", text, kind="UserError")
-        if child is not None and self._cancelled is not None:
-            self._pool.release(child)
-            child = None
-        if child is None:
-            yield result or self._stopped()
+        child = await self._acquire()
+        if isinstance(child, CallEvent):
+            yield child
             return
+        result: CallEvent | None = None
         running, spent = True, False
         try:
-            try:
-                await self._send(child)
-            except FrameTooLargeError as error:
-                running, result = False, self._too_large(error)
-            except TimeoutError:
-                result = self._stopped()
-            if result is None and not self._started:
-                self._started = True
+            await self._send(child)
+            if not self._has_started:
+                self._has_started = True
                 yield self._log.create("started")
             while result is None:
-                try:
-                    message = await self._receive(child)
-                except TimeoutError:
-                    result = self._stopped()
-                    break
+                message = await self._receive(child)
                 if message is None:
-                    self._died, spent = await child.exit_reason(), True
-                    self._unread = child.unread
+                    self._death_reason, spent = await child.exit_reason(), True
+                    self._is_unread = child.unread
                     break
                 kind, payload = message.get("kind"), message.get("payload")
                 if kind == "result" and is_result(payload):
@@ -296,13 +282,17 @@ class _ProcessCall:
                 elif isinstance(payload, dict) and isinstance(kind, str) and kind in _FORWARDED:
                     yield self._log.create(_FORWARDED[kind], cast("dict[str, Any]", payload))
                 else:
-                    self._died, spent = "it sent an invalid message", True
-                    self._unread = False
+                    self._death_reason, spent = "it sent an invalid message", True
+                    self._is_unread = False
                     break
+        except FrameTooLargeError as error:
+            running, result = False, self._size_result(error)
+        except TimeoutError:
+            result = self._stop_result()
         finally:
             self._pool.release(child, running=running, spent=spent)
         if result is not None:
-            self._over = True
+            self._is_over = True
             yield result
 
     async def _send(self, child: WorkerProcess) -> None:
@@ -312,7 +302,7 @@ class _ProcessCall:
             FrameTooLargeError: The call is too long.
             TimeoutError: The deadline has passed, or the call was cancelled.
         """
-        rest = child.send_start({"call": self._envelope.again(self._log.attempt).to_dict()})
+        rest = child.send_first_part({"call": self._envelope.again(self._log.attempt).to_dict()})
         if rest:
             async with self._time_limit():
                 await child.send_rest(rest)
@@ -337,20 +327,30 @@ class _ProcessCall:
         if self._cancelled is not None:
             raise TimeoutError
         try:
-            async with asyncio.timeout_at(self._until(slack)) as self._wait:
+            async with asyncio.timeout_at(self._until(slack)) as self._timeout:
                 yield
         finally:
-            self._wait = None
+            self._timeout = None
 
-    async def _acquire(self) -> WorkerProcess | None:
+    async def _acquire(self) -> WorkerProcess | CallEvent:
+        """Return a worker; or the result of the call, if it ends before it gets one."""
         if self._pool.closed:
             self._cancelled = "the backend was closed"
-            return None
+            return self._stop_result()
         try:
             async with self._time_limit(0.0):
-                return await self._pool.acquire(self._ticket)
+                child = await self._pool.acquire(self._ticket)
+        except StartError as error:
+            text = f"The worker of tool {self._envelope.tool!r} could not be started: {error}"
+            return self._result("tool_error", text, kind="UserError")
         except TimeoutError:
-            return None
+            return self._stop_result()
+        if child is None:
+            return self._stop_result()
+        if self._cancelled is not None:
+            self._pool.release(child)
+            return self._stop_result()
+        return child
 
     def _until(self, slack: float) -> float | None:
         """Return the deadline on the clock of the event loop."""
@@ -358,19 +358,19 @@ class _ProcessCall:
             return None
         return asyncio.get_running_loop().time() + self._deadline - time.time() + slack
 
-    def _stopped(self) -> CallEvent:
+    def _stop_result(self) -> CallEvent:
         """Return the result of a call that was cancelled, or whose deadline has passed."""
-        self._over = True
+        self._is_over = True
         name = self._envelope.tool
         if self._cancelled is not None:
             text = f"The call of tool {name!r} was cancelled: {self._cancelled}."
             return self._result("cancelled", text)
-        if not self._started:
+        if not self._has_started:
             return self._log.create("result", waited_too_long(name))
         text = f"Tool {name!r} took longer than its deadline and was stopped."
         return self._result("timeout", text)
 
-    def _too_large(self, error: FrameTooLargeError) -> CallEvent:
+    def _size_result(self, error: FrameTooLargeError) -> CallEvent:
         return self._result(
             "invalid_args",
             f"The arguments of tool {self._envelope.tool!r} are too large to be sent: {error}. "
@@ -378,8 +378,8 @@ class _ProcessCall:
         )
 
     def _result(self, status: CallStatus, message: str, kind: str | None = None) -> CallEvent:
-        self._over = True
-        return self._log.create("result", ended(status, message, kind=kind))
+        self._is_over = True
+        return self._log.create("result", result_payload(status, message, kind=kind))
 
 
 def _is_out_of_memory(payload: Mapping[str, Any]) -> bool:

@@ -35,8 +35,8 @@ __all__ = [
     "DetachableBackend",
     "EventKind",
     "ToolBackend",
-    "ended",
     "is_result",
+    "result_payload",
 ]
 
 VERSION: Final = 1
@@ -96,7 +96,7 @@ class CallEnvelope:
         Raises:
             UserValueError: The data is not an envelope, or has another version.
         """
-        return cls(**_checked("CallEnvelope", data, _ENVELOPE))
+        return cls(**_read_fields("CallEnvelope", data, _ENVELOPE))
 
     def again(self, attempt: int) -> Self:
         """Return the envelope for another attempt of the call.
@@ -149,7 +149,7 @@ class CallEvent:
         Raises:
             UserValueError: The data is not an event, or has another version.
         """
-        values = _checked("CallEvent", data, _EVENT)
+        values = _read_fields("CallEvent", data, _EVENT)
         if values["kind"] not in _KINDS:
             raise UserValueError(f"CallEvent.kind is unknown: got {values['kind']!r:.80}.")
         return cls(**values)
@@ -295,10 +295,10 @@ class CallLog:
         )
 
 
-def ended(
+def result_payload(
     status: CallStatus, message: str, *, kind: str | None = None, output: str = ""
 ) -> dict[str, Any]:
-    """Return the payload of the `result` of a call that the backend ended itself.
+    """Return the payload of the `result` of a call that did not end by itself.
 
     Args:
         status: The status of the call.
@@ -347,7 +347,7 @@ ERRORS: Final[Mapping[str, str]] = types.MappingProxyType(
 # --- conversion to and from JSON values
 
 _TEXT: Final = (str,)
-_WHOLE: Final = (int,)
+_INTEGER: Final = (int,)
 _NUMBER: Final = (int, float)
 _OPTIONAL_TEXT: Final = (str, type(None))
 _SCALARS: Final = (str, int, float, type(None))
@@ -355,7 +355,7 @@ _OBJECT: Final = (Mapping,)
 
 _ENVELOPE: Final[Mapping[str, tuple[tuple[type, ...], bool]]] = {
     "call_id": (_TEXT, True),
-    "attempt": (_WHOLE, False),
+    "attempt": (_INTEGER, False),
     "tool": (_TEXT, True),
     "definition": (_TEXT, False),
     "arguments": (_TEXT, False),
@@ -367,8 +367,8 @@ _ENVELOPE: Final[Mapping[str, tuple[tuple[type, ...], bool]]] = {
 }
 _EVENT: Final[Mapping[str, tuple[tuple[type, ...], bool]]] = {
     "call_id": (_TEXT, True),
-    "attempt": (_WHOLE, True),
-    "seq": (_WHOLE, True),
+    "attempt": (_INTEGER, True),
+    "seq": (_INTEGER, True),
     "kind": (_TEXT, True),
     "time": (_NUMBER, True),
     "payload": (_OBJECT, False),
@@ -384,7 +384,7 @@ def _to_dict(record: Any) -> dict[str, Any]:
     return {"v": VERSION, **values}
 
 
-def _checked(
+def _read_fields(
     name: str, data: object, known: Mapping[str, tuple[tuple[type, ...], bool]]
 ) -> dict[str, Any]:
     if not isinstance(data, Mapping):

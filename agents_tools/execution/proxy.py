@@ -34,7 +34,7 @@ from agents_tools.events.kinds import (
 from agents_tools.events.registry import event_from_dict
 from agents_tools.events.trace_hooks import trace_carrier
 from agents_tools.execution.protocol import ERRORS, CallEnvelope, ToolBackend, is_result
-from agents_tools.execution.worker_call import bare, pin_of
+from agents_tools.execution.worker_call import pin_of, without_policies
 from agents_tools.text.escape import type_name
 from agents_tools.text.nouns import type_with_article
 from agents_tools.text.secrets import library_logger
@@ -167,7 +167,9 @@ class RemoteSource(ToolSource):
 
     def _pin(self) -> None:
         if not self._pinned:
-            self._sender.definition = pin_of(bare(self._tool).with_(name=self._sender.tool))
+            self._sender.definition = pin_of(
+                without_policies(self._tool).with_(name=self._sender.tool)
+            )
             self._pinned = True
 
     async def has_call(self, call: Call) -> bool:
@@ -315,11 +317,11 @@ def _next_attempt(call: Call) -> int:
     Otherwise the backend would return the result of the previous one.
     """
     first = next(call.ancestors)
-    attempt = _sent[first] = max(call.attempt, _sent.get(first, 0) + 1)
+    attempt = _attempts[first] = max(call.attempt, _attempts.get(first, 0) + 1)
     return attempt
 
 
-_sent: weakref.WeakKeyDictionary[Call, int] = weakref.WeakKeyDictionary()
+_attempts: weakref.WeakKeyDictionary[Call, int] = weakref.WeakKeyDictionary()
 """The number of the latest attempt of each call, by the record of the first attempt."""
 
 

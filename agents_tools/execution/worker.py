@@ -22,7 +22,7 @@ from agents_tools.errors import AgentsToolsError
 from agents_tools.execution import import_guard as _guard
 from agents_tools.execution.framing import FrameReader, FrameTooLargeError, encode
 from agents_tools.execution.local import unknown_tool
-from agents_tools.execution.protocol import CallEnvelope, ended
+from agents_tools.execution.protocol import CallEnvelope, result_payload
 from agents_tools.execution.worker_call import Execution
 from agents_tools.text.escape import type_name
 
@@ -191,7 +191,7 @@ class _WorkerServer:
         except FrameTooLargeError as error:
             if message.kind == "result":
                 text = f"The result of the tool is too large to be sent: {error}."
-                await self._send_message("result", ended("tool_error", text), clean=clean)
+                await self._send_message("result", result_payload("tool_error", text), clean=clean)
             else:
                 sys.stderr.write(f"An event of the tool is too large to be sent: {error}.\n")
 

@@ -19,7 +19,7 @@ from agents_tools.errors import AgentsToolsError, Interruption, UserError
 from agents_tools.events.channel import Channel
 from agents_tools.events.kinds import NullEvent, ToolStreamEndEvent, ToolStreamStartEvent
 from agents_tools.events.trace_hooks import continue_trace
-from agents_tools.execution.protocol import CallLog, ended
+from agents_tools.execution.protocol import CallLog, result_payload
 from agents_tools.text.output import release_json_text, release_text
 from agents_tools.text.secrets import library_logger
 from agents_tools.tool.call import Call
@@ -132,8 +132,8 @@ def pin_of(tool: AnyTool) -> str:
 
 
 _pins: weakref.WeakKeyDictionary[AnyTool, str] = weakref.WeakKeyDictionary()
-_bare: weakref.WeakKeyDictionary[AnyTool, AnyTool] = weakref.WeakKeyDictionary()
-"""The results of `pin_of` and `bare`. Tools never change, so neither do these."""
+_without_policies: weakref.WeakKeyDictionary[AnyTool, AnyTool] = weakref.WeakKeyDictionary()
+"""The results of `pin_of` and `without_policies`. Tools never change, so neither do these."""
 
 
 class Execution:
@@ -159,7 +159,7 @@ class Execution:
         variables: contextvars.Context | None = None,
     ) -> None:
         self._variables = variables
-        self._tool = bare(tool) if envelope.bare else tool
+        self._tool = without_policies(tool) if envelope.bare else tool
         self._envelope = envelope
         self._log = log or CallLog(envelope.call_id, envelope.attempt)
         self._heartbeat = heartbeat
@@ -201,14 +201,14 @@ class Execution:
             for timer in (self._deadline_timer, self._pulse_timer):
                 if timer is not None:
                     timer.cancel()
-            await self._leave()
+            await self._cancel_if_running()
         yield message("result", payload)
 
     def cancel(self, reason: str = "") -> None:
         """Cancel the call. Its result is sent at once, and its cleanup has `GRACE` seconds."""
         suffix = f": {reason}" if reason else "."
         text = f"The call of tool {self._tool.name!r} was cancelled{suffix}"
-        self._stop(ended("cancelled", text))
+        self._stop(result_payload("cancelled", text))
 
     def _stop(self, payload: dict[str, Any]) -> None:
         if self._final_payload is None:
@@ -223,13 +223,15 @@ class Execution:
     def _refusal(self) -> dict[str, Any] | None:
         envelope, tool = self._envelope, self._tool
         if envelope.definition and envelope.definition != pin_of(tool):
-            return ended(
+            return result_payload(
                 "tool_error",
                 f"Tool {tool.name!r} has another name or schema in the worker than in the caller. "
                 "Nothing was run. Run the same release of the tool in both.",
             )
         if envelope.deadline is not None and envelope.deadline <= time.time():
-            return ended("timeout", f"The deadline of tool {tool.name!r} passed before it started.")
+            return result_payload(
+                "timeout", f"The deadline of tool {tool.name!r} passed before it started."
+            )
         return None
 
     async def _run(self) -> CallOutcome:
@@ -244,7 +246,9 @@ class Execution:
         if (deadline := self._envelope.deadline) is not None:
             text = f"Tool {self._tool.name!r} took longer than its deadline and was stopped."
             seconds = max(0.0, deadline - time.time())
-            self._deadline_timer = loop.call_later(seconds, self._stop, ended("timeout", text))
+            self._deadline_timer = loop.call_later(
+                seconds, self._stop, result_payload("timeout", text)
+            )
         if self._heartbeat is not None:
             self._last_message = loop.time()
             self._pulse_timer = loop.call_later(self._heartbeat, self._pulse, self._heartbeat)
@@ -280,7 +284,7 @@ class Execution:
         try:
             outcome = await self._task
         except Interruption:
-            return ended(
+            return result_payload(
                 "denied",
                 f"Tool {self._tool.name!r} needs an approval, which cannot be requested in a "
                 "worker. Apply the approval policy to the tool in the caller.",
@@ -292,7 +296,7 @@ class Execution:
         except Exception as error:  # noqa: BLE001 - methods of the tool's value can fail
             kind, message = error_record(error)
             text = f"The result of tool {self._tool.name!r} cannot be sent: {message}"
-            return ended("tool_error", text, kind=kind)
+            return result_payload("tool_error", text, kind=kind)
 
     def _cancelled_result(self) -> dict[str, Any]:
         """Return the result of a call whose task was cancelled, by `cancel` or by the tool itself.
@@ -305,9 +309,11 @@ class Execution:
         reader = asyncio.current_task()
         if reader is None or reader.cancelling():
             raise asyncio.CancelledError
-        return ended("tool_error", f"Tool {self._tool.name!r} failed: the tool cancelled itself.")
+        return result_payload(
+            "tool_error", f"Tool {self._tool.name!r} failed: the tool cancelled itself."
+        )
 
-    async def _leave(self) -> None:
+    async def _cancel_if_running(self) -> None:
         """Cancel the call if it is still running when its reader stops."""
         task = self._task
         if task is not None and not task.done() and self._final_payload is None:
@@ -317,13 +323,13 @@ class Execution:
             await finish(task, name=self._tool.name, grace=GRACE)
 
 
-def bare(tool: AnyTool) -> AnyTool:
+def without_policies(tool: AnyTool) -> AnyTool:
     """Return a tool without its policies, for a caller that has applied them."""
-    result = _bare.get(tool)
+    result = _without_policies.get(tool)
     if result is None:
         inner = getattr(tool.source, "inner", tool.source)  # without `run_on`
         result = tool.with_(policies=(), source=inner, max_output=_UNLIMITED)
-        _bare[tool] = result
+        _without_policies[tool] = result
     return result
 
 

@@ -137,7 +137,7 @@ class WorkerProcess:
             raise StartError(str(message.get("failed")))
         self._ready = True
 
-    def send_start(self, message: dict[str, Any]) -> bytes:
+    def send_first_part(self, message: dict[str, Any]) -> bytes:
         """Send as much of a message as possible without waiting, and return the rest.
 
         If the process is dead, `receive` reports that.

@@ -12,6 +12,7 @@ from agents_tools.text.secrets import library_logger
 from agents_tools.tool.call import RunScope
 from agents_tools.tool.json_schema import copy_json
 from agents_tools.tool.policy import Policy
+from agents_tools.tool.records import is_read_only, trusted_hints
 from agents_tools.tool.tool import FunctionTool
 
 if typing.TYPE_CHECKING:
@@ -96,8 +97,9 @@ def approve_destructive() -> Policy:
     """Require the approval of a person before each call of a destructive tool.
 
     Tools that are annotated as read-only or not destructive are returned unchanged. A tool without
-    annotations counts as destructive. As with `needs_approval`, a call without a run is denied. For
-    a list of tools: `[approve_destructive()(tool) for tool in tools]`.
+    annotations counts as destructive, and so does every tool of a server, whose hints are not
+    trusted. As with `needs_approval`, a call without a run is denied. For a list of tools:
+    `[approve_destructive()(tool) for tool in tools]`.
     """
     return _ApproveDestructive()
 
@@ -106,7 +108,7 @@ class _ApproveDestructive(Policy):
     name = "approve_destructive()"
 
     def apply(self, tool: Any) -> Any:
-        hints = tool.annotations
+        hints = trusted_hints(tool)
         is_safe = hints is not None and (hints.read_only or not hints.destructive)
         return tool if is_safe else needs_approval()(tool)
 
@@ -115,9 +117,9 @@ class _ApproveDestructive(Policy):
 def security_risk() -> Policy:
     """Add an argument in which the model rates the risk of each call.
 
-    Tools that are not read-only get a first argument `security_risk` (LOW, MEDIUM, HIGH or
-    UNKNOWN). It is removed before the arguments are validated, and is available as
-    `ctx.security_risk` to hooks, to the tool and to policies below this one.
+    Tools that are not read-only, and all tools of servers, get a first argument `security_risk`
+    (LOW, MEDIUM, HIGH or UNKNOWN). It is removed before the arguments are validated, and is
+    available as `ctx.security_risk` to hooks, to the tool and to policies below this one.
 
     Raises:
         UserError: The tool has a parameter of that name.
@@ -130,7 +132,7 @@ class _SecurityRisk(Policy):
     _tool_name = ""
 
     def apply(self, tool: Any) -> Any:
-        if tool.annotations is not None and tool.annotations.read_only:
+        if is_read_only(tool):
             return tool
         policy = _SecurityRisk()
         policy._tool_name = tool.name

@@ -19,7 +19,7 @@ from agents_tools.errors import (
     UserValueError,
 )
 from agents_tools.policies._policy import with_parentheses
-from agents_tools.policies._scope import EVERYWHERE, CallScope, hold
+from agents_tools.policies._scope import EVERYWHERE, CallScope, weak_getter
 from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.json_schema import copy_json
 from agents_tools.tool.policy import Policy
@@ -82,12 +82,12 @@ def cache(
 class _Cache(Policy):
     name = "cache()"
 
-    def __init__(self, ttl: float | None, most: int, key: Any, *, shared: bool) -> None:
+    def __init__(self, ttl: float | None, max_entries: int, key: Any, *, shared: bool) -> None:
         self._ttl = ttl
-        self._max_entries = most
+        self._max_entries = max_entries
         self._key = key
         self._shared = shared
-        self._store = _CacheStore(ttl, most)
+        self._store = _CacheStore(ttl, max_entries)
 
     def apply(self, tool: Any) -> Any:
         # One cache per tool, because equal arguments mean different things for different tools.
@@ -104,7 +104,7 @@ class _Cache(Policy):
     async def _cache_key(self, call: Call) -> Hashable | None:
         """Return the cache key of a call; `None` if it bypasses the cache."""
         if self._key is None:
-            return _normalized({**call.arguments, **call.hidden})
+            return _canonical_json({**call.arguments, **call.hidden})
         key = self._key(call.context, copy_json(call.arguments))
         if hasattr(key, "__await__"):
             key = await key
@@ -129,9 +129,9 @@ class _CacheEntry(typing.NamedTuple):
 class _CacheStore:
     """Results, and executions in progress. Calls can come from several event loops."""
 
-    def __init__(self, ttl: float | None, most: int) -> None:
+    def __init__(self, ttl: float | None, max_entries: int) -> None:
         self._ttl = ttl
-        self._max_entries = most
+        self._max_entries = max_entries
         self._entries: OrderedDict[Hashable, _CacheEntry] = OrderedDict()
         self._in_flight: dict[Hashable, _InFlight] = {}
         self._lock = threading.Lock()
@@ -207,7 +207,7 @@ class _CacheStore:
                 flight.state, flight.value = "returned", value
                 if not _is_failure(value):
                     expires = None if self._ttl is None else time.monotonic() + self._ttl
-                    entry = _CacheEntry(value, expires, owner[0], hold(owner[1]))
+                    entry = _CacheEntry(value, expires, owner[0], weak_getter(owner[1]))
             return value
         finally:
             with self._lock:
@@ -324,7 +324,7 @@ def _is_iterator(value: Any) -> bool:
     return any(hasattr(part, "__next__") or hasattr(part, "__anext__") for part in parts)
 
 
-def _normalized(arguments: Mapping[str, Any]) -> str:
+def _canonical_json(arguments: Mapping[str, Any]) -> str:
     """Return arguments as JSON text that does not depend on their order."""
     import json
 

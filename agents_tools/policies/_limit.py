@@ -10,7 +10,7 @@ from typing import Any
 
 from agents_tools.concurrency.limiter import Limiter, LimiterFull, RateLimit
 from agents_tools.errors import ToolDeniedError, ToolOverloadedError, UserValueError
-from agents_tools.policies._policy import marked, with_parentheses
+from agents_tools.policies._policy import with_parentheses
 from agents_tools.tool.policy import Policy
 
 if typing.TYPE_CHECKING:
@@ -90,7 +90,7 @@ class _Limit(Policy):
     async def around(self, call: Call, call_next: Run) -> Any:
         if self._budget is not None:
             self._budget.take(call)
-        async with self._limiter.held(call):
+        async with self._limiter.slot(call):
             return await call_next(call)
 
 
@@ -113,7 +113,8 @@ class _Exclusive(_Limit):
                 f"Tool {tool.name!r} cannot have the policies exclusive() and background(): a call "
                 "in the background runs next to other calls. Remove one of them."
             )
-        return super().apply(marked(tool, exclusive=True))
+        own = {**tool.metadata.get("agents_tools", {}), "exclusive": True}
+        return super().apply(tool.with_(metadata={**tool.metadata, "agents_tools": own}))
 
 
 class _Budget:
@@ -154,7 +155,7 @@ class _CallLimiter:
         self._holders: set[Call] = set()
 
     @asynccontextmanager
-    async def held(self, call: Call) -> AsyncGenerator[None]:
+    async def slot(self, call: Call) -> AsyncGenerator[None]:
         """Hold a slot; a call inside a call that holds one shares it.
 
         Raises:

@@ -133,10 +133,10 @@ class Offload(Policy):
                 f"extract: {structure}. Read a part with {reader}, path=...){shown}, or search it "
                 f"with {reader}, search=...).]"
             ).lstrip()
-        kept = "" if stored == len(text) else f", of which the first {stored:,} are stored"
+        note = "" if stored == len(text) else f", of which the first {stored:,} are stored"
         return (
             f"{text[: self._preview]}\n"
-            f"[The result has {len(text):,} characters{kept}; these are the first "
+            f"[The result has {len(text):,} characters{note}; these are the first "
             f"{self._preview:,}. Read more with {reader}, offset={self._preview}), or search it "
             f"with {reader}, search=...).]"
         )
@@ -305,16 +305,16 @@ def _section(text: str, offset: int, limit: int) -> str:
 
 def _occurrences(text: str, search: str, offset: int) -> str:
     """Return the occurrences of a text with their surroundings."""
-    lower, wanted = _lower(text), _lower(search)
+    lower, needle = _lower(text), _lower(search)
     lines: list[str] = []
-    start = lower.find(wanted, offset)
+    start = lower.find(needle, offset)
     while start >= 0 and len(lines) < _MAX_MATCHES:
-        end = start + len(wanted)
+        end = start + len(needle)
         around = text[
             max(0, start - _SURROUNDINGS) : min(end, start + 2 * _SURROUNDINGS) + _SURROUNDINGS
         ]
         lines.append(f"offset {start}: …{' '.join(around.split())}…")
-        start = lower.find(wanted, end)
+        start = lower.find(needle, end)
     if start >= 0:
         lines.append(f"[More occurrences from offset={start}.]")
     return (

@@ -1,4 +1,4 @@
-"""What the policies of this package share: checks of their options, and facts about tools."""
+"""Checks of the options of policies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agents_tools.tool.tool import FunctionTool
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ToolT", "check_function", "marked", "with_parentheses"]
+__all__ = ["ToolT", "check_function", "with_parentheses"]
 
 P = ParamSpec("P")
 ToolT = TypeVar("ToolT", bound=FunctionTool[..., Any])
@@ -77,9 +77,3 @@ def check_function(policy: str, function: object, *parameters: str) -> None:
         f"policies.{policy} expects a function of ({', '.join(parameters)}), got {got:.200}. "
         "Change its parameters."
     )
-
-
-def marked(tool: FunctionTool[..., Any], **facts: Any) -> FunctionTool[..., Any]:
-    """Return a tool with more entries in the metadata of this library."""
-    merged = {**tool.metadata.get("agents_tools", {}), **facts}
-    return tool.with_(metadata={**tool.metadata, "agents_tools": merged})

@@ -112,7 +112,7 @@ class _RedactionRules:
         self.functions: list[Callable[[str], str]] = []
         for one in what:
             if isinstance(one, (str, re.Pattern)):
-                self.patterns.append(_compiled(typing.cast("Any", one)))
+                self.patterns.append(_compile(typing.cast("Any", one)))
             elif callable(one):
                 self.functions.append(typing.cast("Callable[[str], str]", one))
             else:
@@ -228,7 +228,7 @@ class _RedactionRules:
         return replace(block, **changes) if changes else block
 
 
-def _compiled(expression: str | re.Pattern[str]) -> re.Pattern[str]:
+def _compile(expression: str | re.Pattern[str]) -> re.Pattern[str]:
     try:
         pattern = re.compile(expression)
         matches_empty = pattern.search("") is not None
@@ -283,7 +283,7 @@ class _EventRedactor:
                 before = (
                     [] if isinstance(event, ToolProgressEvent) else self._text_before(path, event)
                 )
-                return [*before, *self._redacted(event)]
+                return [*before, *self._redact_event(event)]
             text = self._texts.get(key)
             if text is None:
                 text = self._texts[key] = _TextBuffer(self.rules)
@@ -312,7 +312,7 @@ class _EventRedactor:
                 events += self._texts.pop(key).end()
         return events
 
-    def _redacted(self, event: Event) -> list[Event]:
+    def _redact_event(self, event: Event) -> list[Event]:
         changes: dict[str, Any] = {}
         for field in payload_fields(event.__class__):
             value = getattr(event, field.name)
@@ -368,9 +368,7 @@ class _TextBuffer:
             for match in pattern.finditer(self._text)
         )
         for start, end in spans:
-            if (
-                start < until < end
-            ):  # the match can continue, so it is held back, unless it is very long
+            if start < until < end:  # the match can continue; hold it back unless it is very long
                 until = start if len(self._text) - start <= 4 * WINDOW else end
         if until <= self._released:
             return ""

@@ -53,7 +53,7 @@ class _RepairJson(Policy):
         self._strict = strict
 
     def repair_text(self, call: Call, text: str) -> str:
-        repaired = _repaired(text, self._repair, strict=self._strict)
+        repaired = _repair_text(text, self._repair, strict=self._strict)
         if repaired is None:
             return text
         call.note(_TAG, text)
@@ -82,13 +82,13 @@ def _load_repair(*, strict: bool) -> Callable[[str], Any]:
     return lambda text: loads(text, skip_json_loads=True, strict=strict)
 
 
-def _repaired(text: Any, repair: Callable[[str], Any], *, strict: bool) -> str | None:
+def _repair_text(text: Any, repair: Callable[[str], Any], *, strict: bool) -> str | None:
     """Return the repaired JSON; `None` if the text is valid or its meaning is not certain."""
     if not isinstance(text, str) or len(text) > _MAX_LENGTH[strict]:
         return None
     if _is_json(text):
         inner = json.loads(text) if text.lstrip().startswith('"') else None
-        return _repaired(inner, repair, strict=strict)  # an object in a string
+        return _repair_text(inner, repair, strict=strict)  # an object in a string
     bare = _without_fence(text)
     try:
         check_bounds(bare)
@@ -180,7 +180,7 @@ def _tokenize(text: str) -> Iterator[tuple[str, Any]]:
                 raise ValueError("ambiguous")
             yield "close", symbol
         elif kind == "string":
-            yield "value", _unquoted(symbol)
+            yield "value", _unquote(symbol)
         elif kind == "mark":
             if symbol == "," == before:
                 raise ValueError("a value is possibly missing")
@@ -188,19 +188,19 @@ def _tokenize(text: str) -> Iterator[tuple[str, Any]]:
         elif kind == "word":
             can_be_name = open_brackets[-1:] == ["{"] and before != ":"
             is_name = can_be_name and _COLON.match(text, position) is not None
-            yield "value", _word(symbol, is_name=is_name)
+            yield "value", _read_word(symbol, is_name=is_name)
     if open_brackets:
         raise ValueError("cut off")
 
 
-def _unquoted(token: str) -> str:
+def _unquote(token: str) -> str:
     inside = token[1:-1]
     if token[0] == "'":
         inside = inside.replace("\\'", "'").replace('"', '\\"')
     return json.loads(f'"{inside}"', strict=False)
 
 
-def _word(token: str, *, is_name: bool) -> Any:
+def _read_word(token: str, *, is_name: bool) -> Any:
     if is_name and _NAME.fullmatch(token):
         return token
     if not is_name and token in _WORDS:

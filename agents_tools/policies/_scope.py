@@ -13,7 +13,7 @@ if typing.TYPE_CHECKING:
 
     from agents_tools.tool.call import Call
 
-__all__ = ["EVERYWHERE", "CallScope", "CallScopes", "hold"]
+__all__ = ["EVERYWHERE", "CallScope", "CallScopes", "weak_getter"]
 
 T = TypeVar("T")
 
@@ -39,14 +39,14 @@ class CallScope(typing.NamedTuple):
         value: object = call.app_context
         if value is None or type(value) in {str, int}:
             return cls(("value", value), _nothing)
-        return cls(("object", id(value)), hold(value))
+        return cls(("object", id(value)), weak_getter(value))
 
     def is_same(self, other: CallScope) -> bool:
         """Return whether both scopes are the same."""
         return self.name == other.name and self.get_object() is other.get_object()
 
 
-def hold(value: object) -> Callable[[], object]:
+def weak_getter(value: object) -> Callable[[], object]:
     """Return a function that returns an object, by weak reference where possible."""
     if value is None:
         return _nothing

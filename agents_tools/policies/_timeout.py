@@ -132,7 +132,7 @@ class _TimeLimit:
             call.sinks = (*call.sinks, self._note_event)
         loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = loop.create_future()
-        task = loop.create_task(_guarded(call_next, call))
+        task = loop.create_task(_catch_exceptions(call_next, call))
         task.add_done_callback(self._end)
         self._set_alarm(loop)
         try:
@@ -203,7 +203,7 @@ class _TimeLimit:
         )
 
 
-async def _guarded(call_next: Run, call: Call) -> tuple[Any, BaseException | None]:
+async def _catch_exceptions(call_next: Run, call: Call) -> tuple[Any, BaseException | None]:
     """Return the exception of a call instead of raising it.
 
     `SystemExit` and `KeyboardInterrupt` in a task would end the event loop.

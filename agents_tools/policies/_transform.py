@@ -105,7 +105,7 @@ def hide(**values: object) -> Policy:
         raise UserValueError("hide(...) has no arguments. Pass a value for each argument to hide.")
     for name, value in values.items():
         try:
-            _json(name, value)
+            _to_json(name, value)
         except UserValueError as error:
             raise UserValueError(
                 f"hide({name}=...) is not serializable as JSON, got {type_with_article(value)}. "
@@ -141,10 +141,10 @@ def _check(name: str, change: Any) -> None:
         raise UserValueError(
             f"transform({name}=...): a default is never used with {other}. Remove it."
         )
-    _json(name, change.default)
+    _to_json(name, change.default)
 
 
-def _json(name: str, value: Any) -> str:
+def _to_json(name: str, value: Any) -> str:
     from pydantic_core import to_json
 
     try:
@@ -167,18 +167,18 @@ class _Transform(Policy):
         self.name = f"{policy_name}({', '.join(changes)})"
         self._policy_name = policy_name
         self._changes = changes
-        self._inside: Any = None
+        self._inner_tool: Any = None
         self._inner_names = {
             change.name or name: name for name, change in changes.items() if not change.hidden
         }
-        self._removed = {
+        self._removed_names = {
             name
             for name, change in changes.items()
             if (change.hidden or change.name not in {None, name}) and name not in self._inner_names
         }
         self._hidden = {name: change.fill for name, change in changes.items() if change.hidden}
         self._defaults = {
-            name: _plain(name, change.default)
+            name: _json_value(name, change.default)
             for name, change in changes.items()
             if change.default is not NOT_SET
         }
@@ -186,7 +186,7 @@ class _Transform(Policy):
     def apply(self, tool: Any) -> Any:
         own = _Transform(self._policy_name, self._changes)  # it knows the arguments of one tool
         changed = tool.with_(policy=own)
-        own._inside = tool
+        own._inner_tool = tool
         return changed
 
     # --- the schema for the model
@@ -214,7 +214,7 @@ class _Transform(Policy):
                     f"{self._policy_name}({name}=...): the tool would have two arguments named "
                     f"{outside!r}. Choose another name."
                 )
-            shown[outside] = _described(described, name, change)
+            shown[outside] = _outer_schema(described, name, change)
             if is_needed:
                 needed.append(outside)
         schema["properties"] = shown
@@ -258,10 +258,10 @@ class _Transform(Policy):
         return {self._inner_names.get(name, name): value for name, value in values.items()}
 
     def _outer_names(self) -> list[str]:
-        return list(self.schema(self._inside.params_json_schema).get("properties", ()))
+        return list(self.schema(self._inner_tool.params_json_schema).get("properties", ()))
 
     def _refuse_unknown(self, call: Call, names: Iterable[str]) -> None:
-        unknown = [name for name in names if name in self._removed]
+        unknown = [name for name in names if name in self._removed_names]
         if unknown:
             known = self._outer_names()
             raise arguments_error(call.tool_name, [unknown_key(name, known) for name in unknown])
@@ -278,7 +278,7 @@ class _Transform(Policy):
                 value = fill(call.context)
                 value = await value if hasattr(value, "__await__") else value
                 try:
-                    values[name] = _plain(name, value)
+                    values[name] = _json_value(name, value)
                 except UserValueError as error:
                     raise self._log_for_developer(call, error) from error
             elif name in self._defaults:
@@ -337,7 +337,7 @@ class _Transform(Policy):
 _UNCHANGED = ArgTransform()
 
 
-def _described(described: Any, name: str, change: ArgTransform) -> dict[str, Any]:
+def _outer_schema(described: Any, name: str, change: ArgTransform) -> dict[str, Any]:
     """Return the schema of an argument for the model."""
     shown = dict(typing.cast("dict[str, Any]", described)) if isinstance(described, dict) else {}
     if change.name not in {None, name} and "title" in shown:
@@ -345,16 +345,16 @@ def _described(described: Any, name: str, change: ArgTransform) -> dict[str, Any
     if change.description is not None:
         shown["description"] = change.description
     if change.default is not NOT_SET:
-        shown["default"] = _plain(name, change.default)
+        shown["default"] = _json_value(name, change.default)
     elif change.required:
         shown.pop("default", None)
     return shown
 
 
-def _plain(name: str, value: Any) -> Any:
+def _json_value(name: str, value: Any) -> Any:
     import json
 
-    return json.loads(_json(name, value))
+    return json.loads(_to_json(name, value))
 
 
 def _without_unused_definitions(schema: dict[str, Any]) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def _pieces(value: Any, depth: int) -> Iterator[str]:
     elif kind is bool:
         yield "true" if value else "false"
     elif issubclass(kind, str):
-        yield _quoted(str.__str__(value))
+        yield _quote(str.__str__(value))
     elif issubclass(kind, int):
         yield _digits(value)
     elif issubclass(kind, float):
@@ -114,13 +114,13 @@ def _members(members: Iterable[tuple[Any, Any]], depth: int) -> Iterator[str]:
     yield "}"
 
 
-def _quoted(text: str) -> str:
-    text = _masked(text)[:_MAX_NOTATION]
+def _quote(text: str) -> str:
+    text = _mask_text(text)[:_MAX_NOTATION]
     text = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + text.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t") + '"'
 
 
-def _masked(text: str) -> str:
+def _mask_text(text: str) -> str:
     """Mask the start of a text, or the whole text if the start contains a secret."""
     start = text[:_MASKED_START]
     masked = mask(start)

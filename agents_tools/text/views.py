@@ -32,7 +32,7 @@ def views(text: str) -> Iterator[View]:
         plain = text if base is None else base[0]
         for decode in (_percent_views, _backslash_views):
             for view in decode(plain):
-                yield view if base is None else _composed(base, view)
+                yield view if base is None else _compose(base, view)
 
 
 def visible_views(text: str) -> Iterator[View]:
@@ -47,10 +47,10 @@ def visible_views(text: str) -> Iterator[View]:
     if decoded is None:
         return
     if visible is not None:
-        decoded = _composed(visible, decoded)
+        decoded = _compose(visible, decoded)
     yield decoded
     if (shown := _without_hidden(decoded[0])) is not None:
-        yield _composed(decoded, shown)
+        yield _compose(decoded, shown)
 
 
 def _percent_view(text: str) -> View | None:
@@ -68,12 +68,12 @@ def _backslash_views(text: str) -> Iterator[View]:
     yield from _readable_views(once)
     if "\\" in once[0] and (twice := _decode(once[0], _BACKSLASH, _decode_escape)) is not None:
         for view in _readable_views(twice):
-            yield _composed(once, view)
+            yield _compose(once, view)
 
 
 def _readable_views(view: View) -> Iterator[View]:
     for inner in _readable(view[0]):
-        yield view if inner is None else _composed(view, inner)
+        yield view if inner is None else _compose(view, inner)
 
 
 def _readable(text: str) -> Iterator[View | None]:
@@ -84,14 +84,14 @@ def _readable(text: str) -> Iterator[View | None]:
         yield visible
     shown = text if visible is None else visible[0]
     if "\n" in shown and (unwrapped := _decode(shown, _WRAP, _nothing)) is not None:
-        yield unwrapped if visible is None else _composed(visible, unwrapped)
+        yield unwrapped if visible is None else _compose(visible, unwrapped)
 
 
 def _without_hidden(text: str) -> View | None:
     return None if is_plain(text) else _decode(text, hidden_parts(), _nothing)
 
 
-def _composed(outer: View, inner: View) -> View:
+def _compose(outer: View, inner: View) -> View:
     from array import array
 
     positions = outer[1]
@@ -145,11 +145,11 @@ def _decode_percent(run: str) -> Iterator[tuple[str, int]]:
 
 
 def _decode_escape(escape: str) -> Iterator[tuple[str, int]]:
-    yield _unescaped(escape), len(escape)
+    yield _unescape(escape), len(escape)
 
 
 @functools.lru_cache(maxsize=4096)
-def _unescaped(escape: str) -> str:
+def _unescape(escape: str) -> str:
     if len(escape) > 2:  # noqa: PLR2004 - more than a backslash and a letter: a code
         return chr(int.from_bytes(bytes.fromhex(escape[2:])))
     return _ESCAPES.get(escape[1], escape[1])

@@ -20,6 +20,7 @@ __all__ = [
     "ToolOrigin",
     "is_idempotent",
     "is_read_only",
+    "trusted_hints",
 ]
 
 if typing.TYPE_CHECKING:
@@ -71,7 +72,7 @@ class ToolAnnotations:
 
 def is_read_only(tool: Any) -> bool:
     """Return whether a tool is annotated as read-only; the hints of a server do not count."""
-    hints = _trusted_hints(tool)
+    hints = trusted_hints(tool)
     return hints is not None and hints.read_only
 
 
@@ -80,11 +81,12 @@ def is_idempotent(tool: Any) -> bool:
 
     The hints of a server do not count.
     """
-    hints = _trusted_hints(tool)
+    hints = trusted_hints(tool)
     return hints is not None and (hints.read_only or hints.idempotent)
 
 
-def _trusted_hints(tool: Any) -> ToolAnnotations | None:
+def trusted_hints(tool: Any) -> ToolAnnotations | None:
+    """Return the annotations of a local tool; `None` for the tool of a server, which can lie."""
     return None if tool.origin.server is not None else tool.annotations
 
 

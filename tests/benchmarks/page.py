@@ -123,10 +123,10 @@ def measured(name: str) -> str:
     )
     if done.returncode != 0:
         sys.exit(f"`{command}` failed with status {done.returncode}; see above.")
-    return f"{done.stdout.strip()}\n\n```sh\n{command}\n```\n\n{_made_with(command)}"
+    return f"{done.stdout.strip()}\n\n```sh\n{command}\n```\n\n{_conditions_of(command)}"
 
 
-def _made_with(command: str) -> str:
+def _conditions_of(command: str) -> str:
     named = [SUBJECTS[word] for word in shlex.split(command) if word in SUBJECTS]
     others = [
         f"{one.distribution} {_version(one.python, one.distribution)}"

@@ -1064,9 +1064,9 @@ def test_the_guardian_removes_only_its_own_files_and_ends(tmp_path):
 import os, sys
 from agents_tools.concurrency import processes as _guardian
 os.chdir(sys.argv[1])
-for name in ("kept", "agents-tools-link"): _guardian.clear(os.path.abspath(name))
-for name in ("full", "empty", "none"): _guardian.clear(os.path.abspath(name), only_empty=True)
-_guardian.clear("/tmp/a\\nb"); _guardian.cleared("/tmp/a\\nb"); _guardian.cleared("unknown")
+for name in ("kept", "agents-tools-link"): _guardian.remove_at_exit(os.path.abspath(name))
+for name in ("full", "empty", "none"): _guardian.remove_at_exit(os.path.abspath(name), only_empty=True)
+_guardian.remove_at_exit("/tmp/a\\nb"); _guardian.cancel_removal("/tmp/a\\nb"); _guardian.cancel_removal("unknown")
 os.kill(os.getpid(), 9)
 """
     code = code.replace("\\\\n", "\\n")

@@ -72,7 +72,7 @@ def run(tool: SkillTool, script: str, args: str | list[str] | None = None) -> Sk
     )
 
 
-def given_to(seen: SkillObservation) -> Any:
+def arguments_of(seen: SkillObservation) -> Any:
     assert seen.exit_code == 0, seen.text
     return json.loads(seen.text.splitlines()[0])[0]
 
@@ -232,7 +232,7 @@ def test_arguments_are_passed_unchanged(folder: Path, text: str) -> None:
     """There is no shell, and no argument is an option of the interpreter."""
     victim = folder.parent / "victim"
     text = text.format(victim)
-    assert given_to(run(make(folder), "echo.py", [text, "last"])) == [text, "last"]
+    assert arguments_of(run(make(folder), "echo.py", [text, "last"])) == [text, "last"]
     assert not victim.exists()
     assert (folder / "pdf").is_dir()
 
@@ -242,11 +242,11 @@ def test_arguments_in_one_string_are_split_at_spaces(folder: Path) -> None:
     """Quotes group words; all other characters are plain text."""
     tool = make(folder)
     seen = run(tool, "echo", "a 'b c' \"d e\" ; rm -rf $(pwd) `id` # x > y")
-    assert given_to(seen) == [
+    assert arguments_of(seen) == [
         *("a", "b c", "d e", ";", "rm", "-rf", "$(pwd)", "`id`", "#", "x", ">", "y")
     ]
-    assert given_to(run(tool, "echo", None)) == []
-    assert given_to(run(tool, "echo", "")) == []
+    assert arguments_of(run(tool, "echo", None)) == []
+    assert arguments_of(run(tool, "echo", "")) == []
     assert "Close the quotes" in run(tool, "echo", "it's").text
     assert "NUL" in run(tool, "echo", ["a\0b"]).text
     assert "cannot be started" in run(tool, "echo", ["a" * 3_000_000]).text

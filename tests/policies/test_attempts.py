@@ -20,7 +20,7 @@ from agents_tools import (
 )
 from agents_tools.concurrency.limiter import RateLimit
 from agents_tools.errors import ToolLostError
-from agents_tools.policies import limit, retry, timeout
+from agents_tools.policies import approve_destructive, limit, retry, security_risk, timeout
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.tool import ToolOrigin
 
@@ -209,6 +209,25 @@ async def test_annotations_of_a_server_do_not_allow_retries() -> None:
     tool._origin = ToolOrigin(kind="manual", server="theirs")
     await retry(2, on=ToolLostError, backoff=0)(tool).call(None, "{}")
     assert done == 1
+
+
+async def test_a_server_cannot_declare_that_its_tool_needs_no_approval() -> None:
+    """The threat model promises that hints of a server permit no call."""
+
+    async def act(context: Any, args_json: str) -> str:
+        return "done"
+
+    tool = FunctionTool(
+        name="act",
+        params_json_schema={"type": "object", "properties": {}},
+        on_invoke_tool=act,
+        annotations=ToolAnnotations(readOnlyHint=True, destructiveHint=False),
+    )
+    assert (await approve_destructive()(tool).call(None, "{}")).status == "ok"
+    assert security_risk()(tool) is tool
+    tool._origin = ToolOrigin(kind="mcp", server="theirs")
+    assert (await approve_destructive()(tool).call(None, "{}")).status == "denied"
+    assert "security_risk" in security_risk()(tool).params_json_schema["properties"]
 
 
 async def test_a_hand_made_tool_is_retried() -> None:

@@ -17,7 +17,7 @@ from agents_tools.policies import (
     retry,
     transform,
 )
-from agents_tools.policies._repair import _load_repair, _repaired
+from agents_tools.policies._repair import _load_repair, _repair_text
 
 
 @repair_json()
@@ -185,7 +185,7 @@ def test_the_python_repr_of_a_value_is_repaired(value: dict[str, Any]) -> None:
     import ast
     import json
 
-    repaired = _repaired(repr(value), _load_repair(strict=True), strict=True)
+    repaired = _repair_text(repr(value), _load_repair(strict=True), strict=True)
     if repaired is not None:
         assert json.loads(repaired) == ast.literal_eval(repr(value))
 
@@ -200,4 +200,4 @@ def test_truncated_text_is_never_completed(value: dict[str, Any], cut: int) -> N
 
     text = json.dumps(value)
     begun = text[: max(1, len(text) - cut)]
-    assert _repaired(begun, _load_repair(strict=True), strict=True) is None
+    assert _repair_text(begun, _load_repair(strict=True), strict=True) is None

@@ -142,7 +142,7 @@ def faults_of(wheel: Path, source: Path | None = None) -> list[str]:
     with zipfile.ZipFile(wheel) as archive:
         packed = {name: archive.read(name) for name in archive.namelist()}
     faults = _files_of_wheel(packed)
-    faults += _told_of("the wheel", wheel, packed)
+    faults += _faults_of("the wheel", wheel, packed)
     if source is not None:
         faults += _faults_of_source(source)
     (metadata,) = (data for name, data in packed.items() if name.endswith("/METADATA"))
@@ -161,14 +161,14 @@ def _faults_of_source(source: Path) -> list[str]:
                 whole[member.name.partition("/")[2]] = file.read()
     needed = {*_NEEDED, *_tracked()} - set(whole)
     faults += [f"the source has no {name}" for name in sorted(needed)]
-    return faults + _told_of("the source", source, whole)
+    return faults + _faults_of("the source", source, whole)
 
 
-def _told_of(where: str, path: Path, files: Mapping[str, bytes]) -> list[str]:
+def _faults_of(where: str, path: Path, files: Mapping[str, bytes]) -> list[str]:
     faults = [f"{where} has {name}" for name in files if _JUNK.search(name)]
     if path.stat().st_size > _SIZES[path.suffix]:
         faults.append(f"{path.name} is larger than {_SIZES[path.suffix] >> 20} MiB")
-    return faults + _places_told(where, files)
+    return faults + _paths_in(where, files)
 
 
 def _files_of_wheel(packed: Mapping[str, bytes]) -> list[str]:
@@ -195,7 +195,7 @@ def _tracked() -> set[str]:
     return {name for name in names if not name.startswith(".")}
 
 
-def _places_told(where: str, files: Mapping[str, bytes]) -> list[str]:
+def _paths_in(where: str, files: Mapping[str, bytes]) -> list[str]:
     """Look for names of this machine and of its package index."""
     names = {str(ROOT), str(Path.home()), socket.gethostname(), *_indexes()}
     marks = {name.encode() for name in names if len(name) >= 5}

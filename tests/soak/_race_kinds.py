@@ -29,7 +29,7 @@ from agents_tools.mcp import MCPToolManager, mcp_server
 from agents_tools.policies import cache, circuit_breaker, exclusive, limit, timeout
 from agents_tools.testing import ScriptedModel, check_events, tool_call
 from agents_tools.tool import FunctionTool
-from tests.soak._race_crowd import Crowd, hold as _hold
+from tests.soak._race_crowd import Crowd, hold as _check
 from tests.soak._race_streams import readers_of_a_stream
 
 __all__ = ["RACES", "Race"]
@@ -75,7 +75,7 @@ async def double_aloud(n: int) -> AsyncGenerator[Any]:
 _TOOLS: tuple[FunctionTool[..., Any], ...] = (double, double_plain, double_inside, double_aloud)
 
 
-def _heard_of(events: list[Event]) -> set[str]:
+def _texts_of(events: list[Event]) -> set[str]:
     return {str(event.to_dict()["data"]) for event in events if event.type == "notify_stream_event"}
 
 
@@ -83,10 +83,10 @@ async def _one_call(tool: FunctionTool[..., Any], number: int) -> None:
     events: list[Event] = []
     context = ToolContext(emit=events.append)
     outcome = await tool.call(context, json.dumps({"n": number}))
-    _hold(outcome.status == "ok", f"{tool.name}({number}) ended as {outcome.status}")
-    _hold(str(outcome.value) == str(2 * number), f"{tool.name}({number}) gave {outcome.value!r}")
+    _check(outcome.status == "ok", f"{tool.name}({number}) ended as {outcome.status}")
+    _check(str(outcome.value) == str(2 * number), f"{tool.name}({number}) gave {outcome.value!r}")
     check_events(events)
-    _hold(_heard_of(events) <= {f"{number}", f"{2 * number}"}, "a call heard another one")
+    _check(_texts_of(events) <= {f"{number}", f"{2 * number}"}, "a call heard another one")
 
 
 def one_tool(chance: Random) -> int:
@@ -99,7 +99,7 @@ def one_tool(chance: Random) -> int:
     def in_a_thread(first: int) -> None:
         for number, tool in enumerate(tools, first):
             value = tool.invoke_sync(n=number)
-            _hold(str(value) == str(2 * number), f"{tool.name}({number}) gave {value!r}")
+            _check(str(value) == str(2 * number), f"{tool.name}({number}) gave {value!r}")
 
     crowd = Crowd()
     for place in range(4):
@@ -120,8 +120,8 @@ def from_a_loops_thread(chance: Random) -> int:
         others = [asyncio.to_thread(inside, first + number) for number in range(5)]
         begun = asyncio.gather(*others)
         for number in range(5):
-            _hold(inside(first + number) == 2 * (first + number), "a call gave another's result")
-        _hold(await begun == [2 * (first + n) for n in range(5)], "calls gave others' results")
+            _check(inside(first + number) == 2 * (first + number), "a call gave another's result")
+        _check(await begun == [2 * (first + n) for n in range(5)], "calls gave others' results")
 
     crowd = Crowd()
     for place in range(4):
@@ -164,14 +164,14 @@ def places_of_a_limit(chance: Random) -> int:
         await asyncio.wait(tasks)
         for number, task in enumerate(tasks):
             if not task.cancelled():
-                _hold(task.result().value == 2 * number, f"{number} ended as {task.result()!r}")
+                _check(task.result().value == 2 * number, f"{number} ended as {task.result()!r}")
 
     crowd = Crowd()
     for _ in range(3):
         crowd.loop(on_a_loop)
     crowd.thread(lambda: [tool.invoke_sync(n=n) for n in range(10)])
     crowd.run()
-    _hold(most <= allowed, f"{most} calls ran at once where {allowed} may")
+    _check(most <= allowed, f"{most} calls ran at once where {allowed} may")
     return 100
 
 
@@ -196,8 +196,8 @@ def results_of_a_cache(chance: Random) -> int:
         for number, task in zip(keys, tasks, strict=True):
             if not task.cancelled():
                 outcome = task.result()
-                _hold(outcome.status == "ok", f"{number} ended as {outcome.status}")
-                _hold(outcome.value == {"double": 2 * number}, f"{number} got {outcome.value}")
+                _check(outcome.status == "ok", f"{number} ended as {outcome.status}")
+                _check(outcome.value == {"double": 2 * number}, f"{number} got {outcome.value}")
 
     crowd = Crowd()
     for _ in range(4):
@@ -225,7 +225,7 @@ def turns_of_a_breaker(chance: Random) -> int:
         seen: set[str] = set()
         for number in range(20):
             seen.add((await tool.call(None, f'{{"n": {number}}}')).status)
-        _hold(seen <= {"tool_error", "overloaded", "ok"}, f"calls ended as {seen}")
+        _check(seen <= {"tool_error", "overloaded", "ok"}, f"calls ended as {seen}")
         if heals:
             await asyncio.sleep(pause)
             down.clear()
@@ -255,22 +255,22 @@ def names_of_a_registry(chance: Random) -> int:
         for number in range(15):
             name = f"tool_{place}_{number}"
             registry.register(name, double)
-            _hold(registry.get_tool(name) is not None, f"{name} is not there after register")
+            _check(registry.get_tool(name) is not None, f"{name} is not there after register")
             with suppress(UserError):
                 registry.register(f"shared_{number}", double)
                 won.append(number)
             if chance.random() < 0.5:
                 forget = registry.subscribe(lambda change: None)
                 forget()
-            _hold(registry.unregister(name), f"{name} is not there at unregister")
-            _hold(registry.get_tool(name) is None, f"{name} is there after unregister")
+            _check(registry.unregister(name), f"{name} is not there at unregister")
+            _check(registry.get_tool(name) is None, f"{name} is there after unregister")
 
     def reader() -> None:
         while not over.is_set():
-            _hold("always" in registry.get_tool_names(), "what stays was missing")
-            _hold(registry.resolve("always"), "what stays was not resolved")
+            _check("always" in registry.get_tool_names(), "what stays was missing")
+            _check(registry.resolve("always"), "what stays was not resolved")
             names = registry.get_tool_names()
-            _hold(len(names) == len(set(names)), f"names twice: {names}")
+            _check(len(names) == len(set(names)), f"names twice: {names}")
             registry.get_tool_specs()
 
     crowd = Crowd()
@@ -288,8 +288,8 @@ def names_of_a_registry(chance: Random) -> int:
         crowd.thread(lambda place=place: working(place))
         crowd.thread(reader)
     crowd.run()
-    _hold(sorted(won) == list(range(15)), f"a name was given to several: {sorted(won)}")
-    _hold(sum("tool_" in name for names in told for name in names) == 60, "changes were not told")
+    _check(sorted(won) == list(range(15)), f"a name was given to several: {sorted(won)}")
+    _check(sum("tool_" in name for names in told for name in names) == 60, "changes were not told")
     return 60
 
 
@@ -306,9 +306,9 @@ def hearers_of_calls(chance: Random) -> int:
                 await asyncio.gather(*(double.call(None, f'{{"n": {number}}}') for _ in range(3)))
                 await asyncio.to_thread(double_plain.invoke_sync, n=number)
             events = [event async for event in heard]
-            _hold(_heard_of(events) == {f"{number}"}, "a listener heard another's calls")
+            _check(_texts_of(events) == {f"{number}"}, "a listener heard another's calls")
             ends = [event for event in events if event.type == "tool_stream_end_event"]
-            _hold(len(ends) == 4, f"of 4 calls {len(ends)} ends were heard")
+            _check(len(ends) == 4, f"of 4 calls {len(ends)} ends were heard")
 
     crowd = Crowd()
     for place in range(4):
@@ -343,8 +343,8 @@ def cancel_against_finish(chance: Random) -> int:
             await asyncio.wait([task])
             if not task.cancelled():
                 outcome = task.result()
-                _hold(outcome.status in _TERMINAL, f"a call ended as {outcome.status}")
-                _hold(
+                _check(outcome.status in _TERMINAL, f"a call ended as {outcome.status}")
+                _check(
                     outcome.status != "ok" or str(outcome.value) == str(2 * number), "not its own"
                 )
             if events:
@@ -414,12 +414,12 @@ def close_of_a_manager(chance: Random) -> int:
             was_leaving = leaving.is_set()
             outcome = await tools["double"].call(None, f'{{"n": {number}}}')
             if outcome.status == "ok":
-                _hold(outcome.value.structured == 2 * number, f"got {outcome.value}")
+                _check(outcome.value.structured == 2 * number, f"got {outcome.value}")
             else:
                 told = {"tool_error", "lost", "cancelled", "timeout"}
-                _hold(outcome.status in told, f"a call ended as {outcome.status}")
+                _check(outcome.status in told, f"a call ended as {outcome.status}")
                 gone = was_leaving or leaving.is_set()
-                _hold(gone, f"a call of a server that is there ended as {outcome.status}")
+                _check(gone, f"a call of a server that is there ended as {outcome.status}")
 
     async def working(first: int) -> None:
         try:

@@ -57,7 +57,7 @@ _SLOW = 1.0
 def run(budget: Budget) -> Outcome:
     """Declare tools in many ways, and look at what is published of them."""
     cases = Cases("fuzz_schemas", budget)
-    ways = (_made_tool, _docstring, _signature, _raw_schema, _raw_schema)
+    ways = (_check_random_tool, _docstring, _signature, _raw_schema, _raw_schema)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StrictFallbackWarning)
         for number, rng in cases:
@@ -95,15 +95,15 @@ def _of_error(said: str) -> Wrong:
 # --- tools from functions
 
 
-def _made_tool(cases: Cases, rng: Random) -> None:
+def _check_random_tool(cases: Cases, rng: Random) -> None:
     try:
         made = a_tool(rng)
     except UserError:
         return
-    _try(cases, "functions", made.program, lambda: _of_made_tool(rng, made))
+    _try(cases, "functions", made.program, lambda: _faults_of_tool(rng, made))
 
 
-def _of_made_tool(rng: Random, made: MadeTool) -> Wrong:
+def _faults_of_tool(rng: Random, made: MadeTool) -> Wrong:
     tool = made.tool.build()
     own = tool.params_json_schema
     jsonschema.Draft202012Validator.check_schema(own)

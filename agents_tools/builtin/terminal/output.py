@@ -45,7 +45,7 @@ class OutputFiles:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.path = Path(tempfile.mkdtemp(prefix="agents-tools-output-")).resolve()
-        processes.clear(self.path)
+        processes.remove_at_exit(self.path)
         self._sizes: dict[Path, int] = {}
         self._count = 0
 
@@ -78,7 +78,7 @@ class OutputFiles:
     def close(self) -> None:
         """Remove all files."""
         shutil.rmtree(self.path, ignore_errors=True)
-        processes.cleared(self.path)
+        processes.cancel_removal(self.path)
 
 
 class TerminalOutput:

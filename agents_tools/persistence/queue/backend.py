@@ -20,7 +20,7 @@ from agents_tools.execution.protocol import (
     BackendHealth,
     CallEvent,
     CallLog,
-    ended,
+    result_payload,
 )
 from agents_tools.persistence.queue import messages
 from agents_tools.persistence.queue.engine import VERSION, Engine, checked_url
@@ -381,7 +381,7 @@ class _QueuedCall:
             elif item == "cancel":
                 suffix = f": {self._reason}" if self._reason else "."
                 text = f"The call of tool {self.envelope.tool!r} was cancelled{suffix}"
-                return self.end(ended("cancelled", text))
+                return self.end(result_payload("cancelled", text))
             else:
                 self.has_ended_stream = True
                 return None
@@ -409,7 +409,7 @@ class _QueuedCall:
         name = self.envelope.tool
         if not self.is_begun:
             return waited_too_long(name)
-        return ended("timeout", f"The deadline of tool {name!r} has passed.")
+        return result_payload("timeout", f"The deadline of tool {name!r} has passed.")
 
     def _put(self, item: list[CallEvent] | Claim | _Signal) -> None:
         call_on_loop(self._loop, self._inbox.put_nowait, item)

@@ -15,7 +15,7 @@ from dbos import DBOS, WorkflowSerializationFormat
 from agents_tools.concurrency.future import call_on_loop
 from agents_tools.errors import UserError, UserValueError
 from agents_tools.execution.local import tools_by_name, unknown_tool
-from agents_tools.execution.protocol import CallEnvelope, CallLog, ended
+from agents_tools.execution.protocol import CallEnvelope, CallLog, result_payload
 from agents_tools.execution.worker_call import NOT_HERE, Execution
 from agents_tools.persistence.queue import messages
 from agents_tools.persistence.queue.engine import Engine, checked_url
@@ -277,7 +277,7 @@ async def _run(execution: Execution) -> None:
 
 def worker_lost(tool: str) -> dict[str, Any]:
     """Return the payload of the `result` of a call whose worker ended or is silent."""
-    return ended(
+    return result_payload(
         "lost",
         f"The worker of tool {tool!r} stopped responding while the call ran. It is unknown "
         "whether the call took effect.",

@@ -79,10 +79,10 @@ def calls(
     if scenario == "json-schema-2020-12-preservation":
         focal, echo = tools
         return [(echo, {"schema": dict(tools[focal].json_schema)})]
-    return [(name, made_up(tool.json_schema)) for name, tool in tools.items()]
+    return [(name, sample_arguments(tool.json_schema)) for name, tool in tools.items()]
 
 
-def made_up(schema: Any) -> dict[str, Any]:
+def sample_arguments(schema: Any) -> dict[str, Any]:
     """Return arguments that are valid for a simple schema."""
     values = {"string": "text", "integer": 1, "number": 1.5, "boolean": True, "object": {}}
     properties = schema.get("properties", {})

@@ -90,7 +90,7 @@ async def _answer(client: Any, step: dict[str, Any]) -> dict[str, Any]:
     for end in ("cancel", "leave"):
         if end in step:
             call = client.call(step["name"], step["arguments"], progress)
-            return await _given_up(call, Path(step[end]), end)
+            return await _cancelled_call(call, Path(step[end]), end)
     try:
         result = await _request(client, step, progress)
     except Exception as error:  # noqa: BLE001 - whatever its library raises is its answer
@@ -110,7 +110,7 @@ def _request(client: Any, step: Mapping[str, Any], progress: Progress) -> Awaita
             return client.call(step["name"], step.get("arguments", {}), progress)
 
 
-async def _given_up(call: Awaitable[Any], folder: Path, end: str) -> dict[str, Any]:
+async def _cancelled_call(call: Awaitable[Any], folder: Path, end: str) -> dict[str, Any]:
     """Cancel a running call; return whether the server noticed while it was connected."""
     task = asyncio.ensure_future(call)
     await _comes(folder / "began")
