@@ -542,7 +542,7 @@ class Run:
         return self.result(interruptions=self.state().interruptions)
 
     async def _has_all_decisions(self) -> bool:
-        """Return whether no decision is missing; another process can have sent it."""
+        """Return whether no decision is missing, also after reading the inbox of the run."""
         if not (self._has_open_calls and self.needs_decision):
             return True
         if self.calls.background is not None:
@@ -609,7 +609,7 @@ class Run:
         self.input_count = min(self.input_count, len(items))
 
     async def _has_new_message(self) -> bool:
-        """Return whether a message was sent before the run could end; no other one is accepted."""
+        """Return whether a message needs an answer; otherwise, accept no more messages."""
         if self.is_replaying:
             return True
         if self.recorder is not None and self.recorder.messages_before(self.turns + 1):

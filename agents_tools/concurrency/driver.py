@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Owner(Protocol):
-    """Whatever a coroutine is driven for.
+    """The object that a driven coroutine belongs to: a call.
 
     Attributes:
         tool_name: The name of the tool, for the log.

@@ -382,7 +382,7 @@ def _describe_parameter(
     param: Param, doc: Docstring, func: Callable[..., Any], location: SourceLocation
 ) -> _DescribedParameter:
     annotation, text = param.annotation, doc.params.get(param.name)
-    if _is_field_info(param.default) or getattr(annotation, "__metadata__", ()):
+    if _is_field_info(param.default) or hasattr(annotation, "__metadata__"):
         return _describe_by_field(param, text, location)
     if annotation is EMPTY:
         result = _DescribedParameter(param, _documented_type_schema(param, doc, func))

@@ -1,4 +1,4 @@
-"""What the JSON Schema of a tool says about the value at a path of its arguments."""
+"""Look up the JSON Schema of a value by its path in the arguments of a tool."""
 
 from __future__ import annotations
 

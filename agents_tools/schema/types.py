@@ -54,7 +54,7 @@ class NoSchemaError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeSchema:
-    """What an annotation means for a value that arrives as JSON.
+    """The schemas of an annotation, for values that arrive as JSON.
 
     Attributes:
         core: The schema of the validator, with the acceptance rules applied.

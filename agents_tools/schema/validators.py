@@ -47,7 +47,7 @@ class Fault:
 
 
 class Validator(Protocol):
-    """What an `ArgumentReader` needs."""
+    """A validator of arguments, as an `ArgumentReader` uses it."""
 
     Invalid: type[Exception]
     """The exception of `validate_json` for arguments that do not match."""

@@ -17,6 +17,7 @@ from agents_tools.text.characters import (
     safe_text,
     unfinished_start,
 )
+from agents_tools.text.escape import shorten
 from agents_tools.text.forms import MASK
 from agents_tools.text.secrets import (
     has_secrets,
@@ -76,7 +77,7 @@ def release_text(
             text = _masked(text, patterns=patterns)
         text = _CLEAN[to](text)
     text = _masked(text, patterns=patterns)
-    return text if limit is None else _bounded(text, limit)
+    return text if limit is None else shorten(text, limit)
 
 
 def release_json(value: Any, *, to: Reader = "person", patterns: bool = False) -> Any:
@@ -191,19 +192,13 @@ def _start_of(text: str, to: Reader, limit: int, *, patterns: bool) -> str:
     start = release_text(text[: 2 * limit + 2 * margin], to=to, patterns=patterns)
     if len(start) < limit + margin:  # the cut could be visible: cleaning and masks shorten texts
         start = release_text(text, to=to, patterns=patterns)
-    return _bounded(start, limit)
+    return shorten(start, limit)
 
 
 def _masked(text: str, *, patterns: bool) -> str:
     if patterns:
         return mask(text)
     return mask_registered(text) if has_secrets() else text
-
-
-def _bounded(text: str, limit: int) -> str:
-    if len(text) <= limit:
-        return text
-    return text[: limit - 1] + "…" if limit > 0 else ""
 
 
 def _released(value: Any, to: Reader, depth: int) -> Any:

@@ -1,4 +1,4 @@
-"""Decoded views of a text: what a reader, or a program, makes of it."""
+"""Decoded views of a text, as a reader or a program decodes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The context of a call: what functions of tools and callbacks of the application see of it."""
+"""The context of a call, for the functions of tools and the callbacks of the application."""
 
 from __future__ import annotations
 
