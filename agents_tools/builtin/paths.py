@@ -129,6 +129,18 @@ class Root:
             with contextlib.suppress(OSError):
                 os.close(fd)
 
+    def check_exists(self) -> None:
+        """Raise an error if the directory was removed: another one at its path is not opened.
+
+        Raises:
+            PathNotAllowed: The directory was removed.
+        """
+        if self._fd >= 0 and os.fstat(self._fd).st_nlink == 0:
+            raise PathNotAllowed(
+                f"The workspace {str(self.path)!r} was removed or replaced by another directory "
+                "while it was in use. Work in the terminal, or create the tools again."
+            )
+
     @property
     def fd(self) -> int:
         """The descriptor of the directory itself."""
@@ -439,16 +451,19 @@ class ConfinedWorkspace:
             path: Absolute, or relative to the working directory.
 
         Raises:
-            PathNotAllowed: It is outside the workspace, or not a valid path.
+            PathNotAllowed: It is outside the workspace, or not a valid path, or the directory was
+                removed.
         """
         text = os.fspath(path)
         _check_text(text)
         if not text.startswith("/"):
+            self.roots[0].check_exists()
             return WorkspacePath(self.roots[0], text, _display_path(text))
         for candidate in (text, os.path.realpath(text)):
             parts = _parts(candidate)
             for root, own in self._spellings:
                 if parts[: len(own)] == own and not _goes_above(parts[len(own) :]):
+                    root.check_exists()
                     return WorkspacePath(
                         root, "/".join(parts[len(own) :]) or ".", _display_path(text)
                     )

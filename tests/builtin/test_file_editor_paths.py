@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from agents_tools.builtin import paths as _paths
+from agents_tools.builtin import get_default_tools, paths as _paths
 from agents_tools.builtin.file_editor import FileEditorAction, FileEditorExecutor
+from agents_tools.testing import call_tool_sync
 
 COMMANDS: dict[str, dict[str, Any]] = {
     "view": {},
@@ -267,3 +269,23 @@ def test_no_command_escapes_while_a_directory_is_swapped(
     assert (inside.parent / "outside" / "secret").read_text() == "secret\n"
     assert [path.name for path in (inside.parent / "outside").iterdir()] == ["secret"]
     assert not [name for name in os.listdir(inside) if name.endswith(".tmp")]  # noqa: PTH208
+
+
+@pytest.mark.parametrize("action", ["view", "create", "glob", "grep"])
+def test_a_workspace_that_was_replaced_is_reported(tmp_path: Path, action: str) -> None:
+    """A command such as `git clone` replaces it; the tools said that no file exists."""
+    root = tmp_path / "work"
+    root.mkdir()
+    with get_default_tools(root) as tools:
+        _, editor, glob, grep, _ = (tool.as_function_tool() for tool in tools)
+        call, arguments = {
+            "view": (editor, {"command": "view", "path": "."}),
+            "create": (editor, {"command": "create", "path": str(root / "b"), "file_text": "b"}),
+            "glob": (glob, {"pattern": "*"}),
+            "grep": (grep, {"pattern": "a"}),
+        }[action]
+        assert "was removed" not in str(call_tool_sync(call, arguments).output)
+        shutil.rmtree(root)
+        root.mkdir()
+        output = str(call_tool_sync(call, arguments).output)
+    assert f"The workspace {str(root)!r} was removed or replaced" in output
