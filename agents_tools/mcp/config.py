@@ -115,7 +115,8 @@ class MCPServerConfig:
             returns true; see `policies.needs_approval`. It applies to the tools that the server
             lists, not to an `MCPTool`.
         trusted: Whether to trust the annotations of the tools: a tool that is declared read-only
-            or idempotent is called again if its outcome is unknown.
+            or idempotent is called again if its outcome is unknown, and `approve_destructive` asks
+            only about the other tools.
         validate_arguments: Whether arguments are validated against the input schemas before they
             are sent.
         instructions: Whether the models of agents receive the instructions of the server.

@@ -97,8 +97,8 @@ def approve_destructive() -> Policy:
     """Require the approval of a person before each call of a destructive tool.
 
     Tools that are annotated as read-only or not destructive are returned unchanged. A tool without
-    annotations counts as destructive, and so does every tool of a server, whose hints are not
-    trusted. As with `needs_approval`, a call without a run is denied. For a list of tools:
+    annotations counts as destructive, and so does every tool of a server that is not trusted
+    (`trusted=True` of the server). As with `needs_approval`, a call without a run is denied. For a list of tools:
     `[approve_destructive()(tool) for tool in tools]`.
     """
     return _ApproveDestructive()
@@ -117,7 +117,7 @@ class _ApproveDestructive(Policy):
 def security_risk() -> Policy:
     """Add an argument in which the model rates the risk of each call.
 
-    Tools that are not read-only, and all tools of servers, get a first argument `security_risk`
+    Tools that are not read-only, and all tools of untrusted servers, get a first argument `security_risk`
     (LOW, MEDIUM, HIGH or UNKNOWN). It is removed before the arguments are validated, and is
     available as `ctx.security_risk` to hooks, to the tool and to policies below this one.
 

@@ -71,23 +71,27 @@ class ToolAnnotations:
 
 
 def is_read_only(tool: Any) -> bool:
-    """Return whether a tool is annotated as read-only; the hints of a server do not count."""
+    """Return whether a tool is annotated as read-only; see `trusted_hints`."""
     hints = trusted_hints(tool)
     return hints is not None and hints.read_only
 
 
 def is_idempotent(tool: Any) -> bool:
-    """Return whether the annotations of a tool say that a second call has no further effect.
+    """Return whether a second call has no further effect, by the annotations of a tool.
 
-    The hints of a server do not count.
+    See `trusted_hints`.
     """
     hints = trusted_hints(tool)
     return hints is not None and (hints.read_only or hints.idempotent)
 
 
 def trusted_hints(tool: Any) -> ToolAnnotations | None:
-    """Return the annotations of a local tool; `None` for the tool of a server, which can lie."""
-    return None if tool.origin.server is not None else tool.annotations
+    """Return the annotations of a tool; `None` for the tool of a server, which can lie.
+
+    The annotations of a server count if the program has declared that it trusts the server.
+    """
+    origin = tool.origin
+    return tool.annotations if origin.server is None or origin.trusted else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +102,7 @@ class ToolOrigin:
         kind: `function`, `stream`, `manual`, or the name of another source.
         server: The server that has it, where it is remote.
         wire_name: Its name there.
+        trusted: Whether the program trusts the annotations of the server.
         agent: The agent behind it, where it is one.
         place: The file and line, or the module and name, of its declaration.
     """
@@ -105,6 +110,7 @@ class ToolOrigin:
     kind: str = "manual"
     server: str | None = None
     wire_name: str | None = None
+    trusted: bool = False
     agent: str | None = None
     place: str | None = None
 

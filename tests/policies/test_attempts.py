@@ -228,6 +228,9 @@ async def test_a_server_cannot_declare_that_its_tool_needs_no_approval() -> None
     tool._origin = ToolOrigin(kind="mcp", server="theirs")
     assert (await approve_destructive()(tool).call(None, "{}")).status == "denied"
     assert "security_risk" in security_risk()(tool).params_json_schema["properties"]
+    tool._origin = ToolOrigin(kind="mcp", server="theirs", trusted=True)
+    assert (await approve_destructive()(tool).call(None, "{}")).status == "ok"
+    assert security_risk()(tool) is tool
 
 
 async def test_a_hand_made_tool_is_retried() -> None:

@@ -65,6 +65,7 @@ def function_tool_of(
     name: str,
     server: str,
     perform: Callable[[ToolContext[Any], dict[str, Any]], Awaitable[dict[str, Any]]],
+    trusted: bool = False,
     validate_arguments: bool = True,
     reader_name: Callable[[], str | None] | None = None,
 ) -> AnyTool:
@@ -74,6 +75,7 @@ def function_tool_of(
         name=name,
         server=server,
         perform=perform,
+        trusted=trusted,
         validate_arguments=validate_arguments,
         reader_name=reader_name,
     )
@@ -86,6 +88,7 @@ def create_source(
     name: str,
     server: str,
     perform: Callable[[ToolContext[Any], dict[str, Any]], Awaitable[dict[str, Any]]],
+    trusted: bool = False,
     validate_arguments: bool = True,
     reader_name: Callable[[], str | None] | None = None,
 ) -> tuple[ToolSource, dict[str, Any]]:
@@ -96,6 +99,7 @@ def create_source(
         name: The name that models see.
         server: The name of the server.
         perform: Calls the tool on the server and returns the raw result.
+        trusted: Whether the program trusts the annotations of the server.
         validate_arguments: Whether arguments are validated against the input schema.
         reader_name: Returns the name of the tool that reads resources of the server, for links.
 
@@ -109,7 +113,7 @@ def create_source(
     source = _ServerToolSource(
         wire,
         name=name,
-        origin=ToolOrigin(kind="mcp", server=server, wire_name=wire["name"]),
+        origin=ToolOrigin(kind="mcp", server=server, wire_name=wire["name"], trusted=trusted),
         perform=perform,
         validate=validate_arguments,
         reader_name=reader_name,

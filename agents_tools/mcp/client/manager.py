@@ -764,6 +764,7 @@ class MCPToolManager(ForeignAttributes, ServerFeatures):
             name=name,
             server=config.name,
             perform=read if wire["name"] == server.reader else call,
+            trusted=config.trusted,
             validate_arguments=config.validate_arguments and wire["name"] not in server.unvalidated,
             reader_name=lambda: server.reader_name,
         )
