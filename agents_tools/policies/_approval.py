@@ -98,8 +98,8 @@ def approve_destructive() -> Policy:
 
     Tools that are annotated as read-only or not destructive are returned unchanged. A tool without
     annotations counts as destructive, and so does every tool of a server that is not trusted
-    (`trusted=True` of the server). As with `needs_approval`, a call without a run is denied. For a list of tools:
-    `[approve_destructive()(tool) for tool in tools]`.
+    (`trusted=True` of the server). As with `needs_approval`, a call without a run is denied. For a
+    list of tools: `[approve_destructive()(tool) for tool in tools]`.
     """
     return _ApproveDestructive()
 
@@ -117,9 +117,10 @@ class _ApproveDestructive(Policy):
 def security_risk() -> Policy:
     """Add an argument in which the model rates the risk of each call.
 
-    Tools that are not read-only, and all tools of untrusted servers, get a first argument `security_risk`
-    (LOW, MEDIUM, HIGH or UNKNOWN). It is removed before the arguments are validated, and is
-    available as `ctx.security_risk` to hooks, to the tool and to policies below this one.
+    Tools that are not read-only, and all tools of untrusted servers, get a first argument
+    `security_risk` (LOW, MEDIUM, HIGH or UNKNOWN). It is removed before the arguments are
+    validated, and is available as `ctx.security_risk` to hooks, to the tool and to policies below
+    this one.
 
     Raises:
         UserError: The tool has a parameter of that name.
