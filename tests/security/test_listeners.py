@@ -377,7 +377,9 @@ def openings(source: str) -> set[str]:
 
 
 NO_SOCKETS = {
+    "agents/agent.py": {"bind"},  # inspect.Signature.bind
     "agents/handoff.py": {"bind"},  # inspect.Signature.bind
+    "classes/definition.py": {"bind"},  # inspect.Signature.bind
     "classes/registry_entry.py": {"bind"},  # inspect.Signature.bind
     "policies/_policy.py": {"bind"},  # inspect.Signature.bind
     "tool/tool.py": {"bind"},  # a declaration to its instance
