@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 import warnings
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
@@ -154,11 +154,18 @@ def _short_warnings() -> Generator[None]:
     with warnings.catch_warnings():
         show = warnings.showwarning
 
-        def show_short(message: Warning | str, category: type[Warning], *place: Any) -> None:
+        def show_short(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
             if category.__module__.startswith("agents_tools."):
                 say(f"warning: {message}", fg="yellow")
             else:
-                show(message, category, *place)
+                show(message, category, filename, lineno, file, line)
 
         warnings.showwarning = show_short
         yield
