@@ -537,7 +537,7 @@ async def test_patterns_that_leave_no_tool_are_an_error(
 
 
 async def test_a_pattern_that_matches_no_tool_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """A misspelt pattern would let clients call a tool without the approval."""
+    """A misspelled pattern would let clients call a tool without the approval."""
 
     @function_tool
     def delete_order(order: int) -> None:
