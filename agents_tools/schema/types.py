@@ -479,13 +479,8 @@ def quiet_generator() -> Any:
             def tagged_union_schema(self, schema: Any) -> dict[str, Any]:
                 """Describe a discriminated union; its tag is required even if it has a default."""
                 result = super().tagged_union_schema(schema)
-                tag = result.get("discriminator", {}).get("propertyName")
-                for choice in result["oneOf"] if tag and self.mode == "validation" else ():
-                    reference = choice.get("$ref")
-                    fields = self.get_schema_from_definitions(reference) if reference else choice
-                    if fields and tag in fields.get("properties", ()):
-                        others = [name for name in fields.get("required", ()) if name != tag]
-                        fields["required"] = [tag, *others]
+                if self.mode == "validation":
+                    _require_tag(result, self.get_schema_from_definitions)
                 return result
 
             def encode_default(self, dft: Any) -> Any:
@@ -507,6 +502,17 @@ def quiet_generator() -> Any:
 
 
 _generator: Any = None
+
+
+def _require_tag(union: Schema, resolve: Callable[[Any], Schema | None]) -> None:
+    """List the tag of a discriminated union as required in each of its choices."""
+    tag = union.get("discriminator", {}).get("propertyName")
+    for choice in union["oneOf"] if tag else ():
+        fields = resolve(choice["$ref"]) if "$ref" in choice else choice
+        if fields and tag in fields.get("properties", ()):
+            others = [name for name in fields.get("required", ()) if name != tag]
+            fields["required"] = [tag, *others]
+
 
 _NOT_SCHEMAS = frozenset(
     {
