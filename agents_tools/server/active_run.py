@@ -140,6 +140,7 @@ class ActiveRun:
         self._settled = asyncio.Event()
         self._reader: EventStream | None = None
         self._last_id = INVALID_ID
+        self._info: RunInfo | None = None  # what was last read from the store
         self._end: int | None = None
         self._unstored_end: Event | None = None
         self._watchers = 0
@@ -237,10 +238,12 @@ class ActiveRun:
         return True
 
     async def apply(self, info: RunInfo) -> None:
-        """Take over the state that the store has."""
+        """Take over the state that was read from the store, unless a newer one is known."""
         self.idle_since = time.time()
+        if self._is_outdated(info):
+            return
         self.started = info.started or self.started
-        self._last_id = info.last_id
+        self._info, self._last_id = info, info.last_id
         status: Any = info.status
         self.status = "orphaned" if info.is_orphaned else status
         if self.is_running:
@@ -252,11 +255,23 @@ class ActiveRun:
             ends = await log.read(reverse=True, limit=1, where=_LAST_EVENT)
         finally:
             log.close()
+        if self._info is not info:
+            return  # another request has read a newer state meanwhile
         if ends and isinstance(ends[0], RunFinishedEvent):
             self._finish(ends[0])
         self.ended = info.updated
         is_waiting = self.status == "interrupted"
         self.interruptions = await self._manager.store.approvals(self.id) if is_waiting else []
+
+    def _is_outdated(self, info: RunInfo) -> bool:
+        """Return whether a newer state of the run is known than the one that was read."""
+        known = self._info
+        if known is None or known.started != info.started:
+            return False
+        if info.last_id != known.last_id:
+            return info.last_id < known.last_id
+        # A run continues with a lease, before its first event.
+        return known.status == "running" and info.status == "interrupted"
 
     def _finish(self, end: RunFinishedEvent) -> None:
         """Take over the end of the run, or its stop."""

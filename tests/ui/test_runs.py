@@ -1036,3 +1036,42 @@ async def test_a_server_that_stops_leaves_its_runs_to_another_one(tmp_path: Path
         assert isinstance((await all_events(seen))[-1], RunFinishedEvent)
         assert (seen.status, seen.output) == ("ok", "Done.")
         assert run.status != "ok"
+
+
+async def test_an_old_state_of_a_run_does_not_end_its_events(tmp_path: Path) -> None:
+    """Another server continues the run while this one still reads that it waits for a decision."""
+    begun, gate = asyncio.Event(), asyncio.Event()
+
+    @needs_approval
+    @function_tool
+    async def pay() -> str:
+        """Pay."""
+        begun.set()
+        await gate.wait()
+        return "paid"
+
+    agent = Agent(
+        "clerk", tools=[pay], model=ScriptedModel([tool_call("pay", call_id="c1"), "Done."])
+    )
+    stores = [SQLiteRunStore(tmp_path / "runs.db") for _ in range(2)]
+    here, there = (RunManager(store=store) for store in stores)
+    run = there.start(agent, "pay", run_id="r1")
+    events = [event async for event in run.events()]
+    waiting = await stores[0].run("r1")
+    assert waiting is not None
+    assert waiting.status == "interrupted"
+    await run.decide([{"call_id": "c1", "approve": True}])
+    async with asyncio.timeout(PATIENCE):
+        await begun.wait()
+    watched = await here.find("r1")
+    assert watched is not None
+    await watched.apply(waiting)
+    assert watched.status == "running"
+    gate.set()
+    async with asyncio.timeout(PATIENCE):
+        rest = [event async for event in watched.events(events[-1].id)]
+    assert isinstance(rest[-1], RunFinishedEvent)
+    assert rest[-1].output == "Done."
+    for manager, store in zip((here, there), stores, strict=True):
+        await manager.aclose()
+        store.close()
