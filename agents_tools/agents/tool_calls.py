@@ -139,9 +139,8 @@ class TurnCalls:
         self._reserved_ids = set[str]()
         self._calls: dict[str, ToolCallItem] = {}
         self._outputs: dict[str, ToolCallOutputItem] = {}
-        self._original_ids: dict[
-            str, str
-        ] = {}  # the id of a repeated call -> the id of the first one
+        # The id of a repeated call -> the id of the first one.
+        self._original_ids: dict[str, str] = {}
         self._response_calls: dict[str, ToolCallItem] = {}
         self.early: dict[str, PendingToolCall] = {}
         self._has_started_early = False
