@@ -107,10 +107,17 @@ def pytest_terminal_summary(
         terminalreporter.write_line(f"UNEXPECTED SKIP {reason}", red=True)
 
 
+def pytest_collection() -> None:
+    """Collect no garbage while tests are collected: they stay, and this saves a third of the time."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Exempt the collected tests from garbage collection: many tests collect garbage."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000)
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

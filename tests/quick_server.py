@@ -60,7 +60,7 @@ async def running(app: Any, sock: socket.socket, **options: Any) -> AsyncGenerat
     usual: dict[str, Any] = {
         "log_config": None,
         "access_log": False,
-        "timeout_graceful_shutdown": 1,
+        "timeout_graceful_shutdown": 0.1,
     }
     config = uvicorn.Config(app, **(usual | options))
     server = _Server(config)

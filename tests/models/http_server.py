@@ -125,7 +125,6 @@ class ScriptedServer:
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self._listener.settimeout(0.05)
         self._start(self._accept)
 
     @property
@@ -150,13 +149,15 @@ class ScriptedServer:
     def close(self) -> None:
         """Close every connection and end every thread."""
         self._closing.set()
-        self._listener.close()
+        with contextlib.suppress(OSError):  # wakes the thread that accepts
+            socket.create_connection(self._listener.getsockname(), PATIENCE).close()
         with self._lock:
             for conn in self._open:
                 with contextlib.suppress(OSError):
                     conn.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
             thread.join(PATIENCE)
+        self._listener.close()
 
     def _start(self, target: Callable[..., None], *args: Any) -> None:
         thread = threading.Thread(target=target, args=args, daemon=True, name="scripted-server")
@@ -164,12 +165,10 @@ class ScriptedServer:
         thread.start()
 
     def _accept(self) -> None:
-        while not self._closing.is_set():
-            try:
-                conn, _ = self._listener.accept()
-            except TimeoutError:
-                continue
-            except OSError:
+        while True:
+            conn, _ = self._listener.accept()
+            if self._closing.is_set():
+                conn.close()
                 return
             conn.settimeout(PATIENCE)
             conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
