@@ -265,7 +265,7 @@ def test_nothing_is_delivered_after_unsubscribe():
     thread = threading.Thread(target=publish)
     thread.start()
     try:
-        for n in range(50):
+        for n in range(10):
             received = RecordingCallback()
             stream.subscribe("main", received, str(n))
             until(lambda received=received: received.events)

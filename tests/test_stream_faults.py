@@ -50,7 +50,7 @@ from agents_tools.persistence.stream import EventStream
 from agents_tools.persistence.stream.size_limit import LARGEST
 from agents_tools.testing import ScriptedModel, check_events, tool_call
 from agents_tools.text import forget_secret
-from tests.scale import IS_FULL
+from tests.scale import IS_FULL, slow_case
 from tests.waiting import comes, until
 
 BOUND = 10.0
@@ -972,7 +972,9 @@ _HUGE = LARGEST + 1
             lambda: RunItemStreamEvent("tool_output", {"call_id": "c", "output": [1] * 2_000_000}),
             "call_id",
         ),
-        (lambda: RawResponseStreamEvent({str(n): n for n in range(1_000_000)}), "raw_response"),
+        slow_case(
+            lambda: RawResponseStreamEvent({str(n): n for n in range(1_000_000)}), "raw_response"
+        ),
     ],
 )
 def test_an_event_that_is_too_large_is_cut(create: Callable[[], Event], kept: str):

@@ -180,7 +180,7 @@ def merged(parts: list[Any]) -> list[Any]:
     return whole
 
 
-@pytest.mark.parametrize("how", ["memory", "http", "sessions", "stdio"])
+@pytest.mark.parametrize("how", ["memory", "http", "sessions", STDIO])
 async def test_events_of_a_tool_arrive_unchanged(how: str) -> None:
     """Notifications, progress, deltas and artifacts arrive in order, as the same events."""
     here = await call_tool(perform, {"lines": 3})

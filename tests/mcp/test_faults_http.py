@@ -209,7 +209,7 @@ async def test_an_invalid_answer_fails_only_its_call(*, kind: str, modern: bool)
     """Each call has one outcome, an early one where possible, and the next one works."""
     async with (
         HostileHTTP(modern=modern) as server,
-        connected(server, timeout=2.0) as (_, tools),
+        connected(server, timeout=1.0) as (_, tools),
     ):
         server.next("tools/call", PAGES[kind])
         outcome = await call(tools["echo"], text="x")

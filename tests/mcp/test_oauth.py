@@ -266,6 +266,7 @@ async def test_calls_in_progress_share_one_login(site: Site) -> None:
     assert site.issuer.counts["refresh"] == 1
 
 
+@pytest.mark.slow
 async def test_a_login_does_not_count_as_silence_of_the_server(site: Site) -> None:
     """The timeout of a call stops while the user logs in, and applies again afterwards."""
     async with asyncio.timeout(BOUND), MCPToolManager() as manager:

@@ -224,6 +224,7 @@ async def test_workers_are_killed_at_random_points(workers: Workers, tmp_path: P
 # --- a worker that is stopped
 
 
+@pytest.mark.slow
 async def test_a_worker_finishes_its_calls_after_sigterm(workers: Workers, tmp_path: Path) -> None:
     """A new release is rolled out without losing a call, and the old worker takes no new one."""
     worker = workers.start(concurrency=1)
@@ -268,7 +269,8 @@ async def test_a_call_that_outlasts_the_drain_is_handed_over(
 # --- a caller that is killed
 
 
-@pytest.mark.parametrize("still_runs", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("still_runs", [False, True])
 async def test_a_run_that_continues_gets_the_result_of_the_call_that_it_began(
     workers: Workers, tmp_path: Path, *, still_runs: bool
 ) -> None:
@@ -427,6 +429,7 @@ async def test_a_worker_that_was_given_up_cannot_answer_any_more(
 
 
 @needs_dbos_on_sqlite
+@pytest.mark.slow
 async def test_messages_that_are_stored_twice_are_received_once(tmp_path: Path) -> None:
     """DBOS repeats a write whose connection was lost before it was confirmed."""
     file, go = tmp_path / "queue.db", tmp_path / "go"

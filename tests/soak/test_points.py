@@ -28,6 +28,7 @@ from agents_tools.testing import ScriptedModel, check_events, tool_call
 from agents_tools.tool import ToolStream
 from agents_tools.tool.call import Call
 from tests.mcp.small import program
+from tests.soak import points_play
 from tests.soak.campaign import Budget
 from tests.soak.points import SCENARIOS, cases_of, run_scenarios
 from tests.soak.points_drive import Case
@@ -102,6 +103,7 @@ def test_a_slot_that_is_not_released_is_found(monkeypatch: pytest.MonkeyPatch) -
             leave(self)
 
     monkeypatch.setattr(Limiter, "release", leaving)
+    monkeypatch.setattr(points_play, "WITHIN", 0.3)
     case = Case("limit", "all", 0, 1)
     [fault] = [one for one in play(_BY_NAME["limit"], case).faults if "afterwards" in one]
     assert fault.startswith("afterwards, the same things do not work")
@@ -112,6 +114,7 @@ def test_a_leaked_task_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         self._channel.close()
 
     monkeypatch.setattr(ToolStream, "__aexit__", leaves)
+    monkeypatch.setattr(points_play, "WITHIN", 0.3)
 
     @function_tool
     async def wait() -> None:

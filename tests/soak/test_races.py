@@ -32,7 +32,7 @@ def _found(*names: str, seconds: float = 2.0) -> list[Finding]:
 
 def test_the_campaign_has_no_findings() -> None:
     """Each race runs at least once if there is time."""
-    outcome = races.run(Budget(seconds=3, seed=7))
+    outcome = races.run(Budget(seconds=1, seed=7))
 
     assert outcome.findings == []
     assert outcome.cases > 0
