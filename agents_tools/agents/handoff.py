@@ -25,9 +25,9 @@ from agents_tools.content.outputs import ToolResult
 from agents_tools.errors import ToolDeniedError, UserTypeError, UserValueError
 from agents_tools.events.kinds import AgentUpdatedStreamEvent
 from agents_tools.persistence.conversation import open_calls
+from agents_tools.schema.json_schema import reader_of
 from agents_tools.schema.signature import mismatched_signature
 from agents_tools.text.nouns import type_with_article
-from agents_tools.tool.json_schema import reader_of
 from agents_tools.tool.manual import SchemaSource
 from agents_tools.tool.naming import check_tool_name
 from agents_tools.tool.options import refuse_options

@@ -11,6 +11,7 @@ from typing import Any
 
 from agents_tools.schema.arguments import ArgumentReader, Field
 from agents_tools.schema.callables import EMPTY, implementation, name_of
+from agents_tools.schema.json_schema import copy_json
 from agents_tools.schema.signature import (
     LEFT_OUT,
     Param,
@@ -190,7 +191,7 @@ class FuncSchema:
     @property
     def params_json_schema(self) -> dict[str, Any]:
         """The JSON Schema (2020-12) of the arguments; each access returns a deep copy."""
-        return copy_json(self.json_schema)
+        return typing.cast("dict[str, Any]", copy_json(self.json_schema))
 
     @property
     def plain(self) -> bool:
@@ -322,16 +323,6 @@ def schema_of_type(annotation: Any, *, mode: str) -> tuple[dict[str, Any], Any] 
             return adapter.json_schema(mode=mode, schema_generator=generator), adapter.serializer
         except Exception:  # noqa: BLE001 - such results are converted without a schema
             return None
-
-
-def copy_json(value: Any) -> Any:
-    """Return a deep copy of a JSON value, about ten times faster than `copy.deepcopy`."""
-    if isinstance(value, dict):
-        mapping = typing.cast("dict[str, Any]", value)
-        return {key: copy_json(item) for key, item in mapping.items()}
-    if isinstance(value, list):
-        return [copy_json(item) for item in typing.cast("list[Any]", value)]
-    return value
 
 
 _CHECKS_OF_TEXT = {"type", "min_length", "max_length", "pattern", "strict", "regex_engine"}
