@@ -392,6 +392,57 @@ def test_annotated_descriptions_override_docstring_descriptions() -> None:
     assert properties["d"]["minimum"] == 1
 
 
+class Place(TypedDict):
+    city: Annotated[str, "The city."]
+    code: Annotated[NotRequired[str], "Ignored.", Field(description="The postal code.")]
+    street: NotRequired[Annotated[str, Doc("The street.")]]
+
+
+@dataclass
+class Order:
+    place: Annotated[Place, "Where to send it."]
+    count: Annotated[int, Field(ge=1), "How many."] = 1
+    previous: Annotated[Order | None, "The order before."] = None
+
+
+def test_a_text_in_an_annotation_describes_a_field_of_a_dataclass_or_typed_dict() -> None:
+    """The text has the same meaning as for a parameter; a description in `Field` has priority."""
+
+    def send(orders: list[Order]) -> Place:
+        raise AssertionError
+
+    tool = function_tool(send)
+    fields = tool.params_json_schema["$defs"]["Order"]["properties"]
+    assert fields == snapshot(
+        {
+            "place": {"$ref": "#/$defs/Place", "description": "Where to send it."},
+            "count": {
+                "default": 1,
+                "description": "How many.",
+                "minimum": 1,
+                "title": "Count",
+                "type": "integer",
+            },
+            "previous": {
+                "anyOf": [{"$ref": "#/$defs/Order"}, {"type": "null"}],
+                "default": None,
+                "description": "The order before.",
+            },
+        }
+    )
+    places = [tool.params_json_schema["$defs"]["Place"], tool.output_json_schema]
+    assert [
+        {name: field["description"] for name, field in place["properties"].items()}
+        for place in places
+        if place
+    ] == snapshot(
+        [
+            {"city": "The city.", "code": "The postal code.", "street": "The street."},
+            {"city": "The city.", "code": "The postal code.", "street": "The street."},
+        ]
+    )
+
+
 @pytest.mark.requirement("A17")
 def test_docstrings_can_be_ignored() -> None:
     """`use_docstring_info=False` takes no text from them."""

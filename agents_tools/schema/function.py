@@ -6,11 +6,12 @@ import functools
 import threading
 import typing
 from dataclasses import dataclass, replace
-from inspect import Parameter, cleandoc
+from inspect import Parameter
 from typing import Any
 
 from agents_tools.schema.arguments import ArgumentReader, Field
 from agents_tools.schema.callables import EMPTY, implementation, name_of
+from agents_tools.schema.field_texts import text_of
 from agents_tools.schema.json_schema import copy_json
 from agents_tools.schema.signature import (
     LEFT_OUT,
@@ -435,10 +436,8 @@ def _describe_by_field(
     if param.annotation is EMPTY:
         param = replace(param, annotation=typing.Any)
     info = _field_info(param, location)
-    texts = [item for item in info.metadata if isinstance(item, str)]
-    others = [item for item in info.metadata if not isinstance(item, str)]
-    texts += [text for item in others if (text := _documentation(item))]
-    constraints = [item for item in others if not _documentation(item)]
+    texts = [text for item in info.metadata if (text := text_of(item))]
+    constraints = [item for item in info.metadata if text_of(item) is None]
     result = _DescribedParameter(param, _type_schema_of_field(param, info, constraints, location))
     result.description = info.description or (texts[0] if texts else None) or doc_text
     keys = _aliases(info)
@@ -510,11 +509,6 @@ def _set_default(item: _DescribedParameter, info: FieldInfo) -> None:
         item.default_factory = typing.cast("Callable[[], Any]", info.default_factory)
     elif info.default is not PydanticUndefined:
         item.default = info.default
-
-
-def _documentation(item: Any) -> str | None:
-    text = getattr(item, "documentation", None)
-    return cleandoc(text) if isinstance(text, str) and type(item).__name__ == "Doc" else None
 
 
 def _is_plain_field(info: Any) -> bool:

@@ -19,6 +19,7 @@ from math import isfinite
 from typing import Any, Literal
 
 from agents_tools.schema.callables import EMPTY
+from agents_tools.schema.field_texts import field_texts
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -466,6 +467,23 @@ def quiet_generator() -> Any:
                 is_argument = self.mode != "validation" or field.get("init") is not False
                 return is_argument and super().field_is_present(field)
 
+            def dataclass_schema(self, schema: Any) -> dict[str, Any]:
+                """Describe a dataclass and its fields."""
+                return super().dataclass_schema(_with_texts(schema, field_texts(schema["cls"])))
+
+            def dataclass_field_schema(self, schema: Any) -> dict[str, Any]:
+                """Describe a field of a dataclass."""
+                return {**super().dataclass_field_schema(schema), **schema.get(_TEXT, {})}
+
+            def typed_dict_schema(self, schema: Any) -> dict[str, Any]:
+                """Describe a TypedDict and its fields."""
+                texts = field_texts(schema["cls"]) if "cls" in schema else {}
+                return super().typed_dict_schema(_with_texts(schema, texts))
+
+            def typed_dict_field_schema(self, schema: Any) -> dict[str, Any]:
+                """Describe a field of a TypedDict."""
+                return {**super().typed_dict_field_schema(schema), **schema.get(_TEXT, {})}
+
             def enum_schema(self, schema: Any) -> dict[str, Any]:
                 """Describe the combinations of flags, which are values too."""
                 return _flag_json(schema) if _flag_mask(schema) else super().enum_schema(schema)
@@ -502,6 +520,30 @@ def quiet_generator() -> Any:
 
 
 _generator: Any = None
+
+
+_TEXT = "agents_tools_text"
+
+
+def _with_texts(schema: Any, texts: dict[str, str]) -> Any:
+    """Return the schema of a class whose fields have descriptions that pydantic ignores.
+
+    A description in a pydantic `Field` overrides them, because pydantic adds it later.
+    """
+    if schema["type"] == "typed-dict":
+        fields: dict[str, Schema] = schema["fields"]
+        named = {name: _with_text(field, texts.get(name)) for name, field in fields.items()}
+        return {**schema, "fields": named}
+    if schema["type"] == "dataclass-args":
+        listed = [_with_text(field, texts.get(field["name"])) for field in schema["fields"]]
+        return {**schema, "fields": listed}
+    if "schema" in schema:  # a dataclass, or a validator around its fields
+        return {**schema, "schema": _with_texts(schema["schema"], texts)}
+    return schema
+
+
+def _with_text(field: Schema, text: str | None) -> Schema:
+    return {**field, _TEXT: {"description": text}} if text else field
 
 
 def _require_tag(union: Schema, resolve: Callable[[Any], Schema | None]) -> None:
