@@ -694,6 +694,31 @@ def test_all_kinds_of_callables_become_tools() -> None:
     assert function_tool(lambda x: x, name_override="same").invoke_sync(x=3) == 3
 
 
+class Stop(BaseModel):
+    """Plan a stop.
+
+    Attributes:
+        city: Ignored.
+        nights: How many nights.
+    """
+
+    city: str = Field(description="The city.")
+    nights: int = 1
+    tags: list[str] = Field(default=[], alias="tagList", description="Its tags.")
+
+
+def test_the_fields_of_a_pydantic_class_describe_its_parameters() -> None:
+    """The signature of the class lacks their descriptions; those of `Field` have priority."""
+    tool = function_tool(Stop)
+    properties = tool.params_json_schema["properties"]
+    assert {name: schema.get("description") for name, schema in properties.items()} == {
+        "city": "The city.",
+        "nights": "How many nights.",
+        "tagList": "Its tags.",
+    }
+    assert tool.invoke_sync({"city": "Rome", "tagList": ["a"]}) == Stop(city="Rome", tagList=["a"])
+
+
 def _no_generator() -> Any:
     yield 1
 

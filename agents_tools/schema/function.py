@@ -296,6 +296,7 @@ def function_schema(
     if use_docstring_info:
         names = [param.name for param in params]
         doc = docstring_of(func, style=docstring_style, param_names=names)
+    doc = replace(doc, params=doc.params | _model_texts(func))
     described = [_describe_parameter(param, doc, func, location) for param in params]
     _check_keys(described, location)
     return FuncSchema(
@@ -368,6 +369,19 @@ def _context_parameter(params: list[Param], location: SourceLocation) -> Param |
         names = " and ".join(repr(param.name) for param in matches)
         raise location.refuse(f"parameters {names} both receive the context.", "Keep one of them.")
     return matches[0] if matches else None
+
+
+def _model_texts(func: Callable[..., Any]) -> dict[str, str]:
+    """Return the descriptions of the fields of a pydantic class, which its signature lacks."""
+    if not isinstance(func, type):
+        return {}
+    fields: dict[str, FieldInfo] = getattr(func, "__pydantic_fields__", {})
+    return {
+        key: info.description
+        for name, info in fields.items()
+        for key in (name, *_aliases(info))  # the parameter has the alias if that is an identifier
+        if info.description
+    }
 
 
 def _describe_parameter(
