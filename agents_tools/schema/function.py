@@ -29,7 +29,6 @@ from agents_tools.schema.types import (
     TypeSchema,
     bounded_type_schema_of,
     joint_json_schemas,
-    quiet_generator,
     type_schema_of,
 )
 
@@ -317,12 +316,14 @@ def schema_of_type(annotation: Any, *, mode: str) -> tuple[dict[str, Any], Any] 
 
     from pydantic import TypeAdapter
 
+    from agents_tools.schema.generator import QuietGenerator
+
     with _BUILD_LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             adapter: Any = TypeAdapter(annotation)
-            generator = quiet_generator()
-            return adapter.json_schema(mode=mode, schema_generator=generator), adapter.serializer
+            schema = adapter.json_schema(mode=mode, schema_generator=QuietGenerator)
+            return schema, adapter.serializer
         except Exception:  # noqa: BLE001 - such results are converted without a schema
             return None
 
