@@ -26,6 +26,7 @@ from agents_tools import (
     notify,
     streaming_tool,
 )
+from agents_tools.errors import ModelError
 from agents_tools.events import NotifyStreamEvent
 
 
@@ -74,6 +75,26 @@ async def fail_in_tasks(message: str | None = None) -> str:
         group.create_task(part(1))
         group.create_task(part(2))
     return "unreachable"
+
+
+class StockError(ToolError):
+    """An error that only the worker knows."""
+
+
+class LedgerError(LookupError):
+    """An error that is not one of the library."""
+
+
+@function_tool
+def fail_with(kind: str) -> str:
+    kinds: dict[str, type[BaseException]] = {
+        "library": StockError,
+        "other": LedgerError,
+        "model": ModelError,
+        "exit": SystemExit,
+        "key": KeyError,
+    }
+    raise kinds[kind]("No tea.")
 
 
 @function_tool

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -83,12 +84,21 @@ async def test_the_model_reads_the_same_text_of_an_unusual_result_or_error(
         (tools.fail_in_tasks, {"message": "No tea."}),
         (tools.fail_in_tasks, {}),
         (tools.fail_silently, {}),
+        *(
+            (tools.fail_with, {"kind": kind})
+            for kind in ("library", "model", "other", "exit", "key")
+        ),
     ):
         text = json.dumps(arguments)
         async with listen():
             here = await tool.call(None, text)
             there = await run_on(shared)(tool).call(None, text)
         assert (there.status, there.output) == (here.status, here.output)
+        assert _without_id(there.public_message) == _without_id(here.public_message)
+
+
+def _without_id(message: str | None) -> str:
+    return re.sub(r"error [0-9a-f]{8}", "error ID", str(message))
 
 
 async def test_events_of_streams_and_nested_calls_keep_their_path(

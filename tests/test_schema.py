@@ -392,6 +392,57 @@ def test_annotated_descriptions_override_docstring_descriptions() -> None:
     assert properties["d"]["minimum"] == 1
 
 
+class Place(TypedDict):
+    city: Annotated[str, "The city."]
+    code: Annotated[NotRequired[str], "Ignored.", Field(description="The postal code.")]
+    street: NotRequired[Annotated[str, Doc("The street.")]]
+
+
+@dataclass
+class Order:
+    place: Annotated[Place, "Where to send it."]
+    count: Annotated[int, Field(ge=1), "How many."] = 1
+    previous: Annotated[Order | None, "The order before."] = None
+
+
+def test_a_text_in_an_annotation_describes_a_field_of_a_dataclass_or_typed_dict() -> None:
+    """The text has the same meaning as for a parameter; a description in `Field` has priority."""
+
+    def send(orders: list[Order]) -> Place:
+        raise AssertionError
+
+    tool = function_tool(send)
+    fields = tool.params_json_schema["$defs"]["Order"]["properties"]
+    assert fields == snapshot(
+        {
+            "place": {"$ref": "#/$defs/Place", "description": "Where to send it."},
+            "count": {
+                "default": 1,
+                "description": "How many.",
+                "minimum": 1,
+                "title": "Count",
+                "type": "integer",
+            },
+            "previous": {
+                "anyOf": [{"$ref": "#/$defs/Order"}, {"type": "null"}],
+                "default": None,
+                "description": "The order before.",
+            },
+        }
+    )
+    places = [tool.params_json_schema["$defs"]["Place"], tool.output_json_schema]
+    assert [
+        {name: field["description"] for name, field in place["properties"].items()}
+        for place in places
+        if place
+    ] == snapshot(
+        [
+            {"city": "The city.", "code": "The postal code.", "street": "The street."},
+            {"city": "The city.", "code": "The postal code.", "street": "The street."},
+        ]
+    )
+
+
 @pytest.mark.requirement("A17")
 def test_docstrings_can_be_ignored() -> None:
     """`use_docstring_info=False` takes no text from them."""
@@ -641,6 +692,31 @@ def test_all_kinds_of_callables_become_tools() -> None:
     names = [function_tool(func).name for func, _, _ in cases]
     assert names == ["Adder", "method", "of_class", "add", "add", "cached", "add"]
     assert function_tool(lambda x: x, name_override="same").invoke_sync(x=3) == 3
+
+
+class Stop(BaseModel):
+    """Plan a stop.
+
+    Attributes:
+        city: Ignored.
+        nights: How many nights.
+    """
+
+    city: str = Field(description="The city.")
+    nights: int = 1
+    tags: list[str] = Field(default=[], alias="tagList", description="Its tags.")
+
+
+def test_the_fields_of_a_pydantic_class_describe_its_parameters() -> None:
+    """The signature of the class lacks their descriptions; those of `Field` have priority."""
+    tool = function_tool(Stop)
+    properties = tool.params_json_schema["properties"]
+    assert {name: schema.get("description") for name, schema in properties.items()} == {
+        "city": "The city.",
+        "nights": "How many nights.",
+        "tagList": "Its tags.",
+    }
+    assert tool.invoke_sync({"city": "Rome", "tagList": ["a"]}) == Stop(city="Rome", tagList=["a"])
 
 
 def _no_generator() -> Any:

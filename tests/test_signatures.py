@@ -12,6 +12,7 @@ from agents_tools import (
     Runner,
     UserError,
     function_tool,
+    handoff,
     policies,
     streaming_tool,
 )
@@ -133,6 +134,41 @@ def test_a_value_of_a_wrong_type_is_refused_by_the_call_that_passes_it(message: 
     with pytest.raises(UserError) as caught:
         _MISTAKES[message]()
     assert message in str(caught.value)
+
+
+class _Unreadable:
+    """A callable of another library whose signature cannot be read."""
+
+    __signature__ = "(context, agent)"
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Accept all arguments."""
+
+
+class _Ask:
+    async def __call__(self, context: Any) -> str:
+        raise AssertionError
+
+
+_OPTIONS: dict[str, Callable[[Any], Any]] = {
+    "(context, agent)": lambda function: Agent("a", instructions=function),
+    "(context, input)": lambda function: handoff(
+        Agent("b"), on_handoff=function, input_type=dict[str, int]
+    ),
+    "(context, arguments)": policies.input_guardrail,
+    "(context, value)": policies.output_guardrail,
+}
+
+
+@pytest.mark.parametrize("parameters", _OPTIONS)
+def test_a_function_is_refused_only_if_its_known_parameters_do_not_fit(parameters: str) -> None:
+    """Some builtins have no signature, and asynchronous methods are functions, too."""
+    option = _OPTIONS[parameters]
+    for function in (max, _Unreadable()):
+        option(function)
+    with pytest.raises(UserError) as caught:
+        option(_Ask())
+    assert f"a function of {parameters}, got " in str(caught.value)
 
 
 @pytest.mark.parametrize(

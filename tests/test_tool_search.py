@@ -294,6 +294,17 @@ async def test_embeddings_find_tools_without_common_words() -> None:
     assert await search(tool_search(strategy=embedding_search(embed)), "oak") == []
 
 
+async def test_a_text_without_an_embedding_is_found_by_its_words_only() -> None:
+    """A zero vector has no similarity; tools were ranked by their position."""
+    tools = tool_search(
+        make_tool("xk_7", "Unknown."),
+        make_tool("paint", "Draw a dog."),
+        strategy=embedding_search(embed),
+    )
+    assert await search(tools, "unheard") == []
+    assert await search(tools, "hound") == ["paint"]
+
+
 async def test_a_strategy_can_be_a_function() -> None:
     """It gets the texts of the tools and returns an index."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from inspect import signature
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, cast
 
 from agents_tools.agents.as_tool import EventTap, extracted, tool_of_agent
@@ -17,6 +16,7 @@ from agents_tools.agents.toolbox import Toolbox, run_of
 from agents_tools.agents.type_variables import ContextT, OutputT
 from agents_tools.content.items import input_items
 from agents_tools.errors import Interruption, ToolDeniedError, UserTypeError, UserValueError
+from agents_tools.schema.signature import mismatched_signature
 from agents_tools.text.nouns import type_with_article
 from agents_tools.tool.call import RunScope
 from agents_tools.tool.enabled import is_enabled
@@ -452,15 +452,12 @@ def _check_types(agent: Agent[Any, Any]) -> None:
 
 
 def _check_instructions(name: str, function: Callable[..., Any]) -> None:
-    try:
-        signature(function).bind("context", "agent")
-    except TypeError:
+    signature = mismatched_signature(function, "context", "agent")
+    if signature is not None:
         raise UserTypeError(
             f"The instructions of agent {name!r} are not valid: expected a function of (context, "
-            f"agent), got one with the parameters {signature(function)}."
-        ) from None
-    except ValueError:
-        return  # a built-in function without a readable signature
+            f"agent), got one with the parameters {signature}."
+        )
 
 
 def _check_behavior(name: str, behavior: object) -> None:

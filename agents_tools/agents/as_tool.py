@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from agents_tools.concurrency.supervisor import finish
 from agents_tools.errors import UserTypeError
 from agents_tools.events.channel import Channel
-from agents_tools.tool.json_schema import reader_of
+from agents_tools.schema.json_schema import reader_of
 from agents_tools.tool.manual import SchemaSource
 from agents_tools.tool.naming import check_tool_name
 from agents_tools.tool.records import ToolOrigin

@@ -6,7 +6,6 @@ handoff continues the run, so resuming a run finds the agent in the recorded cal
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
 from collections.abc import Callable
@@ -26,8 +25,9 @@ from agents_tools.content.outputs import ToolResult
 from agents_tools.errors import ToolDeniedError, UserTypeError, UserValueError
 from agents_tools.events.kinds import AgentUpdatedStreamEvent
 from agents_tools.persistence.conversation import open_calls
+from agents_tools.schema.json_schema import reader_of
+from agents_tools.schema.signature import mismatched_signature
 from agents_tools.text.nouns import type_with_article
-from agents_tools.tool.json_schema import reader_of
 from agents_tools.tool.manual import SchemaSource
 from agents_tools.tool.naming import check_tool_name
 from agents_tools.tool.options import refuse_options
@@ -442,12 +442,9 @@ def _check_functions(name: str, on_handoff: Any, input_type: Any, input_filter: 
     if on_handoff is None:
         return
     arguments = ("context",) if input_type is None else ("context", "input")
-    try:
-        inspect.signature(on_handoff).bind(*arguments)
-    except TypeError:
+    signature = mismatched_signature(on_handoff, *arguments)
+    if signature is not None:
         raise UserTypeError(
             f"Handoff {name!r}: on_handoff= expects a function of ({', '.join(arguments)}), got "
-            f"one with the parameters {inspect.signature(on_handoff)}."
-        ) from None
-    except ValueError:
-        return  # a built-in function without a readable signature
+            f"one with the parameters {signature}."
+        )

@@ -44,6 +44,7 @@ from agents_tools.classes.class_tool import (
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.schema.arguments import ArgumentReader
 from agents_tools.schema.security_risk import with_risk
+from agents_tools.schema.signature import mismatched_signature
 from agents_tools.tool.naming import check_tool_name
 from agents_tools.tool.records import ToolAnnotations  # noqa: TC001 - the type of a field
 from agents_tools.tool.tool import FunctionTool
@@ -537,18 +538,13 @@ def _check_executor(tool: str, executor: object) -> None:
             f"The executor of tool {tool!r} is invalid: expected a ToolExecutor instance, got "
             f"{executor!r:.80}."
         )
-    try:
-        signature = inspect.signature(executor)
-    except ValueError:  # written in C
-        return
-    try:
-        signature.bind(None, None)
-    except TypeError:
+    signature = mismatched_signature(executor, "action", "conversation")
+    if signature is not None:
         raise UserTypeError(
             f"The executor of tool {tool!r} is invalid: expected the parameters (action, "
             f"conversation), got {signature}. Write "
             "`def __call__(self, action, conversation=None)`."
-        ) from None
+        )
 
 
 def interrupt(executor: Any) -> None:

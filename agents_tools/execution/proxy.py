@@ -428,7 +428,7 @@ def _blocks(output: Iterable[Mapping[str, Any]], call: Call) -> list[Any]:
 def _error_of(status: str, error: Mapping[str, Any], call: Call) -> Exception:
     created = _exception_of(status, error, call)
     if error.get("public") is False and isinstance(created, errors.AgentsToolsError):
-        created.is_public = False
+        _hide(created, str(error.get("cause") or ""))
     return created
 
 
@@ -448,13 +448,27 @@ def _exception_of(status: str, error: Mapping[str, Any], call: Call) -> Exceptio
         return known(message)
     if kind == type_name(UnserializableOutput):
         return UnserializableOutput(message)
+    if known is not None and name != kind:
+        return ToolError(message)  # an error of the library with further arguments
     if name in _BUILT_IN:
         return getattr(builtins, name)(message)
     unknown = ToolError(
         f"Tool {call.tool_name!r} failed: {kind}" + (f": {message}" if message else "")
     )
-    unknown.is_public = False  # the message of an exception that is not the library's
+    _hide(unknown, kind)
     return unknown
+
+
+def _hide(error: errors.AgentsToolsError, cause: str) -> None:
+    """Mark an error as not public: it contains the message of an exception of another class.
+
+    Texts for callers outside the application contain the name of that class, which can be unknown
+    in this process.
+    """
+    module, _, name = cause.rpartition(".")
+    error.is_public = False
+    if name.isidentifier():
+        error.__cause__ = type(name, (Exception,), {"__module__": module or "builtins"})()
 
 
 _PLAIN_ERRORS: Final = (

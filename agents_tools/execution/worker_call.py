@@ -23,7 +23,7 @@ from agents_tools.execution.protocol import CallLog, result_payload
 from agents_tools.text.output import release_json_text, release_text
 from agents_tools.text.secrets import library_logger
 from agents_tools.tool.call import Call
-from agents_tools.tool.failure import error_record
+from agents_tools.tool.failure import error_record, kind_of
 
 if TYPE_CHECKING:
     import contextvars
@@ -346,7 +346,7 @@ def payload_of(tool: AnyTool, outcome: CallOutcome) -> dict[str, Any]:
         kind, message = error_record(error)
         message = release_text(message, to="model", limit=_LONGEST_MESSAGE)
         is_hidden = isinstance(error, AgentsToolsError) and not error.is_public
-        hidden = {"public": False} if is_hidden else {}
+        hidden = {"public": False, "cause": kind_of(error)} if is_hidden else {}
         payload["error"] = {"type": kind, "message": message, **hidden}
         return payload
     value = outcome.value

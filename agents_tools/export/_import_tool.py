@@ -19,10 +19,10 @@ from agents_tools.events.base import Event
 from agents_tools.events.kinds import NotifyStreamEvent
 from agents_tools.events.registry import event_from_dict
 from agents_tools.export._agent_adapter import display_text
+from agents_tools.schema.json_schema import reader_of
 from agents_tools.text.escape import type_name
 from agents_tools.tool.context import call_of
 from agents_tools.tool.failure import DEFAULT
-from agents_tools.tool.json_schema import reader_of
 from agents_tools.tool.manual import SchemaSource
 from agents_tools.tool.naming import valid_tool_name
 from agents_tools.tool.records import ToolAnnotations, ToolOrigin

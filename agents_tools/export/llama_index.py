@@ -59,9 +59,9 @@ from agents_tools.export._export_tool import (
     has_failed,
 )
 from agents_tools.export._import_tool import import_tool, import_tools
+from agents_tools.schema.json_schema import copy_json
 from agents_tools.text.escape import shorten
 from agents_tools.tool.failure import DEFAULT
-from agents_tools.tool.json_schema import copy_json
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable

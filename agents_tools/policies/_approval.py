@@ -7,10 +7,10 @@ from typing import Any, overload
 
 from agents_tools.errors import Interruption, ToolDeniedError
 from agents_tools.policies._policy import ToolT, check_function, with_parentheses
+from agents_tools.schema.json_schema import copy_json
 from agents_tools.schema.security_risk import take_risk, with_risk
 from agents_tools.text.secrets import library_logger
 from agents_tools.tool.call import RunScope
-from agents_tools.tool.json_schema import copy_json
 from agents_tools.tool.policy import Policy
 from agents_tools.tool.records import is_read_only, trusted_hints
 from agents_tools.tool.tool import FunctionTool

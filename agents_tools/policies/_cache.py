@@ -20,8 +20,8 @@ from agents_tools.errors import (
 )
 from agents_tools.policies._policy import with_parentheses
 from agents_tools.policies._scope import EVERYWHERE, CallScope, weak_getter
+from agents_tools.schema.json_schema import copy_json
 from agents_tools.text.nouns import type_with_article
-from agents_tools.tool.json_schema import copy_json
 from agents_tools.tool.policy import Policy
 
 if typing.TYPE_CHECKING:

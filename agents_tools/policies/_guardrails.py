@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from agents_tools.errors import UserTypeError
 from agents_tools.policies._policy import check_function, with_parentheses
+from agents_tools.schema.json_schema import copy_json
 from agents_tools.text.nouns import type_with_article
-from agents_tools.tool.json_schema import copy_json
 from agents_tools.tool.policy import Policy
 
 if typing.TYPE_CHECKING:

@@ -62,17 +62,12 @@ def check_function(policy: str, function: object, *parameters: str) -> None:
     """
     got = type_with_article(function)
     if callable(function):
-        from inspect import signature
+        from agents_tools.schema.signature import mismatched_signature
 
-        try:
-            accepted = signature(function)
-        except (TypeError, ValueError):
-            return  # a function that is not written in Python can have no signature
-        try:
-            accepted.bind(*parameters)
+        signature = mismatched_signature(function, *parameters)
+        if signature is None:
             return
-        except TypeError:
-            got = f"{getattr(function, '__name__', 'a function')}{accepted}"
+        got = f"{getattr(function, '__name__', 'a function')}{signature}"
     raise UserTypeError(
         f"policies.{policy} expects a function of ({', '.join(parameters)}), got {got:.200}. "
         "Change its parameters."

@@ -27,6 +27,7 @@ __all__ = [
     "describe_annotation",
     "is_context_annotation",
     "location_of",
+    "mismatched_signature",
     "positional_parameters",
     "read_parameters",
     "return_annotation",
@@ -128,16 +129,40 @@ def read_signature(func: Callable[..., Any], location: SourceLocation) -> inspec
         UserError: The callable has none, as some builtins.
     """
     try:
-        if sys.version_info >= (3, 14):
-            import annotationlib
-
-            return inspect.signature(func, annotation_format=annotationlib.Format.FORWARDREF)
-        return inspect.signature(func)
+        return _signature(func)
     except Exception as error:
         raise location.refuse(
             f"its signature cannot be read ({error or type(error).__name__}).",
             "Write a function with annotated parameters that calls it, and decorate that function.",
         ) from error
+
+
+def mismatched_signature(func: Callable[..., Any], *arguments: str) -> inspect.Signature | None:
+    """Return the signature of a callable if it does not accept some positional arguments.
+
+    Returns `None` if it accepts them, or if it has no signature, as some builtins.
+
+    Args:
+        func: The callable.
+        arguments: One name for each argument.
+    """
+    try:
+        signature = _signature(func)
+    except (TypeError, ValueError):
+        return None
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        return signature
+    return None
+
+
+def _signature(func: Callable[..., Any]) -> inspect.Signature:
+    if sys.version_info >= (3, 14):
+        import annotationlib
+
+        return inspect.signature(func, annotation_format=annotationlib.Format.FORWARDREF)
+    return inspect.signature(func)
 
 
 def positional_parameters(

@@ -19,6 +19,7 @@ from math import isfinite
 from typing import Any, Literal
 
 from agents_tools.schema.callables import EMPTY
+from agents_tools.schema.flags import flag_mask, listed_flags
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -30,7 +31,6 @@ __all__ = [
     "imports_objects",
     "joint_json_schemas",
     "object_schema_of",
-    "quiet_generator",
     "root_type_schema_of",
     "type_schema_of",
 ]
@@ -149,12 +149,14 @@ def joint_json_schemas(type_schemas: list[TypeSchema]) -> tuple[list[Schema], Sc
     """Write the JSON Schemas of several type_schemas together, for when their names collide."""
     from pydantic import TypeAdapter
 
+    from agents_tools.schema.generator import QuietGenerator
+
     inputs: list[Any] = [
         (index, "validation", type_schema.adapter)
         for index, type_schema in enumerate(type_schemas)
         if type_schema.adapter is not None
     ]
-    found, root = TypeAdapter.json_schemas(inputs, schema_generator=quiet_generator())
+    found, root = TypeAdapter.json_schemas(inputs, schema_generator=QuietGenerator)
     schemas = [
         found[index, "validation"] if type_schema.adapter is not None else type_schema.json
         for index, type_schema in enumerate(type_schemas)
@@ -376,10 +378,12 @@ def _reason(error: BaseException, annotation: Any) -> str:
 def _type_schema_from_pydantic(annotation: Any, *, is_root: bool) -> TypeSchema:
     from pydantic import TypeAdapter
 
+    from agents_tools.schema.generator import QuietGenerator
+
     adapter: TypeAdapter[Any] = TypeAdapter(annotation)
-    generator = quiet_generator()
+    generator: type[QuietGenerator] = QuietGenerator
     if is_root:  # the tool reads the JSON text itself, so its bytes are those of pydantic
-        generator = type("RootGenerator", (generator,), {"models": 1})
+        generator = type("RootGenerator", (QuietGenerator,), {"models": 1})
     found, root = TypeAdapter.json_schemas([(0, "validation", adapter)], schema_generator=generator)
     described: Any = adapter.core_schema
     if described["type"] in _NEVER_JSON:
@@ -437,81 +441,6 @@ def _is_import(schema: Schema) -> bool:
     function: Any = typing.cast("Schema", called).get("function")
     module: Any = getattr(function, "__module__", "")
     return getattr(function, "__name__", "") == "import_string" and module.startswith("pydantic.")
-
-
-def quiet_generator() -> Any:
-    """Return the class that generates JSON Schemas, as pydantic does with a few exceptions.
-
-    It omits what JSON cannot express without a warning, and describes flags and bytes by the values
-    that are accepted.
-    """
-    global _generator  # noqa: PLW0603 - the class exists once pydantic is loaded
-    if _generator is None:
-        from pydantic.json_schema import GenerateJsonSchema
-        from pydantic_core import to_jsonable_python
-
-        class QuietGenerator(GenerateJsonSchema):
-            """Describes types by the values that tools accept, without warnings."""
-
-            models = 0  # the number of models around the current schema
-
-            ignored_warning_kinds = {  # noqa: RUF012 - the name and form are pydantic's
-                "skipped-choice",
-                "non-serializable-default",
-                "skipped-discriminator",
-            }
-
-            def field_is_present(self, field: Any) -> bool:
-                """Leave out a field of a dataclass that its constructor does not accept."""
-                is_argument = self.mode != "validation" or field.get("init") is not False
-                return is_argument and super().field_is_present(field)
-
-            def enum_schema(self, schema: Any) -> dict[str, Any]:
-                """Describe the combinations of flags, which are values too."""
-                return _flag_json(schema) if _flag_mask(schema) else super().enum_schema(schema)
-
-            def bytes_schema(self, schema: Any) -> dict[str, Any]:
-                """Describe bytes as base64, except in models, which have their own rules."""
-                if self.mode != "validation" or self.models:
-                    return super().bytes_schema(schema)
-                return _base64_json(schema)
-
-            def tagged_union_schema(self, schema: Any) -> dict[str, Any]:
-                """Describe a discriminated union; its tag is required even if it has a default."""
-                result = super().tagged_union_schema(schema)
-                if self.mode == "validation":
-                    _require_tag(result, self.get_schema_from_definitions)
-                return result
-
-            def encode_default(self, dft: Any) -> Any:
-                """Return a default as JSON; bytes have the form of their schema."""
-                if self.mode == "validation" and not self.models and isinstance(dft, bytes):
-                    return to_jsonable_python(dft, bytes_mode="base64")
-                return super().encode_default(dft)
-
-            def model_schema(self, schema: Any) -> dict[str, Any]:
-                """Describe a model."""
-                self.models += 1
-                try:
-                    return super().model_schema(schema)
-                finally:
-                    self.models -= 1
-
-        _generator = QuietGenerator
-    return _generator
-
-
-_generator: Any = None
-
-
-def _require_tag(union: Schema, resolve: Callable[[Any], Schema | None]) -> None:
-    """List the tag of a discriminated union as required in each of its choices."""
-    tag = union.get("discriminator", {}).get("propertyName")
-    for choice in union["oneOf"] if tag else ():
-        fields = resolve(choice["$ref"]) if "$ref" in choice else choice
-        if fields and tag in fields.get("properties", ()):
-            others = [name for name in fields.get("required", ()) if name != tag]
-            fields["required"] = [tag, *others]
 
 
 _NOT_SCHEMAS = frozenset(
@@ -680,9 +609,9 @@ def _enumeration(schema: Schema) -> Schema:
     """Keep booleans from members that are numbers, and numbers from members that are booleans."""
     if "missing" in schema:
         return schema
-    if mask := _flag_mask(schema):
+    if mask := flag_mask(schema):
         guard: Schema = {**_STRICT_INT, "ge": 0, "le": mask}
-        if flags := _listed_flags(mask):
+        if flags := listed_flags(mask):
             literal: Schema = {"type": "literal", "expected": flags}
             guard = _one_of("enum", [{"type": "chain", "steps": [_STRICT_INT, literal]}], flags)
         return _guard(guard, schema)
@@ -719,45 +648,6 @@ def _guard(guard: Schema, schema: Schema) -> Schema:
     """Return the schema of an enumeration that is used only for what another schema accepts."""
     chain: Schema = {"type": "chain", "steps": [guard, _drop_ref(schema)]}
     return {**chain, "ref": schema["ref"]} if "ref" in schema else chain
-
-
-def _flag_mask(schema: Schema) -> int:
-    """Return the sum of all members of a flag; 0 for other enumerations."""
-    import enum
-
-    if not issubclass(schema["cls"], enum.Flag):
-        return 0
-    mask = 0
-    for member in schema["members"]:
-        mask |= member.value
-    return max(mask, 0)
-
-
-def _listed_flags(mask: int) -> list[int]:
-    """Return the combinations of flags if bounds do not describe them and they are few."""
-    bits = [1 << place for place in range(mask.bit_length()) if mask >> place & 1]
-    if mask.bit_length() == len(bits) or len(bits) > _MAX_LISTED_FLAGS:
-        return []
-    values = [0]
-    for bit in bits:
-        values += [value | bit for value in values]
-    return values
-
-
-_MAX_LISTED_FLAGS = 6
-
-
-def _flag_json(schema: Schema) -> Schema:
-    """Return the JSON Schema of a flag: any combination of its members."""
-    mask = _flag_mask(schema)
-    members = ", ".join(f"{member.value} = {member.name}" for member in schema["members"])
-    listed = _listed_flags(mask)
-    return {
-        "type": "integer",
-        **({"enum": listed} if listed else {"minimum": 0, "maximum": mask}),
-        "title": schema["cls"].__name__,
-        "description": f"A sum of flags: {members}.",  # pydantic prefers a docstring
-    }
 
 
 _JSON_KINDS: set[Any] = {int, float, bool, str, types.NoneType}
@@ -877,16 +767,6 @@ def _base64(schema: Schema) -> Schema:
     }
     chain: Schema = {"type": "chain", "steps": [decoded, _drop_ref(schema)]}
     return {**chain, "ref": schema["ref"]} if "ref" in schema else chain
-
-
-def _base64_json(schema: Schema) -> Schema:
-    """Return the JSON Schema of bytes in base64, whose lengths are those of its text."""
-    result: Schema = {"type": "string", "contentEncoding": "base64"}
-    if minimum := schema.get("min_length"):
-        result["minLength"] = -(-4 * minimum // 3)
-    if "max_length" in schema:
-        result["maxLength"] = -(-schema["max_length"] // 3) * 4
-    return result
 
 
 _ROOT_FINISHERS: _Finishers = {

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from agents_tools.errors import UserError
-from agents_tools.schema.results import result_faults
 from agents_tools.testing.calls import call_tool
-from agents_tools.testing.fakes import ArgumentsCheck, listed
+from agents_tools.testing.fakes import ArgumentsCheck, listed, output_faults
 from agents_tools.testing.invariants import EventLawError
 from agents_tools.toolset.lint.linter import lint_tools
 from agents_tools.wire.diff import parameters_of
@@ -19,7 +18,6 @@ from agents_tools.wire.project import PROVIDERS
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
-    from agents_tools.tool.records import CallOutcome
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["ToolContractError", "assert_tool_contract"]
@@ -146,22 +144,13 @@ async def _of(
     if outcome.status != "ok":
         yield f"it ends with {outcome.status}: {str(outcome.output)[:300]}"
         return
-    schema = tool.output_json_schema
-    if schema is not None:
-        for fault in _misfits(tool, outcome, schema):
-            yield fault
-
-
-def _misfits(
-    tool: FunctionTool[..., Any], outcome: CallOutcome, schema: dict[str, Any]
-) -> Iterator[str]:
     try:
-        value = from_json(tool.to_json(outcome.value))
+        misfits = output_faults(tool, outcome.value)
     except UserError as error:
         yield f"its result has no JSON form: {error}"
         return
-    for fault in result_faults(tool.name, schema, value)[:3]:
-        yield f"its result does not match its output schema: {fault}"
+    for misfit in misfits[:3]:
+        yield f"its result does not match its output schema: {misfit}"
 
 
 def _shown(example: Mapping[str, Any]) -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.content.json_value import CHECKED_LEVELS, contain_iterator, exact_type
+from agents_tools.content.outputs import as_tool_result
+from agents_tools.errors import UserError, UserTypeError, UserValueError
+from agents_tools.schema.results import result_faults
 from agents_tools.text.json_limits import parse_object
 from agents_tools.tool.flatten import function_tools
 from agents_tools.tool.source import OutputDescription, ToolDescription, ToolSource
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
 
     Answer = Callable[[Call, dict[str, Any]], Awaitable[Any]]
 
-__all__ = ["ArgumentsCheck", "FakeCall", "FakeTool", "fake_tool", "listed"]
+__all__ = ["ArgumentsCheck", "FakeCall", "FakeTool", "fake_tool", "listed", "output_faults"]
 
 _NOTHING: Any = object()
 
@@ -96,15 +100,20 @@ def fake_tool(
     The fake has the schema, the validation, the policies and the lifecycle of the tool. Only its
     body is replaced.
 
+    Values are validated against the output schema of the tool, if it has one and the extra `schema`
+    is installed. The results of functions are validated in the call, which fails with the error.
+
     Args:
         tool: The tool.
         answer: The result of each call: a value, an exception to raise, or a sync or async
             function of the arguments (a dictionary of JSON values) that returns one of these.
+            A `ToolResult` without `structured` stands for any result.
         answers: The results of the calls in order, instead of `answer`.
         says: Events that each call emits before its result.
 
     Raises:
-        UserError: Neither or both of `answer` and `answers` are given.
+        UserError: Neither or both of `answer` and `answers` are given, or a value in them does not
+            match the output schema.
     """
     (tool,) = listed(tool)
     script = iter(answers) if not isinstance(answers, str) else None
@@ -113,12 +122,19 @@ def fake_tool(
     first: Any = next(script, _NOTHING)
     if (answer is _NOTHING) == (first is _NOTHING):
         raise UserValueError(f"fake_tool({tool.name!r}, ...): expected an answer or answers=[...].")
+    values: Iterable[Any] = [answer] if first is _NOTHING else answers
+    ready = cast("Sequence[Any]", values) if isinstance(values, (list, tuple)) else ()
+    for given in ready:
+        if not _is_function(given) and not _is_error(given):
+            _check_answer(tool, given)
 
     async def body(call: Call, arguments: dict[str, Any]) -> Any:
         for event in says:
             call.emit(event)
         given = answer if first is _NOTHING else _next(tool.name, queue)
-        return await _settled(given, arguments)
+        value = await _settled(given, arguments)
+        _check_answer(tool, value)
+        return value
 
     queue = _chain(first, script)
     return FakeTool(tool, body)
@@ -138,14 +154,60 @@ def _next(tool: str, queue: Iterator[Any]) -> Any:
 
 
 async def _settled(given: Any, arguments: dict[str, Any]) -> Any:
-    while callable(given) and not isinstance(given, type):
+    while _is_function(given):
         given = given(arguments)
         if hasattr(given, "__await__"):
             given = await given
-    kind: Any = given if isinstance(given, type) else type(given)
-    if issubclass(kind, BaseException):
-        raise cast("BaseException", given)
+    if _is_error(given):
+        raise given
     return given
+
+
+def _is_function(given: object) -> bool:
+    return callable(given) and not isinstance(given, type)
+
+
+def _is_error(given: object) -> bool:
+    return issubclass(given if isinstance(given, type) else type(given), BaseException)
+
+
+def _check_answer(tool: FunctionTool[..., Any], value: object) -> None:
+    if contain_iterator([exact_type(value)], [value], CHECKED_LEVELS):
+        return  # the check would read it to its end
+    result = as_tool_result(value)
+    if result is not None and (result.is_error or result.structured is None):
+        return
+    try:
+        faults = output_faults(tool, value)
+    except UserError:
+        return  # content without a JSON form, such as an image; the call reports other values
+    if faults:
+        raise UserTypeError(
+            f"The answer of the fake of tool {tool.name!r} is not valid: expected a result that "
+            f"matches the output schema of the tool, got {value!r:.80} ({'; '.join(faults)}). Pass "
+            "a value that the tool can return, or ToolResult(content=...) for another text."
+        )
+
+
+def output_faults(tool: FunctionTool[..., Any], value: object) -> list[str]:
+    """Return the differences between a value that a tool returned and its output schema.
+
+    Args:
+        tool: The tool.
+        value: The value.
+
+    Returns:
+        The differences; the list is empty if there are none, or if the tool has no output schema.
+
+    Raises:
+        UserError: The value has no JSON form.
+    """
+    schema = tool.output_json_schema
+    if schema is None:
+        return []
+    result = as_tool_result(value)
+    text = tool.to_json(value if result is None else result.structured)
+    return result_faults(tool.name, schema, json.loads(text))
 
 
 def listed(tools: Any) -> list[FunctionTool[..., Any]]:

@@ -33,6 +33,7 @@ __all__ = [
     "hidden_message",
     "is_public",
     "is_public_text",
+    "kind_of",
     "set_default_tool_error_function",
     "status_of",
     "to_exception",
@@ -97,7 +98,9 @@ def _is_of_library(error: BaseException) -> bool:
 def error_record(error: BaseException) -> tuple[str, str]:
     """Return the type and the message of an error for another process, without masking.
 
-    An exception group cannot be rebuilt there, so its message lists its exceptions.
+    The type of an error of this library is the class of `agents_tools.errors`, not a subclass that
+    only the tool knows. An exception group cannot be rebuilt there, so its message lists its
+    exceptions.
     """
     from agents_tools.content.json_value import UnserializableOutput
     from agents_tools.text.escape import type_name
@@ -108,7 +111,9 @@ def error_record(error: BaseException) -> tuple[str, str]:
     if is_group and _is_of_library(error):
         return type_name(ToolError), _public_message(error)
     message = _details(error) if is_group else _message_of(error)
-    return type_name(type(error)), message
+    bases = type(error).__mro__
+    known = (base for base in bases if base.__module__ == AgentsToolsError.__module__)
+    return type_name(next(known, type(error))), message
 
 
 def _public_message(error: BaseException) -> str:
@@ -232,15 +237,15 @@ def hidden_message(error: BaseException, *, name: str) -> str:
     """
     import os
 
-    return f"Tool {name!r} failed: {_kind_of(error)} (error {os.urandom(4).hex()})."
+    return f"Tool {name!r} failed: {kind_of(error)} (error {os.urandom(4).hex()})."
 
 
 def describe_error(error: BaseException) -> str:
     """Return the type and the message of an exception, as in `RunFinishedEvent.error`."""
-    return f"{_kind_of(error).rpartition('.')[2]}: {_message_of(error)}"
+    return f"{kind_of(error).rpartition('.')[2]}: {_message_of(error)}"
 
 
-def _kind_of(error: BaseException) -> str:
+def kind_of(error: BaseException) -> str:
     """Return the name of the type of an exception, or of the exception that it wraps."""
     from agents_tools.text.escape import type_name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.errors import ModelBehaviorError
-from agents_tools.tool.json_schema import check_params_schema, reader_of
+from agents_tools.schema.json_schema import check_params_schema, reader_of
 from agents_tools.tool.naming import check_tool_name
 from agents_tools.tool.records import ToolOrigin
 from agents_tools.tool.source import DescribedSource, ToolDescription

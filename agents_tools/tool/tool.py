@@ -9,9 +9,9 @@ from functools import cached_property, update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, overload
 
 from agents_tools.errors import UserError, UserTypeError
+from agents_tools.schema.json_schema import copy_json, reader_of
 from agents_tools.tool.arguments import arguments_to_json
 from agents_tools.tool.failure import DEFAULT, default_tool_error_function
-from agents_tools.tool.json_schema import copy_json, reader_of
 from agents_tools.tool.manual import ManualSource, schema_tool_source
 from agents_tools.tool.naming import check_tool_name
 from agents_tools.tool.options import check_options

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NotRequired, cast
 
 from agents_tools.content.items import ToolCallItem, ToolCallOutputItem
 from agents_tools.errors import ToolError
+from agents_tools.schema.json_schema import reader_of
 from agents_tools.text.json_limits import check_bounds, check_keys
-from agents_tools.tool.json_schema import reader_of
 from agents_tools.tool.manual import SchemaSource
 from agents_tools.tool.records import ToolAnnotations
 from agents_tools.tool.tool import FunctionTool

@@ -58,7 +58,8 @@ def embedding_search(embed: Embed, *, batch_size: int = 256) -> SearchStrategy:
     """Return a strategy that merges the ranking by words with one by embeddings.
 
     The texts of all tools are embedded before the first search, and each query once. The two
-    rankings are merged by reciprocal rank fusion, so names and rare words still count.
+    rankings are merged by reciprocal rank fusion, so names and rare words still count. A text with
+    a zero vector is found by its words only.
 
     Args:
         embed: A function from texts to their vectors, all of one length. It runs in a thread, so it
@@ -98,8 +99,10 @@ class _EmbeddingIndex:
             return []
         (asked,) = self._vectors_of([query])
         most = max(_FUSED, limit)
-        near = [sum(map(mul, asked, vector)) for vector in self._vectors]
-        by_vector = heapq.nlargest(most, range(len(near)), key=near.__getitem__)
+        # A zero vector has no direction, so it is near to nothing.
+        known = [place for place, vector in enumerate(self._vectors) if any(vector) and any(asked)]
+        near = {place: sum(map(mul, asked, self._vectors[place])) for place in known}
+        by_vector = heapq.nlargest(most, known, key=near.__getitem__)
         fused: dict[int, float] = {}
         for weight, ranking in (
             (1.0, self._words.find(query, most)),

@@ -7,6 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from inline_snapshot import snapshot
 from pydantic import BaseModel
 
 from agents_tools import (
@@ -139,6 +140,54 @@ def test_invalid_arguments_of_a_fake_are_reported() -> None:
         fake_tool(order, answers="text")
     with pytest.raises(UserError, match="is not a tool"):
         fake_tool(no_tool, "x")
+
+
+@function_tool
+async def count(item: str) -> dict[str, int]:
+    """Count what is left."""
+    return {item: 1}
+
+
+@pytest.mark.parametrize(
+    "script", [{"answer": {"tea": "many"}}, {"answers": [{"tea": 1}, {"tea": "many"}]}]
+)
+def test_an_answer_that_the_tool_cannot_return_is_refused(script: dict[str, Any]) -> None:
+    """A test with such an answer shows nothing about the tool."""
+    answer = (script.pop("answer"),) if "answer" in script else ()
+    with pytest.raises(UserError) as caught:
+        fake_tool(count, *answer, **script)
+    assert str(caught.value) == snapshot(
+        "The answer of the fake of tool 'count' is not valid: expected a result that matches the output schema of the tool, got {'tea': 'many'} (['tea'] \"many\" is not of type \"integer\"). Pass a value that the tool can return, or ToolResult(content=...) for another text."
+    )
+
+
+_WRONG_RESULT = ToolResult(content="x", structured=["tea"])
+
+
+async def test_the_answers_of_functions_are_validated_in_the_call() -> None:
+    """They are not known earlier."""
+    values: list[Any] = [{"tea": 2}, ["tea"], ToolResult(content="x"), _WRONG_RESULT]
+    fake = fake_tool(count, answers=(lambda _, value=value: value for value in values))
+    calls = [await call_tool(fake, item="tea") for _ in values]
+    assert [call.status for call in calls] == ["ok", "tool_error", "ok", "tool_error"]
+    assert "is not of type" in str(calls[1].output)
+
+
+async def test_an_answer_without_a_json_form_or_output_schema_is_not_validated() -> None:
+    """Images and iterators become content, and a tool without an annotation returns anything."""
+
+    @function_tool
+    def anything():
+        raise AssertionError
+
+    @function_tool
+    def numbers() -> list[int]:
+        raise AssertionError
+
+    assert (await call_tool(fake_tool(anything, 3))).output == "3"
+    assert (await call_tool(fake_tool(numbers, iter([1, 2])))).output == "[1,2]"
+    drawn = await call_tool(fake_tool(picture, [ToolOutputImage(data=b"\xff", mime_type="x/y")]))
+    assert drawn.status == "ok"
 
 
 def recorded() -> list[FunctionTool[..., Any]]:

@@ -14,8 +14,8 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.schema.json_schema import copy_json
 from agents_tools.text.nouns import type_with_article
-from agents_tools.tool.json_schema import copy_json
 from agents_tools.tool.manual import ManualSource
 from agents_tools.tool.records import ToolOrigin
 from agents_tools.tool.tool import FunctionTool

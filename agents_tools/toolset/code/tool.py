@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from agents_tools._package import missing_extra
 from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.schema.json_schema import reader_of
 from agents_tools.text.output import release_text
 from agents_tools.tool.failure import default_tool_error_function
-from agents_tools.tool.json_schema import reader_of
 from agents_tools.tool.manual import SchemaSource
 from agents_tools.tool.naming import check_tool_name
 from agents_tools.tool.records import ToolAnnotations, ToolOrigin
