@@ -8,6 +8,13 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from agents_tools._package import missing_extra
+
+try:
+    from openai.types.responses import ResponseCompletedEvent
+except ImportError as error:
+    raise missing_extra("An OpenAI model", "openai", error) from error
+
 from agents_tools.agents.model import (
     ModelResponse,
     call_delta,
@@ -475,6 +482,10 @@ class _ResponsesResponse:
                 self._emit(RawResponseStreamEvent(object_of(event)))
             case _:
                 pass
+
+    def process_body(self, body: dict[str, Any]) -> None:
+        event = f"response.{body.get('status')}"
+        self.process(ResponseCompletedEvent.construct(None, type=event, response=body))
 
     def _start_call(self, event: Any) -> None:
         item = attribute(event, "item")
