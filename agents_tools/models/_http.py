@@ -24,7 +24,7 @@ from agents_tools.text.escape import shorten
 from agents_tools.wire.project import project
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterable
 
     from agents_tools.agents.hosted.base import HostedTool
     from agents_tools.content.outputs import ContentBlock
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = [
+    "RefusedReasoning",
     "StreamedResponse",
     "ToolDefinitionCache",
     "ToolDefinitions",
@@ -215,6 +216,31 @@ def block_as_text(block: ContentBlock) -> str:
             if "\0" not in content:
                 return f"[{block.filename}]\n{content}" if block.filename else content
     return f"[{name}: {len(block.data):,} bytes of {block.mime_type}, not shown]"
+
+
+class RefusedReasoning:
+    """Remembers reasoning that a provider refused, since another account or provider wrote it.
+
+    Each later request of the conversation would contain it, be refused and have to be repeated.
+    """
+
+    __slots__ = ("_hashes",)
+
+    def __init__(self) -> None:
+        self._hashes: dict[int, None] = {}
+
+    def __contains__(self, value: object) -> bool:
+        """Return whether the provider refused reasoning with this encrypted text or signature."""
+        return hash(value) in self._hashes
+
+    def update(self, values: Iterable[str]) -> None:
+        """Add the encrypted texts or signatures of reasoning; the oldest are forgotten."""
+        self._hashes |= dict.fromkeys(map(hash, values))
+        for value in list(self._hashes)[:-_MOST_REFUSED]:
+            del self._hashes[value]
+
+
+_MOST_REFUSED = 10_000
 
 
 class StreamedResponse(Protocol):

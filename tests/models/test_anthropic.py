@@ -586,6 +586,10 @@ async def test_thinking_of_another_provider_is_left_out_if_it_is_refused(
     assert recorded.items == [MessageOutputItem(text="ok")]
     kinds = [[part["type"] for part in one["content"]] for one in server.last.body["messages"]]
     assert kinds == [["text"], ["text"], ["text"], ["thinking", "text"], ["text"]]
+    server.answer(complete_answer(*text_block(0, "ok")))
+    await ask(model, *history)
+    assert server.last.body["messages"] == server.requests[-2].body["messages"]
+    assert len(server.requests) == 3  # later requests are not refused first
     server.answer(json_answer(refused, status=400))
     with pytest.raises(ModelError, match="Invalid `signature`"):
         await ask(model, "hi")

@@ -1098,7 +1098,13 @@ async def test_reasoning_of_another_account_is_left_out_if_it_is_refused(
     kinds = [[one.get("type") for one in sent.body["input"]] for sent in server.requests]
     assert kinds == [[None, "reasoning", None, None], [None, None, None]]
     assert "include" in server.last.body  # new reasoning is still asked for
-    server.answer(*[json_answer({"error": refused}, status=400)] * 2)
+    own = {**stored, "id": "rs_2", "encrypted_content": "gBBB"}
+    server.answer(complete_answer(message("ok")))
+    await ask(model, *history, ReasoningItem(provider_data={"openai": own}), "go on")
+    assert len(server.requests) == 3  # later requests are not refused first
+    reasoning = [one["id"] for one in server.last.body["input"] if one.get("type") == "reasoning"]
+    assert reasoning == ["rs_2"]
+    server.answer(json_answer({"error": refused}, status=400))
     with pytest.raises(ModelError, match="could not be verified"):
         await ask(model, *history, "go on")
 
