@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import logging
 from typing import TYPE_CHECKING, Any, cast
@@ -360,6 +361,34 @@ async def test_images_stay_when_the_texts_around_them_are_shortened() -> None:
     content = cast("Any", model.requests[0].input[0]).content
     assert image in content
     assert sum(len(block.text) for block in content if isinstance(block, ToolOutputText)) < 9_000
+
+
+def large_base64(start: bytes) -> str:
+    """Return the base64 text of a file that begins with these bytes."""
+    return base64.b64encode(start.ljust(30_000, b"\0")).decode()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"type": "image_generation_call", "result": large_base64(b"\x89PNG\r\n\x1a\n")},
+        {"type": "image_generation_call", "result": large_base64(b"\xff\xd8\xff\xe0")},
+        {"outputs": [{"type": "image", "url": "data:image/png;base64," + large_base64(b"")}]},
+        {"blocks": [{"source": {"type": "base64", "data": large_base64(b"%PDF-1.7")}}]},
+    ],
+    ids=["png", "jpeg", "url", "pdf"],
+)
+async def test_an_image_of_a_hosted_tool_counts_as_an_image(data: dict[str, Any]) -> None:
+    """Its base64 text would fill the budget, and the turns before it would be left out."""
+    history: list[Item] = [
+        MessageInputItem(content="My name is Ada. Draw a tree."),
+        ToolCallItem(call_id="1", name="draw", kind="hosted", provider_data={"openai": data}),
+        MessageOutputItem(text="Here it is."),
+        MessageInputItem(content="What is my name?"),
+    ]
+    agent, model = reader("Ada.")
+    await Runner.run(agent, history, run_config=RunConfig(prepare_input=token_budget(6_000)))
+    assert model.requests[0].input == history
 
 
 async def test_tokens_can_be_counted_by_the_application() -> None:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from abc import ABC, abstractmethod
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -511,12 +512,15 @@ class _TokenCounter:
         size = len(block.data or b"")
         if isinstance(block, ToolOutputFileContent) and (block.mime_type or "").startswith("text/"):
             return size // 3
-        return _MEDIUM + (0 if block.type == "image" else size // 32)
+        return _medium(size, is_image=block.type == "image")
 
     def _data(self, data: Any) -> int:
-        """Return the number of tokens of the texts in the data of a provider."""
+        """Return the number of tokens of the texts and media in the data of a provider."""
         if isinstance(data, str):
-            return self.text(data)
+            medium = _BASE64_MEDIUM.match(data)
+            if medium is None:
+                return self.text(data)
+            return _medium(len(data) * 3 // 4, is_image=medium["image"] is not None)
         if isinstance(data, Mapping):
             return sum(map(self._data, cast("Mapping[str, Any]", data).values()))
         return sum(map(self._data, cast("list[Any]", data))) if isinstance(data, list) else 0
@@ -571,9 +575,19 @@ _ITEM = 8
 """The tokens of an item in addition to its text."""
 _MEDIUM = 1_600
 """The tokens of an image, and of the first page of a document."""
+_BASE64_MEDIUM = re.compile(
+    r"(?P<image>data:image/|iVBORw0KGgo|[/_]9j[/_]|R0lGOD|UklGR)|data:[^,]{1,200};base64,|JVBERi0"
+)
+"""The beginning of an image or a file in the data of a provider, as a URL or as base64 text alone:
+the signatures of PNG, JPEG, GIF, WebP and PDF."""
 _LEAST = 64
 """The tokens to which texts are shortened at most, so that the note says something."""
 _MOST_KNOWN = 4_096
+
+
+def _medium(size: int, *, is_image: bool) -> int:
+    """Return the tokens of an image or another file with a number of bytes."""
+    return _MEDIUM + (0 if is_image else size // 32)
 
 
 def _texts(blocks: Sequence[Any]) -> list[str]:

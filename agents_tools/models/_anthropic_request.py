@@ -30,6 +30,7 @@ from agents_tools.errors import (
 )
 from agents_tools.models._anthropic_values import PROVIDER, an_object, json_object
 from agents_tools.models._http import (
+    RefusedReasoning,
     ToolDefinitions,
     base64_text,
     merge_extra,
@@ -51,6 +52,7 @@ __all__ = [
     "call_block",
     "request_body",
     "schema_of",
+    "signatures",
     "without_thoughts",
 ]
 
@@ -294,14 +296,25 @@ def _end_turn(
 THOUGHTS = {"thinking", "redacted_thinking"}
 
 
-def without_thoughts(messages: Sequence[dict[str, Any]], last: int) -> list[dict[str, Any]]:
-    """Return messages without the thinking in those up to an index."""
+def without_thoughts(
+    messages: Sequence[dict[str, Any]], refused: RefusedReasoning
+) -> list[dict[str, Any]]:
+    """Return messages without the thinking that the provider refused."""
     return [
-        {**one, "content": [part for part in one["content"] if part["type"] not in THOUGHTS]}
-        if index <= last
-        else one
-        for index, one in enumerate(messages)
+        {**one, "content": [part for part in one["content"] if _signature(part) not in refused]}
+        for one in messages
     ]
+
+
+def signatures(messages: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the signatures of the thinking in messages."""
+    found = (_signature(part) for one in messages for part in one["content"])
+    return [signature for signature in found if signature is not None]
+
+
+def _signature(part: Mapping[str, Any]) -> str | None:
+    """Return the signature or the encrypted text of thinking; `None` for other parts."""
+    return part.get("signature", part.get("data")) if part["type"] in THOUGHTS else None
 
 
 def _stored(item: _OutputItem) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from anthropic.types import Message
 
@@ -151,6 +151,16 @@ class StreamedMessage:
                 self._finish_stream(an_object(fields.get("delta")))
             case _:
                 pass  # `message_stop` has no content; other events are unknown
+
+    def process_body(self, body: dict[str, Any]) -> None:
+        """Process the JSON body of a server that does not stream."""
+        self.process({"type": "message_start", "message": body})
+        blocks = body.get("content")
+        for index, block in enumerate(
+            cast("list[Any]", blocks) if isinstance(blocks, list) else ()
+        ):
+            self._start(index, an_object(block))
+        self._finish_stream(body)
 
     def _count(self, usage: object) -> None:
         fields = {name: one for name, one in an_object(usage).items() if one is not None}

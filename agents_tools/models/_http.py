@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import binascii
 import contextlib
+import json
 import logging
 import math
 import re
@@ -19,10 +20,11 @@ from weakref import WeakSet
 
 from agents_tools.content.outputs import ToolOutputFileContent, ToolOutputText
 from agents_tools.errors import UserError, UserValueError
+from agents_tools.text.escape import shorten
 from agents_tools.wire.project import project
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterable
 
     from agents_tools.agents.hosted.base import HostedTool
     from agents_tools.content.outputs import ContentBlock
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = [
+    "RefusedReasoning",
     "StreamedResponse",
     "ToolDefinitionCache",
     "ToolDefinitions",
@@ -215,6 +218,31 @@ def block_as_text(block: ContentBlock) -> str:
     return f"[{name}: {len(block.data):,} bytes of {block.mime_type}, not shown]"
 
 
+class RefusedReasoning:
+    """Remembers reasoning that a provider refused, since another account or provider wrote it.
+
+    Each later request of the conversation would contain it, be refused and have to be repeated.
+    """
+
+    __slots__ = ("_hashes",)
+
+    def __init__(self) -> None:
+        self._hashes: dict[int, None] = {}
+
+    def __contains__(self, value: object) -> bool:
+        """Return whether the provider refused reasoning with this encrypted text or signature."""
+        return hash(value) in self._hashes
+
+    def update(self, values: Iterable[str]) -> None:
+        """Add the encrypted texts or signatures of reasoning; the oldest are forgotten."""
+        self._hashes |= dict.fromkeys(map(hash, values))
+        for value in list(self._hashes)[:-_MOST_REFUSED]:
+            del self._hashes[value]
+
+
+_MOST_REFUSED = 10_000
+
+
 class StreamedResponse(Protocol):
     """Builds a response from the events of its stream."""
 
@@ -223,6 +251,10 @@ class StreamedResponse(Protocol):
 
     def process(self, event: Any) -> None:
         """Process the next event."""
+        ...
+
+    def process_body(self, body: dict[str, Any]) -> None:
+        """Process the JSON body of a server that does not stream."""
         ...
 
 
@@ -239,6 +271,9 @@ async def read_stream(
     early_end_error: Callable[[str], ModelError],
 ) -> None:
     """Pass the events of a stream to a response until the stream ends.
+
+    Some servers and proxies answer with one JSON object in place of a stream. It is used if it is
+    a complete response.
 
     Args:
         stream: The stream.
@@ -266,19 +301,39 @@ async def read_stream(
                 raise too_large from None
             raise exception_error(error) from error
         if event is _END:
-            if answer.is_complete:
-                return
-            raise early_end_error("it ended before the response was complete")
+            if not answer.is_complete:
+                _read_body(size.start, answer, early_end_error)
+            return
         size.begin()
         answer.process(event)
 
 
+def _read_body(
+    body: bytes, answer: StreamedResponse, early_end_error: Callable[[str], ModelError]
+) -> None:
+    """Pass the body of a stream without events to a response."""
+    value: object = None
+    with contextlib.suppress(ValueError, RecursionError):
+        value = json.loads(body)
+    if isinstance(value, dict):
+        answer.process_body(cast("dict[str, Any]", value))
+    if answer.is_complete:
+        return
+    reason = "it ended before the response was complete"
+    if body.strip():
+        shown = shorten(body[:_MOST_SHOWN].decode(errors="replace").strip(), 300)
+        reason = f"expected a stream of events, got {shown}"
+    raise early_end_error(reason)
+
+
+_MOST_SHOWN = 1_000
+"""The bytes of an unexpected body that are decoded for an error."""
 _MAX_EVENT = 32 << 20
 """The largest event of a stream, in bytes after decompression: about ten large images."""
 
 
 class _EventSize:
-    """Limits how many bytes of a stream arrive without an event.
+    """Limits how many bytes of a stream arrive without an event, and keeps those before the first.
 
     The client collects an event until its end, so a few bytes that are decompressed to a line
     without an end would fill the memory.
@@ -287,10 +342,11 @@ class _EventSize:
         stream: The stream of a client. A stream without an HTTP response is not limited.
     """
 
-    __slots__ = ("_size",)
+    __slots__ = ("_pieces", "_size")
 
     def __init__(self, stream: Any) -> None:
         self._size = 0
+        self._pieces: list[bytes] | None = []
         response: Any = getattr(stream, "response", None)
         if response is not None:
             # The clients have no public place to see the bytes; they read them with this method.
@@ -301,13 +357,21 @@ class _EventSize:
         """Whether the current event is too large."""
         return self._size > _MAX_EVENT
 
+    @property
+    def start(self) -> bytes:
+        """The bytes that have arrived, as long as there was no event."""
+        return b"".join(self._pieces or ())
+
     def begin(self) -> None:
         """Begin with the next event."""
         self._size = 0
+        self._pieces = None
 
     async def _count(self, read: Callable[[], AsyncIterator[bytes]]) -> AsyncIterator[bytes]:
         async for piece in read():
             self._size += len(piece)
             if self.is_exceeded:
                 raise OverflowError
+            if self._pieces is not None:
+                self._pieces.append(piece)
             yield piece

@@ -31,11 +31,17 @@ from agents_tools.models._anthropic_errors import (
     unreadable_thinking,
     unsent_error,
 )
-from agents_tools.models._anthropic_request import request_body, schema_of, without_thoughts
+from agents_tools.models._anthropic_request import (
+    request_body,
+    schema_of,
+    signatures,
+    without_thoughts,
+)
 from agents_tools.models._anthropic_response import StreamedMessage
 from agents_tools.models._anthropic_values import NO_KEY, is_own_host
 from agents_tools.models._clients import loop_client
 from agents_tools.models._http import (
+    RefusedReasoning,
     ToolDefinitionCache,
     check_url,
     merge_extra,
@@ -101,6 +107,7 @@ class AnthropicModel:
         hosted = partial(hosted_definition, method="to_anthropic", model=name)
         self._definition_cache = ToolDefinitionCache(self.provider, hosted, _SEARCH)
         self._unsupported_formats: set[str] = set()
+        self._refused = RefusedReasoning()
         if client is None:
             return
         if not hasattr(client, "messages") or not hasattr(client, "__aenter__"):
@@ -132,7 +139,7 @@ class AnthropicModel:
             definitions=definitions,
         )
         answer = StreamedMessage(request, emit, target)
-        conversation = body["messages"]
+        conversation = body["messages"] = without_thoughts(body["messages"], self._refused)
         for _ in range(_MAX_PAUSES):
             try:
                 await _stream_response(client, body, answer, target, request.settings)
@@ -144,7 +151,8 @@ class AnthropicModel:
                 body = {**request_body(request, definitions, None), "messages": body["messages"]}
                 continue
             except _ThinkingRejected as rejection:
-                readable = without_thoughts(conversation, rejection.last)
+                self._refused.update(signatures(conversation[: rejection.last + 1]))
+                readable = without_thoughts(conversation, self._refused)
                 if readable == conversation:
                     raise rejection.error from rejection.__cause__
                 conversation = body["messages"] = readable

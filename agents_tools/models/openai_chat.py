@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from agents_tools._package import missing_extra
 
 try:
-    from openai.types.chat import ChatCompletion
+    from openai.types.chat import ChatCompletion, ChatCompletionChunk
 except ImportError as error:
     raise missing_extra("An OpenAI model", "openai", error) from error
 
@@ -429,6 +429,14 @@ class _ChatResponse:
         for choice in cast("list[Any]", choices) if isinstance(choices, list) else ():
             if not attribute(choice, "index"):
                 self._read_choice(choice)
+
+    def process_body(self, body: dict[str, Any]) -> None:
+        choices = body.get("choices")
+        deltas = [
+            {**object_of(choice), "delta": object_of(choice).get("message")}
+            for choice in (cast("list[Any]", choices) if isinstance(choices, list) else ())
+        ]
+        self.process(ChatCompletionChunk.construct(None, **{**body, "choices": deltas}))
 
     def _read_choice(self, choice: Any) -> None:
         delta = attribute(choice, "delta")

@@ -8,6 +8,13 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from agents_tools._package import missing_extra
+
+try:
+    from openai.types.responses import ResponseCompletedEvent
+except ImportError as error:
+    raise missing_extra("An OpenAI model", "openai", error) from error
+
 from agents_tools.agents.model import (
     ModelResponse,
     call_delta,
@@ -37,6 +44,7 @@ from agents_tools.content.usage import Usage
 from agents_tools.errors import ModelError, UserValueError
 from agents_tools.events.kinds import RawResponseStreamEvent
 from agents_tools.models._http import (
+    RefusedReasoning,
     ToolDefinitionCache,
     ToolDefinitions,
     block_as_text,
@@ -113,6 +121,7 @@ class OpenAIResponsesModel:
         hosted = functools.partial(hosted_definition, method="to_responses", model=name)
         self._definition_cache = ToolDefinitionCache(self.provider, hosted, _SEARCH)
         self._dropped: set[str] = set()
+        self._refused = RefusedReasoning()
 
     def __repr__(self) -> str:
         return f"OpenAIResponsesModel({self.name!r})"
@@ -144,15 +153,21 @@ class OpenAIResponsesModel:
             optional=_OPTIONAL,
             dropped=self._dropped,
         )
+        items: list[dict[str, Any]] = body["input"]
         try:
-            await send(body=body)
+            await send(body={**body, "input": self._readable(items)})
         except ModelError as error:
-            if getattr(error.__cause__, "code", None) != "invalid_encrypted_content":
+            reasoning = [one for item in self._readable(items) if (one := _encrypted_text(item))]
+            code = getattr(error.__cause__, "code", None)
+            if code != "invalid_encrypted_content" or not reasoning:
                 raise
             # Only the account whose model wrote it can read encrypted reasoning.
-            readable = [one for one in body["input"] if one.get("type") != "reasoning"]
-            await send(body={**body, "input": readable})
+            self._refused.update(reasoning)
+            await send(body={**body, "input": self._readable(items)})
         return answer.response()
+
+    def _readable(self, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [one for one in items if _encrypted_text(one) not in self._refused]
 
 
 # --- the request
@@ -199,6 +214,13 @@ def _body(request: ModelRequest, definitions: ToolDefinitions) -> dict[str, Any]
             }
         }
     return merge_extra(body, settings.extra_body)
+
+
+def _encrypted_text(item: Mapping[str, Any]) -> str:
+    """Return the encrypted text of reasoning, or its id if the provider stores it."""
+    if item.get("type") != "reasoning":
+        return ""
+    return text(item.get("encrypted_content")) or text(item.get("id"))
 
 
 def _include_values(request: ModelRequest) -> list[str]:
@@ -475,6 +497,10 @@ class _ResponsesResponse:
                 self._emit(RawResponseStreamEvent(object_of(event)))
             case _:
                 pass
+
+    def process_body(self, body: dict[str, Any]) -> None:
+        event = f"response.{body.get('status')}"
+        self.process(ResponseCompletedEvent.construct(None, type=event, response=body))
 
     def _start_call(self, event: Any) -> None:
         item = attribute(event, "item")

@@ -283,7 +283,8 @@ class RunStore:
     ) -> PendingFuture[int]:
         """Delete the oldest logs until the limits hold.
 
-        Logs with a lease, and runs that wait for a person, are not deleted.
+        Logs with a lease, and runs that wait for a person, are not deleted. A run whose process
+        died has no lease.
 
         Args:
             max_events: The number of events to keep in all logs together.

@@ -249,6 +249,16 @@ def test_a_killed_session_is_detected_at_once(shell: Shell) -> None:
     assert "killed by" in after.notes[0]
 
 
+@pytest.mark.parametrize("limit", [10, 100])
+def test_a_session_ends_if_a_limit_makes_it_unusable(shell: Shell, limit: int) -> None:
+    """Bash loses the descriptor for its reports, and every later call had to wait for ever."""
+    seen = shell.run(f"cd /usr; export one=1; ulimit -n {limit}")
+    assert seen.exit_code == 0
+    assert "starts a new one in /usr, with the exported variables" in seen.notes[0]
+    assert shell.text("echo $one; pwd") == "1\n/usr\n"
+    assert shell.text(f"(ulimit -n {limit}; echo fine)") == "fine\n"
+
+
 def test_reset_starts_a_new_session(shell: Shell, tmp_path: Path) -> None:
     """No state persists, and running commands are ended."""
     shell.run("cd /usr; export one=1; sleep 300 & echo")
@@ -409,6 +419,16 @@ def test_long_and_multi_line_input(shell: Shell) -> None:
     shell.run(f"first\n{line}\nlast", is_input=True)
     shell.run("C-d", is_input=True)
     assert shell.text("wc -lc < got.txt").split() == ["3", "30012"]
+
+
+def test_unread_input_is_discarded_at_the_end_of_a_command(shell: Shell) -> None:
+    """The next command would read it, and a shell would execute it."""
+    shell.run("read -r line; echo got $line; read -r")
+    typed = shell.run("one\ntwo\nthree\nfour", is_input=True)
+    assert (typed.text, typed.exit_code) == ("got one\n", 0)
+    waiting = shell.run("read -r line; echo next $line")
+    assert "waits for input" in waiting.notes[0]
+    assert shell.text("five", is_input=True) == "next five\n"
 
 
 def test_control_z_stops_a_job_that_can_be_resumed(shell: Shell) -> None:

@@ -586,9 +586,36 @@ async def test_thinking_of_another_provider_is_left_out_if_it_is_refused(
     assert recorded.items == [MessageOutputItem(text="ok")]
     kinds = [[part["type"] for part in one["content"]] for one in server.last.body["messages"]]
     assert kinds == [["text"], ["text"], ["text"], ["thinking", "text"], ["text"]]
+    server.answer(complete_answer(*text_block(0, "ok")))
+    await ask(model, *history)
+    assert server.last.body["messages"] == server.requests[-2].body["messages"]
+    assert len(server.requests) == 3  # later requests are not refused first
     server.answer(json_answer(refused, status=400))
     with pytest.raises(ModelError, match="Invalid `signature`"):
         await ask(model, "hi")
+
+
+async def test_an_answer_that_is_not_streamed_is_read(
+    server: ScriptedServer, model: AnthropicModel
+) -> None:
+    """Some servers and proxies ignore that a stream is requested."""
+    content = [
+        {"type": "thinking", "thinking": "Hm.", "signature": "s"},
+        {"type": "text", "text": "Hello", "citations": None},
+        {"type": "tool_use", "id": "t1", "name": "add", "input": {"a": 1}},
+    ]
+    server.answer(json_answer({**BEGUN["message"], "content": content, "stop_reason": "tool_use"}))
+    recorded = await ask(model, "hi", tools=(add,))
+    assert recorded.response is not None
+    assert recorded.items == [
+        ReasoningItem(text="Hm.", provider_data={"anthropic": {"signature": "s"}}),
+        MessageOutputItem(text="Hello"),
+        ToolCallItem(call_id="t1", name="add", arguments='{"a": 1}'),
+    ]
+    assert recorded.calls == recorded.items[2:]
+    assert recorded.response.finish_reason == "tool_calls"
+    assert recorded.response.usage.output_tokens == 1
+    assert "Hello" in [event.get("delta") for event in recorded.emitted]
 
 
 async def test_thinking_at_the_end_of_an_answer_that_was_cut_off_is_not_sent_back(
@@ -1273,7 +1300,9 @@ HALF = [BEGUN, start(0, "text", text=""), delta(0, "text_delta", text="Hel")]
             "continued after its end",
         ),
         (Answer(silent=True), None, True, "Check that the server runs"),
-        (json_answer({"id": "x", "content": []}), None, True, "ended before"),
+        (json_answer({"id": "x", "content": 7}), None, True, r'a stream of events, got {"id": "x"'),
+        (json_answer(error_event("overloaded_error", "Busy")), None, True, "got .*Busy"),
+        (Answer(pieces=[b"<p>Log in</p>"]), None, True, "got <p>Log in</p>"),
     ],
 )
 async def test_a_broken_stream_raises_an_error(

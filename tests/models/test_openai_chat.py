@@ -384,6 +384,30 @@ async def test_an_answer_is_streamed_and_returned_as_a_whole(
     assert recorded.response.raw.choices[0].message.content == "Hello"
 
 
+async def test_an_answer_that_is_not_streamed_is_read(
+    server: ScriptedServer, model: OpenAIChatModel
+) -> None:
+    """Some servers and proxies ignore that a stream is requested."""
+    function = {"name": "add", "arguments": '{"a": 1}'}
+    said = {
+        "role": "assistant",
+        "reasoning_content": "Hm.",
+        "content": "Hello",
+        "tool_calls": [{"id": "c1", "type": "function", "function": function}],
+    }
+    choice = {"index": 0, "message": said, "finish_reason": "tool_calls"}
+    whole = {"id": "chatcmpl-1", "object": "chat.completion", "choices": [choice], "usage": USAGE}
+    server.answer(json_answer(whole))
+    recorded = await ask(model, "hi", tools=(add,))
+    assert recorded.response is not None
+    assert [getattr(item, "text", None) for item in recorded.items] == ["Hm.", "Hello", None]
+    assert calls_of(recorded) == [("c1", "add", '{"a": 1}')]
+    assert recorded.calls == recorded.items[2:]
+    assert recorded.response.finish_reason == "tool_calls"
+    assert recorded.response.usage.output_tokens == 9
+    assert "Hello" in [event.get("delta") for event in recorded.emitted]
+
+
 async def test_parallel_calls_are_passed_on_while_the_answer_is_still_streaming(
     server: ScriptedServer, model: OpenAIChatModel
 ) -> None:
@@ -938,7 +962,11 @@ BEGUN = [chunk({"content": "Hel"})]
         (sse_answer(*BEGUN, {"error": {"message": "it broke", "code": 502}}), "it broke"),
         (sse_answer(*BEGUN, chunk(finish="error")), "reported an error"),
         (Answer(silent=True), "Check that the server runs"),
-        (json_answer({"id": "x", "choices": []}), "ended before"),
+        (json_answer({"id": "x", "choices": []}), r'expected a stream of events, got {"id": "x"'),
+        (json_answer({"choices": [{"message": {"content": "Hel"}}]}), "got .*Hel"),
+        (json_answer({"choices": 7, "error": {"message": "busy"}}), "got .*busy"),
+        (json_answer([7]), r"got \[7\]"),
+        (Answer(pieces=[b"<p>Log in</p>"]), "got <p>Log in</p>"),
     ],
 )
 async def test_a_broken_stream_raises_an_error(

@@ -1098,9 +1098,32 @@ async def test_reasoning_of_another_account_is_left_out_if_it_is_refused(
     kinds = [[one.get("type") for one in sent.body["input"]] for sent in server.requests]
     assert kinds == [[None, "reasoning", None, None], [None, None, None]]
     assert "include" in server.last.body  # new reasoning is still asked for
-    server.answer(*[json_answer({"error": refused}, status=400)] * 2)
+    own = {**stored, "id": "rs_2", "encrypted_content": "gBBB"}
+    server.answer(complete_answer(message("ok")))
+    await ask(model, *history, ReasoningItem(provider_data={"openai": own}), "go on")
+    assert len(server.requests) == 3  # later requests are not refused first
+    reasoning = [one["id"] for one in server.last.body["input"] if one.get("type") == "reasoning"]
+    assert reasoning == ["rs_2"]
+    server.answer(json_answer({"error": refused}, status=400))
     with pytest.raises(ModelError, match="could not be verified"):
         await ask(model, *history, "go on")
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"), [("completed", "tool_calls"), ("incomplete", "length")]
+)
+async def test_an_answer_that_is_not_streamed_is_read(
+    server: ScriptedServer, model: OpenAIResponsesModel, status: str, reason: str
+) -> None:
+    """Some servers and proxies ignore that a stream is requested."""
+    output = [message("Hello"), call(1, "add", '{"a": 1}')]
+    server.answer(json_answer(completed(*output, kind=status)["response"]))
+    recorded = await ask(model, "hi", tools=(add,))
+    assert recorded.response is not None
+    assert [getattr(item, "text", None) for item in recorded.items] == ["Hello", None]
+    assert recorded.calls == (recorded.items[1:] if status == "completed" else [])
+    assert recorded.response.finish_reason == reason
+    assert recorded.response.usage.output_tokens == 9
 
 
 async def test_the_parts_of_a_summary_are_apart_in_the_stream(
@@ -1142,7 +1165,9 @@ FAILED = {"id": "resp_1", "error": {"code": "server_error", "message": "it broke
         (sse_answer(*BEGUN, b"data: \xff\xfe\n\n"), True, "UnicodeDecodeError"),
         (sse_answer("null", "7", '"x"', "[]"), True, "ended before"),
         (Answer(silent=True), True, "could not be reached"),
-        (json_answer({"id": "resp_1"}), True, "ended before"),
+        (json_answer({"id": "resp_1"}), True, r'expected a stream of events, got {"id": "resp_1"}'),
+        (json_answer({"status": "failed", **FAILED}), True, "it broke"),
+        (Answer(pieces=[b"<p>Log in</p>"]), True, "got <p>Log in</p>"),
         (
             sse_answer(*BEGUN, {"type": "error", "code": "server_error", "message": "it broke"}),
             True,

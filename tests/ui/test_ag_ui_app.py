@@ -26,6 +26,7 @@ from agents_tools import (
 from agents_tools.content import MessageInputItem
 from agents_tools.testing import ScriptedModel, check_ag_ui, tool_call
 from agents_tools.ui import ag_ui
+from agents_tools.ui.ag_ui.messages import MessageHistory
 from tests.ui.scenarios import SCENARIOS, add, drop, wait_for_ever
 from tests.ui.web import Exchange, served
 
@@ -387,6 +388,41 @@ async def test_a_call_inside_a_hidden_agent_asks_for_approval(version: Any) -> N
     assert [one["id"] for one in waiting[-1]["outcome"]["interrupts"]] == ["c1/c2"]
     assert frames[-1]["result"] == "Done."
     assert status == "ok"
+
+
+async def test_a_late_client_has_the_messages_of_an_interrupted_run_in_the_same_order() -> None:
+    """Its page shows a nested call and the activity of another call as they came."""
+    has_nested_call = asyncio.Event()
+
+    @function_tool
+    async def nested() -> str:
+        """Start."""
+        has_nested_call.set()
+        return "started"
+
+    @function_tool
+    async def work(context: ToolContext[Any]) -> str:
+        """Work while the nested call waits for approval."""
+        await has_nested_call.wait()
+        context.progress(1, 2)
+        return "worked"
+
+    steps = [tool_call("nested", call_id="c2"), tool_call("drop", table="a", call_id="c3")]
+    inner, _ = agent_of(steps, tool_call("drop", table="b", call_id="c4"), tools=[nested, drop])
+    calls = [tool_call("work", call_id="c0"), tool_call("inner", input="?", call_id="c1")]
+    agent, _ = agent_of(calls, tools=[work, inner.as_tool("inner", "Ask.", streaming=True)])
+    client = MessageHistory([HELLO])
+    async with serving(agent) as app:
+        for frame in frames_in(await post(app, body())):
+            client.apply(frame)
+        messages = [one for one in client.list() if one["role"] != "activity"]
+        given = body(runId="r2", messages=messages, resume=[answer("c1/c3", {"approved": True})])
+        for frame in frames_in(await post(app, given), earlier=["c0", "c1", "c1/c3"]):
+            client.apply(frame)
+        late = frames_in(await post(app, body(runId="late"), "/connect"), earlier=["c1"])
+    ids = [one["id"] for one in client.list()]
+    assert "act-c0" in ids
+    assert [one["id"] for one in late[1]["messages"]] == ids
 
 
 @pytest.mark.requirement("S35")

@@ -90,7 +90,7 @@ __agents_tools() {{
     builtin printf '\\0\\0%s\\0%s\\0%s\\0%s\\0:' "$2" "$1" "$PWD" "$-"
     builtin jobs -l
     builtin printf '\\0.'
-  }} >&{status}
+  }} >&{status} || return
   __agents_tools_last=$2
   case $- in *[xv]*) builtin set +xv ;; esac
 }}
@@ -217,7 +217,7 @@ class ShellSession:
         quoted = (prefix + command).replace("'", "'\\''")
         tty, status = self._numbers
         line = f"\\builtin eval '{quoted}' <&{tty} {tty}<&- {status}>&-;"
-        self._typed.clear()
+        self._reset_terminal()
         self._send(line.encode("utf-8", "surrogateescape") + report_line + b"\n" + report_line)
 
     def type(self, data: bytes) -> None:
@@ -447,8 +447,12 @@ class ShellSession:
 
         The line is sent twice, since bash discards the rest of a line after an unbound variable or
         C-c. An empty line is between, since after an open quote bash discards the next word too.
+
+        Bash exits if it cannot report: after `ulimit -n` it cannot restore the descriptor. No end
+        of the line is a command that exits.
         """
-        return f"{{ __agents_tools $? {self._token}; }} >/dev/null 2>&1\n".encode()
+        report = f"{{ __agents_tools $? {self._token}; }} >/dev/null 2>&1"
+        return f"if ! {report}; then \\builtin exit; fi\n".encode()
 
     def _send(self, data: bytes) -> None:
         self._script.append(memoryview(data))
@@ -470,6 +474,12 @@ class ShellSession:
             self._watch_commands(bool(waiting))
         elif not waiting:
             self._selector.modify(fd, selectors.EVENT_READ)
+
+    def _reset_terminal(self) -> None:
+        """Discard input that no program has read, and restore the modes that a program changed."""
+        self._typed.clear()
+        with contextlib.suppress(termios.error):
+            termios.tcsetattr(self._terminal, termios.TCSAFLUSH, self._modes)
 
     def _watch_commands(self, wanted: bool) -> None:
         watched = self._commands in self._selector.get_map()
@@ -535,11 +545,6 @@ class ShellSession:
         lines = tuple(one for one in lines if " Running " in one or " Stopped" in one)
         self.report = CommandReport(int(status), cwd, flags, lines)
         self.cwd = cwd
-        if (
-            termios.tcgetattr(self._terminal) != self._modes
-        ):  # a program died without restoring them
-            with contextlib.suppress(termios.error):
-                termios.tcsetattr(self._terminal, termios.TCSANOW, self._modes)
         return True
 
 

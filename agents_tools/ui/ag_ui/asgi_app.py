@@ -330,7 +330,7 @@ class AgUiApp(Application):
                     if run is not live or event.id <= part.after:
                         encoder.encode(event)
             encoder.flush()
-            history.add_activities(one for one in encoder.messages if one["role"] == "activity")
+            history.add_activities(encoder.messages)
         return history.list()
 
 

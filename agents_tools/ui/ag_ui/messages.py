@@ -52,17 +52,24 @@ class MessageHistory:
         elif kind == "ACTIVITY_SNAPSHOT":
             self._set_activity(frame)
 
-    def add_activities(self, activities: Iterable[Frame]) -> None:
-        """Add the activity messages of earlier runs, each after the call that it belongs to.
+    def add_activities(self, messages: Iterable[Frame]) -> None:
+        """Add the activities among the messages of an earlier run, in the order of that run.
 
         Activities of calls that the client has removed from the conversation are ignored.
         """
-        for message in activities:
-            call = message["content"]["call"]
-            owner = self._owners.get(call) or self._owners.get(call.partition("/")[0])
-            if owner is not None and message["id"] not in self._by_id:
-                place = self._place_after(owner, {"tool", "activity"})
+        place = 0
+        for message in messages:
+            same = (at for at in range(place, len(self._all)) if _is_same(self._all[at], message))
+            found = next(same, None)
+            if found is not None:
+                place = found + 1
+            elif message["role"] == "activity" and self._has_call(message["content"]["call"]):
                 self._add(dict(message), {}, place)
+                place += 1
+
+    def _has_call(self, call: str) -> bool:
+        """Return whether there is this call, or the call that it is nested in."""
+        return call in self._owners or call.partition("/")[0] in self._owners
 
     def list(self, *, without: Collection[str] = ()) -> list[Frame]:
         """Return the messages.
@@ -169,6 +176,20 @@ class MessageHistory:
             return dict(call)
         function = {**call["function"], "arguments": self.text_of(call["id"])}
         return {**call, "function": function}
+
+
+def _is_same(message: Frame, other: Frame) -> bool:
+    """Return whether two messages are the same: their ids depend on the request of the client."""
+    if message.get("role") != other["role"]:
+        return False
+    if message["role"] == "activity":
+        return message.get("id") == other["id"]
+    if message["role"] == "tool":
+        return message.get("toolCallId") == other["toolCallId"]
+    calls, others = (
+        {call["id"] for call in one.get("toolCalls") or ()} for one in (message, other)
+    )
+    return bool(calls & others) if others else message.get("content") == other.get("content")
 
 
 def _copy(message: Mapping[str, Any]) -> Frame:
