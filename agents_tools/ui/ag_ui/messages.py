@@ -59,11 +59,10 @@ class MessageHistory:
         """
         place = 0
         for message in messages:
-            same = (at for at in range(place, len(self._all)) if _is_same(self._all[at], message))
-            found = next(same, None)
-            if found is not None:
-                place = found + 1
-            elif message["role"] == "activity" and self._has_call(message["content"]["call"]):
+            if message["role"] != "activity" or message["id"] in self._by_id:
+                same = (n for n in range(place, len(self._all)) if _is_same(self._all[n], message))
+                place = next(same, place - 1) + 1
+            elif self._has_call(message["content"]["call"]):
                 self._add(dict(message), {}, place)
                 place += 1
 
