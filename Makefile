@@ -7,7 +7,7 @@
 #   make dist | dist-test | audit | release-check | setup | clean
 #   PYTHON=/path/to/python   the interpreter to create .venv with
 #   ARGS="-k name"           further arguments for the command that runs
-#   WORKERS=5                how many processes share the tests; 0 for a single process
+#   WORKERS=6                how many processes share the tests; 0 for a single process
 
 MAKEFLAGS += --no-print-directory
 
@@ -21,7 +21,7 @@ export NO_MKDOCS_2_WARNING := 1
 # Tests start Python hundreds of times: without stored bytecode each start compiles the package.
 export PYTHONDONTWRITEBYTECODE :=
 DEMO ?= -m examples.demo
-WORKERS ?= 3
+WORKERS ?= 4
 
 # Stamps: what .venv holds. `test` holds all that `run` does, and `dev` all that `test` does.
 RUN := $(VENV)/.stamp-run

@@ -377,11 +377,8 @@ def openings(source: str) -> set[str]:
 
 
 NO_SOCKETS = {
-    "agents/agent.py": {"bind"},  # inspect.Signature.bind
-    "agents/handoff.py": {"bind"},  # inspect.Signature.bind
-    "classes/definition.py": {"bind"},  # inspect.Signature.bind
     "classes/registry_entry.py": {"bind"},  # inspect.Signature.bind
-    "policies/_policy.py": {"bind"},  # inspect.Signature.bind
+    "schema/signature.py": {"bind"},  # inspect.Signature.bind
     "tool/tool.py": {"bind"},  # a declaration to its instance
     "mcp/client/connection_session.py": {"listen"},  # for changes, at a session
     "mcp/server/notifications.py": {"listen"},  # for a stream of notifications
