@@ -21,6 +21,7 @@ from agents_tools.errors import (
     EventStoreCorruptError,
     EventStoreError,
     LeaseLostError,
+    RunInUseError,
     UserValueError,
 )
 from agents_tools.events import (
@@ -548,6 +549,15 @@ def test_a_writer_that_took_over_in_between_is_detected(path: Path) -> None:
         with pytest.raises(LeaseLostError, match="has taken the lease of 'default'"):
             append(store, message("b"))
         assert texts(store) == ["a"]
+
+
+def test_an_append_without_the_lease_uses_no_id(path: Path) -> None:
+    with closing(SQLiteEventStore(path)) as second:
+        with closing(SQLiteEventStore(path)) as first:
+            append(first, message("a"))
+            with pytest.raises(RunInUseError):
+                append(second, message("b", id=500))
+        assert second.next_id == 1
 
 
 def test_session_names_can_be_any_text(path: Path) -> None:

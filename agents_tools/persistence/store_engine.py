@@ -462,6 +462,8 @@ class StoreEngine:
             try:
                 request = self._prepare(job, ids)
             except Exception as error:  # noqa: BLE001 - raised by the future
+                if job.state is not None:
+                    job.state.unsettled.pop(job, None)
                 done.append((job, error))
                 continue
             if request is None:

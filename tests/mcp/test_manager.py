@@ -505,6 +505,7 @@ async def test_a_server_that_fails_is_not_added() -> None:
                 "box", command=sys.executable, args=["-c", "raise SystemExit(4)"]
             )
         assert manager.get_server_names() == []
+        assert manager.connections == []
         assert await manager.add_server("box", server=Small().server)
 
 

@@ -298,7 +298,7 @@ class MCPToolManager(ForeignAttributes, ServerFeatures):
                 del self._servers[name]
                 self._drop(server)
             with contextlib.suppress(MCPError):
-                await server.connection.close()
+                await self._close(server)
             raise
         return list(server.tools.values())
 
@@ -324,8 +324,13 @@ class MCPToolManager(ForeignAttributes, ServerFeatures):
         del self._servers[name]
         self.failures.pop(name, None)
         self._drop(server)
+        await self._close(server)
+
+    async def _close(self, server: ServerTools) -> None:
+        """Close a server that was removed, and forget its connection."""
         await server.connection.close()
-        self.connections.remove(server.connection)
+        with contextlib.suppress(ValueError):  # another call has forgotten it
+            self.connections.remove(server.connection)
 
     async def reload_server(self, name: str) -> list[AnyTool]:
         """Reconnect a server and list its tools again.
