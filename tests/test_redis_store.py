@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from agents_tools import Agent, RunConfig, Runner
 from agents_tools.errors import (
     EventConflictError,
     EventStoreCorruptError,
@@ -25,6 +26,7 @@ from agents_tools.errors import (
 from agents_tools.events import Event, MessageEvent, NotifyStreamEvent
 from agents_tools.persistence import RedisEventStore, RedisRunStore, StoredLog
 from agents_tools.persistence.stream import EventStream
+from agents_tools.testing import ScriptedModel
 from tests.redis_server import RedisServer
 from tests.waiting import until
 
@@ -366,6 +368,20 @@ def test_a_log_can_have_a_ttl(shared: RedisServer) -> None:
             assert 0 < client.pttl(f"agents_tools:{part}:limited") <= 60_000
         client.delete(*client.keys("agents_tools:*:limited"))  # as the server does then
         assert "limited" not in [one.sid for one in limited.sessions().result(10)]
+
+
+def test_the_names_of_deleted_logs_are_dropped(shared: RedisServer) -> None:
+    """The server deletes the keys of a log after its ttl, but not its name in lists of names."""
+    agent = Agent("Clerk", model=ScriptedModel(["Done."]))
+    with contextlib.closing(shared.client()) as client:
+        store = RedisRunStore(shared.url, prefix="brief", ttl=60)
+        with contextlib.closing(store):
+            config = RunConfig(store=store)
+            Runner.run_sync(agent, "Go.", run_id="run-1", session="talk", run_config=config)
+            client.delete(*client.keys("brief:*:run-1"))
+            assert store.runs(session="talk").result(10) == []
+            left = {key.decode().split(":")[1] for key in client.keys("brief:*")}
+            assert left == {"seq", "writer"}
 
 
 def test_keys_of_release_0_1_are_refused_and_unchanged(shared: RedisServer) -> None:

@@ -608,8 +608,7 @@ class ActiveRun:
         except Exception as failure:  # noqa: BLE001 - the log has it for the clients
             self.result = getattr(failure, "run_result", None)
             status, error = "error", failure
-            if self._manager.on_failure is not None:
-                self._manager.on_failure(self.id, failure)
+            self._report(failure)
         finally:
             self._last_id = max(self._last_id, log.last_id)
             self._end_driving(status)
@@ -618,6 +617,14 @@ class ActiveRun:
         await self._read_end(log.last_end, status, error, has_failed=log.has_failed)
         if self.status == "interrupted" and self._cancel_reason is not None:
             await self._cancel_stored(self._cancel_reason)  # it stopped before it was cancelled
+
+    def _report(self, failure: Exception) -> None:
+        """Call the function of the application; the run has its end even if that fails."""
+        if self._manager.on_failure is not None:
+            try:
+                self._manager.on_failure(self.id, failure)
+            except Exception:
+                logger.exception("on_failure= of run %s failed", self.id)
 
     def _end_driving(self, status: str) -> None:
         if self._patience is not None:

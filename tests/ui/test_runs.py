@@ -290,6 +290,23 @@ async def test_a_cancelled_run_emits_its_end_with_the_reason() -> None:
         assert await run.cancel() is False
 
 
+async def test_a_failed_run_has_its_end_although_on_failure_raises(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    seen: list[tuple[str, str]] = []
+
+    def report(run_id: str, error: Exception) -> None:
+        seen.append((run_id, str(error)))
+        raise ValueError("no such file")
+
+    async with runs_of(on_failure=report) as runs:
+        run = runs.start(agent_of(RuntimeError("no model")), "Hi")
+        await run.wait()
+        assert seen == [(run.id, "no model")]
+        assert run.status == "error"
+    assert f"on_failure= of run {run.id} failed" in caplog.text
+
+
 async def test_a_run_that_is_cancelled_before_it_began_has_an_end() -> None:
     """Its task never started."""
     async with runs_of() as runs:

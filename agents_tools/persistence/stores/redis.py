@@ -10,6 +10,7 @@ confirms it according to its settings, and a warning is logged once if they are 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 import uuid
@@ -50,7 +51,7 @@ from agents_tools.persistence.stores.redis_errors import (
     refusal_error,
     without_password,
 )
-from agents_tools.persistence.stores.redis_script import SCRIPT
+from agents_tools.persistence.stores.redis_script import DROP_SCRIPT, SCRIPT
 from agents_tools.persistence.write_errors import (
     already_posted_error,
     append_conflict_error,
@@ -462,7 +463,7 @@ class RedisStorage:
         """Delete the oldest logs, each one atomically."""
         try:
             now = self._retry(self._now)
-            logs = self._retry(lambda: self._states(self._names(None, None, None)))
+            logs = self._states_of(None, None, None)
         except EventStoreError as error:
             return error
         logs = sorted(logs, key=lambda log: (log.updated, log.sequence))
@@ -642,7 +643,7 @@ class RedisStorage:
         """Return the logs that hold events, oldest first."""
         session = column_text(session)
         now = self._retry(self._now)
-        states = self._retry(lambda: self._states(self._names(names, session, status)))
+        states = self._states_of(names, session, status)
         found = [
             state
             for state in sorted(states, key=lambda state: (state.started, state.sequence))
@@ -664,6 +665,19 @@ class RedisStorage:
         else:
             found = self._client.zrange(self._key("logs"), 0, -1)
         return [_text(name) for name in found]
+
+    def _states_of(
+        self, names: Sequence[str] | None, session: str | None, status: str | None
+    ) -> list[_StateFields]:
+        """Return the states of logs; the names of those that the server has deleted are dropped."""
+        listed = self._retry(lambda: self._names(names, session, status))
+        states = self._retry(lambda: self._states(listed))
+        if names is None and len(states) < len(listed):
+            deleted = list({*listed} - {state.name for state in states})
+            with contextlib.suppress(_redis.RedisError):  # this user can only read
+                for at in range(0, len(deleted), _PAGE):
+                    self._client.eval(DROP_SCRIPT, 0, self._prefix, *deleted[at : at + _PAGE])
+        return states
 
     def _states(self, names: Sequence[str]) -> list[_StateFields]:
         pipe = self._client.pipeline(transaction=False)

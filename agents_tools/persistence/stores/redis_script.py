@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["SCRIPT"]
+__all__ = ["DROP_SCRIPT", "SCRIPT"]
 
 SCRIPT = """
 -- ARGV: prefix, writer, number of the request, operation, name of the log, its arguments
@@ -42,6 +42,7 @@ local function set_session(session)
   if old == session then return end
   if old then call('ZREM', p .. ':session:' .. old, name) end
   call('HSET', state, 'session', session)
+  call('HSET', p .. ':sessions', name, session)
   call('ZADD', p .. ':session:' .. session, call('HGET', state, 'seq'), name)
 end
 
@@ -69,6 +70,7 @@ local function purge()
   if known[1] then call('ZREM', p .. ':session:' .. known[1], name) end
   if known[2] then call('SREM', p .. ':status:' .. known[2], name) end
   call('ZREM', p .. ':logs', name)
+  call('HDEL', p .. ':sessions', name)
   call('DEL', state, key('events'), key('display'), key('inbox'), key('blobs'))
 end
 
@@ -238,3 +240,24 @@ return redis.error_reply('unknown operation')
 The numbers of a writer's requests increase. A request with a smaller number than one that was done
 is refused, because it was given up by its writer and arrives late.
 """
+
+DROP_SCRIPT = """
+-- ARGV: prefix, names of logs that the server has deleted after their ttl
+local p, call = ARGV[1], redis.call
+for i = 2, #ARGV do
+  local name = ARGV[i]
+  if call('EXISTS', p .. ':state:' .. name) == 0 then
+    local session = call('HGET', p .. ':sessions', name)
+    if session then
+      call('ZREM', p .. ':session:' .. session, name)
+      call('SREM', p .. ':held:' .. session, name)
+      call('HDEL', p .. ':sessions', name)
+    end
+    for _, status in ipairs({'running', 'interrupted', 'ok', 'error', 'cancelled'}) do
+      call('SREM', p .. ':status:' .. status, name)
+    end
+    call('ZREM', p .. ':logs', name)
+  end
+end
+"""
+"""The server deletes the keys of a log, and not its name in the lists of names."""
