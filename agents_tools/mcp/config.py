@@ -438,11 +438,7 @@ def server_config(name: str, transport: str | None = None, **connection: Any) ->
             values.pop(key, None)
     headers: dict[str, str] = values.get("headers") or {}
     for key, text in headers.items():
-        if not text.isprintable():
-            raise UserValueError(
-                f"MCP server {name!r}: the value of the header {key!r:.60} contains a line break "
-                "or another character that is not allowed in a header. Strip it."
-            )
+        check_header(f"MCP server {name!r}", key, text)
     for key in ("command", "cwd", "url"):
         value = values.get(key)
         if isinstance(value, os.PathLike):
@@ -452,6 +448,23 @@ def server_config(name: str, transport: str | None = None, **connection: Any) ->
                 f"MCP server {name!r}: {key!r} expects a string, got {_type_name(value)}."
             )
     return MCPServerConfig(name=name, **values)
+
+
+def check_header(subject: str, name: str, value: str) -> None:
+    """Raise an error unless HTTP allows a header, without its value: that can be a secret."""
+    if not _HEADER_NAME.fullmatch(name):
+        raise UserValueError(
+            f"{subject}: the name of the header {name!r:.60} is not valid: expected ASCII letters, "
+            "digits and hyphens."
+        )
+    if not (value.isascii() and value.isprintable()):
+        raise UserValueError(
+            f"{subject}: the value of the header {name!r:.60} contains a line break or another "
+            "character that is not allowed in a header. Remove it, or encode the value."
+        )
+
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 def check_seconds(option: str, value: object) -> None:

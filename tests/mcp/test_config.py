@@ -354,6 +354,22 @@ def test_long_timeouts_are_milliseconds(given: float, seconds: float) -> None:
     assert (config.timeout, config.connect_timeout, config.max_time) == (seconds, given, given)
 
 
+@pytest.mark.parametrize(
+    ("headers", "problem"),
+    [
+        ({"X Key": "secret"}, "the name of the header 'X Key' is not valid"),
+        ({"": "secret"}, "the name of the header '' is not valid"),
+        ({"X-Key": "secret\n"}, "the value of the header 'X-Key' contains a line break"),
+        ({"X-Key": "sécret"}, "the value of the header 'X-Key' contains a line break or another"),
+    ],
+)
+def test_headers_that_http_does_not_allow_are_refused(headers: Any, problem: str) -> None:
+    """The error does not quote the value."""
+    with pytest.raises(UserError, match=problem) as caught:
+        entry(url="https://there.example", headers=headers)
+    assert "cret" not in str(caught.value)
+
+
 def test_defaults_apply_to_entries_without_the_option() -> None:
     source = {"mcpServers": {"a": {"command": "x"}, "b": {"command": "x", "timeout": 3}}}
     a, b = load_config(source, timeout=7.0, max_time=2_000.0)

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import from_json, to_json
 
-from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.errors import UserTypeError
 from agents_tools.mcp._coerce import an_object
 from agents_tools.mcp.client.login_errors import LOGIN_KEY, LoginError, other_server
 from agents_tools.mcp.client.tls import tls_settings
+from agents_tools.mcp.config import check_header
 from agents_tools.text.characters import replace_escaped_surrogates
 from agents_tools.text.escape import shorten
 from agents_tools.text.output import release_text
@@ -136,18 +137,14 @@ async def _add_headers(
     headers: Any = provider(None if open_request is None else open_request.context)
     if hasattr(headers, "__await__"):
         headers = await headers
+    subject = f"The header_provider of MCP server {config.name!r}"
     for name, value in dict(headers or {}).items():
         if not isinstance(name, str) or not isinstance(value, str):
             raise UserTypeError(
-                f"The header_provider of MCP server {config.name!r} returned an invalid header "
-                f"{name!r:.60}: expected a string, got {type(value).__name__}."
+                f"{subject} returned an invalid header {name!r:.60}: expected a string, got "
+                f"{type(value).__name__}."
             )
-        if not value.isprintable():
-            raise UserValueError(
-                f"The header_provider of MCP server {config.name!r} returned an invalid value for "
-                f"{name!r:.60}: it contains a line break or another character that is not allowed "
-                "in a header. Strip it."
-            )
+        check_header(subject, name, value)
         request.headers[name] = value
 
 
