@@ -122,7 +122,7 @@ class ServerNotifier:
                         await self._updates.follow(uri)
             return await listen(ctx, params)
         finally:
-            self._followed.subtract(uris)
+            self._followed -= Counter(uris)  # this removes those that no stream has any more
 
     def _is_followed(self, uri: str) -> bool:
         return self._followed[uri] > 0 or any(uri in uris for uris in self._uris.values())

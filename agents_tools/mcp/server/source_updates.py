@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +25,8 @@ _MAX_URIS: Final = 1_000
 class SourceUpdates:
     """The resources of a source that clients follow.
 
-    A resource that no client follows any more is released at its next update.
+    A resource that no client follows any more is released at its next update, or when its place is
+    needed for another one.
 
     Args:
         source: An object with the methods `subscribe_resource(uri, callback)` and
@@ -55,6 +57,9 @@ class SourceUpdates:
             if uri in self._uris:
                 return
             if len(self._uris) >= _MAX_URIS:
+                unused = (one for one in self._uris if not self._is_followed(one))
+                await self._release(next(unused, uri))
+            if len(self._uris) >= _MAX_URIS:
                 raise RequestError(
                     f"Too many subscriptions: at most {_MAX_URIS:,} are possible.", INVALID_PARAMS
                 )
@@ -70,6 +75,13 @@ class SourceUpdates:
     async def _on_update(self, uri: str) -> None:
         if self._is_followed(uri):
             await self._notify(uri)
-        elif uri in self._uris:
+            return
+        async with self._lock:
+            if not self._is_followed(uri):
+                await self._release(uri)
+
+    async def _release(self, uri: str) -> None:
+        if uri in self._uris:
             self._uris.discard(uri)
-            await self._source.unsubscribe_resource(uri)
+            with contextlib.suppress(MCPError):  # its later updates are ignored
+                await self._source.unsubscribe_resource(uri)
