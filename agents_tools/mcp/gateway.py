@@ -275,6 +275,8 @@ class MCPGateway:
             await asyncio.sleep(_RETRY_DELAYS[min(attempt, len(_RETRY_DELAYS) - 1)])
             failed = list(self.manager.failures)
             for name in failed:
+                if name not in self.manager.failures:  # it was removed or connected meanwhile
+                    continue
                 with contextlib.suppress(MCPError):
                     await self.manager.reload_server(name)
             attempt = attempt + 1 if failed else 0

@@ -22,6 +22,7 @@ from agents_tools.mcp import (
     prompt,
     resource,
 )
+from agents_tools.mcp.server import source_updates
 from agents_tools.policies import needs_approval
 from agents_tools.testing import ScriptedModel, call_tool, tool_call
 from tests.mcp.small import LINE, Small, listening, over_http
@@ -336,6 +337,37 @@ async def test_updates_of_resources_are_passed_on(era: str) -> None:
         await origin.aclose()
 
 
+@pytest.mark.parametrize("era", ["legacy", pytest.param("modern", marks=NEEDS_TWO)])
+async def test_resources_that_no_client_follows_any_more_leave_their_places(
+    era: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without updates, they were followed for ever, until no client could subscribe."""
+    monkeypatch.setattr(source_updates, "_MAX_URIS", 2)
+
+    @resource("tea://{kind}")
+    def tea(kind: str) -> str:
+        """A kind of tea."""
+        return kind
+
+    updates: asyncio.Queue[str] = asyncio.Queue()
+    origin = mcp_server([], resources=tea, stateless=False)
+    async with asyncio.timeout(60), listening(origin) as address:
+        servers = {"tea": {"url": f"{address}/mcp", "protocol": era}}
+        async with MCPGateway({"mcpServers": servers}) as gateway, MCPToolManager() as client:
+            app = mcp_server(gateway, resources=gateway)
+            await client.add_server("g", server=app._server.server, protocol=era)
+            followed = gateway.manager.get_connection("tea").subscriptions
+            for kind in ("green", "black", "white"):
+                await client.subscribe_resource("g", f"tea://{kind}", updates.put_nowait)
+                if kind != "white":
+                    await client.unsubscribe_resource("g", f"tea://{kind}")
+            await comes(lambda: "tea://white" in followed.uris)
+            assert len(followed.uris) == 2
+            await origin.resource_updated("tea://white")
+            assert await updates.get() == "tea://white"
+        await origin.aclose()
+
+
 async def test_names_are_filtered_and_changed(config: dict[str, Any]) -> None:
     """Patterns apply to the names with prefixes, before they are changed."""
     async with (
@@ -433,6 +465,28 @@ async def test_a_server_that_has_failed_is_connected_again(
         while "dead_price" not in {tool.name for tool in await gateway.get_tools()}:
             await changed.wait()
             changed.clear()
+
+
+@pytest.mark.slow
+async def test_servers_are_connected_again_after_one_was_removed_meanwhile(
+    config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attempt with a server that is not known any more ended all later attempts."""
+    monkeypatch.setattr(gateway_module, "_RETRY_DELAYS", (0.05,))
+    late, tried = tmp_path / "late.py", tmp_path / "tried"
+    for name, file in (("slow", late), ("gone", tmp_path / "none.py")):
+        config["mcpServers"][name] = {
+            "command": sys.executable, "args": [str(file)], "connect_timeout": 30
+        }  # fmt: skip
+    async with asyncio.timeout(60), MCPGateway(config) as gateway:
+        gateway.manager.failures = {"slow": gateway.manager.failures["slow"]} | (
+            gateway.manager.failures
+        )  # in this order
+        late.write_text(f"import time; open({str(tried)!r}, 'w'); time.sleep(0.3); 1 / 0")
+        await comes(tried.exists)
+        await gateway.manager.remove_server("gone")
+        late.write_text(SHOP)
+        await comes(lambda: "slow_price" in gateway.manager.get_tool_names())
 
 
 def first() -> str:

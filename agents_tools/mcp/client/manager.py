@@ -344,7 +344,8 @@ class MCPToolManager(ForeignAttributes, ServerFeatures):
         try:
             await server.connection.restart()
         except MCPError as error:
-            self.failures[name] = error
+            if self._servers.get(name) is server:  # it was not removed meanwhile
+                self.failures[name] = error
             raise
         self.failures.pop(name, None)
         return list(server.tools.values())
@@ -693,9 +694,13 @@ class MCPToolManager(ForeignAttributes, ServerFeatures):
         answer = ask(question)
         if inspect.isawaitable(answer):
             answer = await answer
-        if answer is True and self._pins is not None:
+        if answer is not True or self._pins is None:
+            return
+        with self._lock:
+            if change not in server.changes:  # the tool has changed again; that is a new question
+                return
             self._pins.approve(change.server, change.tool)
-            self.listed(server.connection, *server.last_list)
+        self.listed(server.connection, *server.last_list)
 
     def _rebuild(self, changed: ServerTools, pins: tuple[PinChange, ...]) -> ToolListChange:
         """Create and name the tools of a server again; return the change."""
