@@ -704,6 +704,25 @@ async def test_the_history_is_condensed_on_request(stream: EventStream) -> None:
     ]
 
 
+async def test_a_function_that_cannot_condense_does_not_end_the_controller(
+    stream: EventStream,
+) -> None:
+    """After ten failures in a row, the controller got no more events."""
+
+    def condense(_: State) -> CondensationAction:
+        raise ValueError("no model")
+
+    failure: Any = None
+    agent = Agent("A", model=ScriptedModel(["Hello."]))
+    async with AgentController(stream, agent, condense=condense):
+        for _ in range(12):
+            asked = stream.add_event(CondensationRequestAction(), USER)
+            failure = await wait_for_observation(stream, "ErrorObservation", asked.id)
+        assert failure.value.error_id == "condense"
+        assert "ValueError: no model" in str(failure.value.content)
+        await send_message(stream, "Hi", AgentState.AWAITING_USER_INPUT)
+
+
 @pytest.mark.requirement("D39")
 def test_the_controller_works_without_an_event_loop() -> None:
     """In a synchronous program, on the background loop."""

@@ -29,10 +29,16 @@ from agents_tools.content import (
     ToolCallOutputItem,
 )
 from agents_tools.content.usage import Usage
-from agents_tools.errors import ToolRefusedError
+from agents_tools.errors import EventStoreError, ToolRefusedError
 from agents_tools.event_driven import AgentController, ToolRuntime
 from agents_tools.events import Event, EventSource, ObservationEvent, RunItemStreamEvent
-from agents_tools.persistence import EventFilter, MemoryEventStore, SQLiteRunStore
+from agents_tools.persistence import (
+    EventFilter,
+    MemoryEventStore,
+    MemoryRunStore,
+    PendingFuture,
+    SQLiteRunStore,
+)
 from agents_tools.persistence.stream import EventStream
 from agents_tools.policies import background, needs_approval
 from agents_tools.testing import ScriptedModel, tool_call
@@ -648,3 +654,22 @@ async def test_a_message_while_a_call_runs_steers_the_next_request(stream: Event
         "output did 1",
         "user: Stop that, do X.",
     ]
+
+
+async def test_a_store_that_cannot_be_read_fails_the_start_of_the_controller() -> None:
+    """The start waited for ever if only the search for an unfinished run failed."""
+
+    class Unreadable(MemoryEventStore):
+        def read(self, *args: Any, **options: Any) -> Any:
+            if options.get("reverse"):
+                return PendingFuture.failed(EventStoreError("The store is gone.", store="memory"))
+            return super().read(*args, **options)
+
+    agent = Agent("A", model=ScriptedModel(["Hello."]))
+    config = RunConfig(store=MemoryRunStore())
+    async with EventStream(store=Unreadable()) as stream:
+        controller = AgentController(stream, agent, run_config=config)
+        with pytest.raises(EventStoreError, match="The store is gone"):
+            async with asyncio.timeout(5):
+                await controller.__aenter__()
+        await controller.aclose()

@@ -359,12 +359,12 @@ class AgentController:
         if not self._path:
             try:
                 before = await self._stream.read()
+                if self._is_stored():
+                    run_id = await self._events.unfinished_run()
             except Exception as error:
                 self._ready.fail(error)
                 raise
             self.state.history += [event for event in before if event.id < first.id]
-            if self._is_stored():
-                run_id = await self._events.unfinished_run()
         if run_id is None:
             await self.set_agent_state_to(AgentState.AWAITING_USER_INPUT, "ready")
         else:
@@ -404,11 +404,20 @@ class AgentController:
             case AgentDelegateAction() as action:
                 await self._start_delegate(event, action)
             case CondensationRequestAction():
-                condensed = self._condense(self.state) if self._condense is not None else None
-                if condensed is not None:
-                    self._events.publish_record(condensed, EventSource.AGENT, cause=event.id)
+                self._condense_history(event)
             case _:
                 pass
+
+    def _condense_history(self, event: Event) -> None:
+        try:
+            condensed = self._condense(self.state) if self._condense is not None else None
+            if condensed is not None:
+                self._events.publish_record(condensed, EventSource.AGENT, cause=event.id)
+        except Exception as error:  # the agent continues with its whole history
+            logger.exception("The history of agent %r was not condensed.", self.agent.name)
+            text = f"The history was not condensed: {type(error).__name__}: {error}"
+            failure = ErrorObservation(text, "condense")
+            self._events.publish_record(failure, EventSource.ENVIRONMENT)
 
     def _is_older_than_message(self, answer: Event) -> bool:
         """Return whether the user sent a message after the request for an answer."""
