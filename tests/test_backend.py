@@ -444,6 +444,12 @@ async def test_a_ledger_forgets_its_oldest_results() -> None:
     assert runs == ["3"]
 
 
+def test_a_backend_without_room_for_waiting_calls_is_refused() -> None:
+    """It would refuse every call, also while its workers are idle."""
+    with pytest.raises(UserError, match="max_waiting= is invalid: expected a positive number"):
+        ProcessBackend(tools.ALL, max_waiting=0)
+
+
 async def test_a_full_backend_reports_overloaded_and_the_call_can_be_repeated() -> None:
     """`overloaded` means that nothing was run, so that result is not stored."""
     async with ProcessBackend(tools.ALL, workers=1, max_waiting=1) as backend:

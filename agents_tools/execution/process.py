@@ -93,7 +93,13 @@ class ProcessBackend:
     ) -> None:
         if sys.platform == "win32":
             raise UserError("ProcessBackend needs a POSIX system, got Windows. Use WSL.")
-        for label, number in (("workers", workers), ("max_calls", max_calls), ("memory", memory)):
+        numbers = {
+            "workers": workers,
+            "max_calls": max_calls,
+            "max_waiting": max_waiting,
+            "memory": memory,
+        }
+        for label, number in numbers.items():
             if number is not None and number < 1:
                 raise UserValueError(
                     f"{label}= is invalid: expected a positive number, got {number!r}."

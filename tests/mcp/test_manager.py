@@ -1686,6 +1686,13 @@ def test_a_wrong_start_timeout_is_refused(seconds: Any) -> None:
         MCPToolManager(start_timeout=seconds)
 
 
+@pytest.mark.parametrize("number", [0, -1, "2", 1.5, True])
+def test_a_wrong_number_of_connecting_servers_is_refused(number: Any) -> None:
+    """With 0, connecting waited for ever."""
+    with pytest.raises(UserError, match=r"max_connecting=\.\.\.\) expects a positive integer"):
+        MCPToolManager(max_connecting=number)
+
+
 @pytest.mark.requirement("S5")
 @pytest.mark.parametrize(
     "required", [slow_case(True), slow_case(["ec*"]), lambda _, arguments: arguments["text"] == "x"]

@@ -152,6 +152,11 @@ class MCPToolManager(ForeignAttributes, ServerFeatures):
             roots=tuple(roots),
         )
         self._allowed_commands = None if allow_commands is None else tuple(allow_commands)
+        if type(max_connecting) is not int or max_connecting < 1:
+            raise UserValueError(
+                "MCPToolManager(max_connecting=...) expects a positive integer, got "
+                f"{max_connecting!r:.60}."
+            )
         self._max_connecting = max_connecting
         if start_timeout is not None:
             check_seconds("MCPToolManager(start_timeout=...)", start_timeout)
