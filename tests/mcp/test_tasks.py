@@ -27,7 +27,9 @@ from agents_tools import (
     UserError,
     function_tool,
 )
+from agents_tools.errors import EventStoreError
 from agents_tools.mcp import MCPGateway, MCPToolManager, mcp_server, roots
+from agents_tools.persistence.stored_log import StoredLog
 from agents_tools.server.run_manager import RunManager
 from agents_tools.testing import ScriptedModel, call_tool, tool_call
 from tests.mcp.small import LINE, listening
@@ -365,6 +367,42 @@ async def test_an_expired_task_is_deleted() -> None:
             await asyncio.sleep(0.1)
         assert await store.runs() == []
         assert gate.cancelled.is_set()
+
+
+async def test_a_task_that_cannot_be_stored_can_be_taken_by_another_process() -> None:
+    """Its lease was held, so that it stayed in progress for as long as the server ran."""
+
+    class FullStore(MemoryRunStore):
+        def log(self, run_id: str, /) -> StoredLog:
+            log = super().log(run_id)
+            append = log.append
+
+            def fail(events: Any, **options: Any) -> Any:
+                if any(getattr(event, "name", "") == "call_begun" for event in events):
+                    raise EventStoreError("The disk is full.", store="memory")
+                return append(events, **options)
+
+            log.append = fail
+            return log
+
+    gate, store = Gate(), FullStore()
+    async with asyncio.timeout(BOUND), serving(gate, store=store, json_response=True) as url:
+        assert "error" in await Wire(url).send("tools/call", name="work", arguments={"name": "x"})
+        (info,) = await store.runs()
+        assert info.is_orphaned
+
+
+async def test_a_task_starts_without_reading_what_was_just_stored() -> None:
+    """If that failed, the task was in progress for ever, but nothing ran it."""
+
+    class Unreadable(MemoryRunStore):
+        def run(self, run_id: str, /) -> Any:
+            raise EventStoreError("The store is gone.", store="memory")
+
+    store = Unreadable()
+    async with asyncio.timeout(BOUND), serving(Gate(), store=store, json_response=True) as url:
+        assert (await Wire(url).call("quick", value=7))["structuredContent"] == 7
+        assert await store.runs() == []
 
 
 async def test_tasks_of_version_2025_11_25() -> None:

@@ -155,8 +155,12 @@ class TaskRecords:
             "input_events": 0,
         }
         begun = {"call_id": task_id, "arguments": dict(arguments)}
-        await log.begin([RunRecordEvent("run_created", created)])
-        await log.begin([RunRecordEvent("call_begun", begun)])
+        try:
+            await log.begin([RunRecordEvent("run_created", created)])
+            await log.begin([RunRecordEvent("call_begun", begun)])
+        except BaseException:
+            await log.close()
+            raise
         return log
 
     async def take(self, task_id: str) -> TaskLog:

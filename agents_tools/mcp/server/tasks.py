@@ -257,9 +257,7 @@ class Tasks:
             self._check_limits(kept, owner)
             seconds = self._ttl if ttl is None else min(max(ttl, 1.0), self._ttl)
             log = await self.records.create(name, arguments, owner, seconds)
-            record = await self.records.find(log.id)
-            created = 0.0 if record is None else record.created
-            kept[log.id] = created + seconds, owner
+            kept[log.id] = time.time() + seconds, owner
             return self._start(log, name, arguments, request, owner, capabilities)
 
     def _start(
