@@ -556,8 +556,10 @@ class RunManager:
         while True:
             try:
                 for info in await self._resumable():
-                    if not self._closing:
-                        self.resume(await self._adopt(info))
+                    with _skipping_damaged(info.run_id):
+                        active = await self._adopt(info)
+                        if not self._closing:
+                            self.resume(active)
             except EventStoreError as error:
                 logger.warning("Orphaned runs cannot be found: %s", error)
             await asyncio.sleep(_ORPHAN_INTERVAL)
@@ -570,10 +572,11 @@ class RunManager:
             run = self._runs.get(info.run_id)
             if run is not None and run.is_driven_here:
                 continue
-            if await self.store.messages(info.run_id) and not await self.store.approvals(
-                info.run_id
-            ):
-                found.append(info)
+            with _skipping_damaged(info.run_id):
+                if await self.store.messages(info.run_id) and not await self.store.approvals(
+                    info.run_id
+                ):
+                    found.append(info)
         return found
 
     # --- forgetting runs
@@ -649,11 +652,11 @@ class RunManager:
 
 @contextlib.contextmanager
 def _skipping_damaged(run_id: str) -> Generator[None]:
-    """Log that a run cannot be read, so that the others are listed."""
+    """Log that a run cannot be read, and continue with the others."""
     try:
         yield
     except EventStoreCorruptError as error:
-        logger.warning("Run %r is not listed: %s", run_id, error)
+        logger.warning("Run %r is skipped: %s", run_id, error)
 
 
 def _taken(run_id: str) -> HttpError:
