@@ -32,6 +32,7 @@ from agents_tools.events import (
     Origin,
     RunFinishedEvent,
     RunItemStreamEvent,
+    ToolArtifactEvent,
     ToolProgressEvent,
     ToolStreamEndEvent,
 )
@@ -337,6 +338,15 @@ def test_a_tree_is_drawn_after_one_whose_terminal_failed_at_its_end() -> None:
     with second:
         second.publish(next(iter(calls(1))))
         assert len(screen.getvalue()) > before  # the drawing has begun
+
+
+@pytest.mark.parametrize(("size", "shown"), [(999_499, "999 kB"), (999_500, "1 MB")])
+def test_a_rounded_size_has_the_next_unit(size: int, shown: str) -> None:
+    """It was shown as 1e+03 kB."""
+    output = io.StringIO()
+    with console.Console(view="plain", file=output, name="Chief") as view:
+        view.publish(ToolArtifactEvent("map", data=b"x" * size))
+    assert f"made map ({shown})" in output.getvalue()
 
 
 @pytest.mark.parametrize("view", ["live", "plain"])
