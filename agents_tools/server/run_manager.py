@@ -32,6 +32,7 @@ from agents_tools.errors import (
 )
 from agents_tools.events.kinds import RunRecordEvent
 from agents_tools.persistence import MemoryRunStore
+from agents_tools.persistence.stream.subscription import is_async
 from agents_tools.server.active_run import DETAILS, ActiveRun, Status
 from agents_tools.server.http_errors import HttpError, shown
 from agents_tools.server.http_security import current_principal, owner_of
@@ -101,7 +102,8 @@ class RunManager:
             id to search for in the log, `show` also sends the message.
         secrets: Values that are masked in events, by name. They are registered for the process (see
             `register_secret`), so the store has marks in their place.
-        on_failure: Called with the id of a run of this process and the exception that ended it.
+        on_failure: A sync function, called with the id of a run of this process and the exception
+            that ended it.
         shows_all: Whether every caller can find the runs of all callers.
 
     Raises:
@@ -137,6 +139,8 @@ class RunManager:
                 raise UserValueError(f"{name}= is a number above 0, not {number!r:.60}.")
         if context is not None and not callable(context):
             raise UserTypeError("context= is a function of the request.")
+        if on_failure is not None and is_async(on_failure):
+            raise UserTypeError("on_failure=: expected a sync function, got an async one.")
         if store is not None and not hasattr(store, "approvals"):
             raise UserTypeError(
                 "store= is not a run store: expected for example SQLiteRunStore(path), got "

@@ -290,6 +290,16 @@ async def test_a_cancelled_run_emits_its_end_with_the_reason() -> None:
         assert await run.cancel() is False
 
 
+def test_an_async_on_failure_is_rejected() -> None:
+    """It would never run."""
+
+    async def report(run_id: str, error: Exception) -> None:
+        del run_id, error
+
+    with pytest.raises(UserError, match="on_failure=: expected a sync function"):
+        RunManager(on_failure=report)
+
+
 async def test_a_failed_run_has_its_end_although_on_failure_raises(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
