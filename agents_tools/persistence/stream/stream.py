@@ -302,9 +302,11 @@ class EventStream:
         if self._writer is None:
             yield
             return
-        with self._writer.group():
-            yield
-        self._writer.write()
+        try:
+            with self._writer.group():
+                yield
+        finally:
+            self._writer.write()
 
     def consume(self, number: int) -> None:
         """Delete a message to the run of the log, together with the next stored event."""
