@@ -560,6 +560,23 @@ async def test_a_run_that_exceeds_the_history_is_removed_from_memory() -> None:
         await runs.aclose()
 
 
+async def test_a_traceback_is_kept_although_on_error_raises() -> None:
+    """The function of the application is called after that."""
+
+    @function_tool
+    def check() -> str:
+        """Check."""
+        raise ValueError("wrong")
+
+    def report(error: BaseException) -> None:
+        raise RuntimeError("The log is full.") from error
+
+    async with playing(check, on_error=report) as client:
+        run = await client.run(tool_run(check))
+        found = await client.get(f"/api/runs/{run['id']}/tracebacks")
+    assert [one["errors"][-1]["type"] for one in found["tracebacks"]] == ["ValueError"]
+
+
 async def test_the_history_is_bounded_by_its_size_as_well(
     store_factory: Callable[[], RunStore],
 ) -> None:
