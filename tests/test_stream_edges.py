@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agents_tools.errors import UserTypeError
 from agents_tools.events import (
     Event,
     GapEvent,
@@ -72,6 +73,32 @@ def test_the_stream_uses_the_given_or_the_stored_session_id() -> None:
     assert other.sid == "b"
     assert other.store is not None
     assert other.store.sid == "b"
+
+
+async def test_the_events_of_a_group_are_stored_although_the_block_raises() -> None:
+    """They are stored at once, not with the next event."""
+    store = MemoryEventStore()
+
+    def publish_and_fail(stream: EventStream) -> None:
+        with stream.group():
+            stream.publish(NotifyStreamEvent("one"))
+            raise ValueError("broken")
+
+    async with EventStream(store, keep="all") as stream:
+        with pytest.raises(ValueError, match="broken"):
+            publish_and_fail(stream)
+        async with asyncio.timeout(5):
+            assert await store.wait(-1) == 0
+
+
+def test_an_async_on_error_is_rejected() -> None:
+    """It would never run."""
+
+    async def report(*facts: Any) -> None:
+        del facts
+
+    with pytest.raises(UserTypeError, match=r"on_error=.*expected a sync function"):
+        EventStream(on_error=report)
 
 
 async def test_an_exception_in_a_callback_is_stored_and_passed_to_on_error() -> None:

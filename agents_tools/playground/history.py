@@ -106,7 +106,7 @@ class RunHistory:
         self._keep = keep
         self._keep_bytes = keep_bytes
         self._facts: dict[str, Mapping[str, Any]] = {}
-        self._summaries: dict[tuple[str, int], tuple[str, str]] = {}
+        self._summaries: dict[str, tuple[int, str, str]] = {}
 
     async def page(self, limit: int, before: str | None) -> tuple[list[HistoryRecord], bool]:
         """Return runs, newest first, and whether there are older ones.
@@ -197,14 +197,14 @@ class RunHistory:
         """Return the status of a run and the beginning of its result."""
         if run.status not in _ENDS:
             return run.status, ""
-        known = self._summaries.get((run.id, run.last_id))
-        if known is None:
-            events = await self.events(run.id, limit=_LAST_EVENTS)
-            result = result_of(run.kind, events)
+        known = self._summaries.get(run.id)
+        if known is None or known[0] != run.last_id:
+            last = run.last_id
+            result = result_of(run.kind, await self.events(run.id, limit=_LAST_EVENTS))
             failed = run.status == "ok" and run.kind == "tool" and result.call_status != "ok"
-            known = "error" if failed else run.status, summary_of(result)
-            self._summaries[run.id, run.last_id] = known
-        return known
+            known = last, "error" if failed else run.status, summary_of(result)
+            self._summaries[run.id] = known
+        return known[1:]
 
     async def events(self, id: str, *, limit: int | None = None) -> list[Event]:
         """Read the events of a run with its results, in order.
@@ -220,19 +220,21 @@ class RunHistory:
             log.close()
         return events[::-1]
 
-    async def trim(self) -> None:
-        """Delete the oldest runs that have ended, until the limits hold."""
+    async def surplus(self) -> list[str]:
+        """Return the ids of the oldest runs that have ended and exceed the limits."""
         if self._keep is None:
-            return
+            return []
         infos = await self._runs.store.runs()
         size = sum(info.size for info in infos)
-        surplus = len(infos) - self._keep
+        count = len(infos)
+        surplus: list[str] = []
         for info in infos[:-1]:
-            if surplus <= 0 and size <= self._keep_bytes:
-                return
+            if count <= self._keep and size <= self._keep_bytes:
+                break
             if info.status in _ENDS:
-                await self.forget([info.run_id])
-                surplus, size = surplus - 1, size - info.size
+                surplus.append(info.run_id)
+                count, size = count - 1, size - info.size
+        return surplus
 
     async def forget(self, ids: Iterable[str]) -> None:
         """Delete runs that are not running, with all their events."""
@@ -242,6 +244,8 @@ class RunHistory:
                 if run.status in {"interrupted", "orphaned"}:
                     await run.cancel("The run was deleted.")
                 await self._runs.delete(run)
+            self._facts.pop(run_id, None)
+            self._summaries.pop(run_id, None)
 
 
 def new_id() -> str:

@@ -136,7 +136,7 @@ class ReloadingTarget:
     def close_retired(self) -> None:
         """Close the resources of earlier generations, which must not be in use."""
         while self._retired:
-            self._retired.pop()()
+            _close(self._retired.pop())
 
     def close(self) -> None:
         """Close the resources of all generations."""
@@ -146,7 +146,7 @@ class ReloadingTarget:
             TargetCatalog(loaded=LoadedTarget(target="")),
         )
         if close is not None:
-            close()
+            _close(close)
 
     def _take(self, catalog: TargetCatalog) -> None:
         old = self.catalog.loaded.close
@@ -203,6 +203,14 @@ class ReloadingTarget:
     async def _signatures_soon(self) -> dict[str, Signature]:
         await asyncio.sleep(self._interval / 2)
         return self._signatures()
+
+
+def _close(close: Callable[[], Any]) -> None:
+    """Close the resources of a target, and log an error, because the playground continues."""
+    try:
+        close()
+    except Exception:
+        logger.exception("The resources of the target cannot be closed.")
 
 
 def _is_main_thread() -> bool:

@@ -217,7 +217,7 @@ class PlaygroundRuns:
 
     async def _trim(self) -> None:
         try:
-            await self.history.trim()
+            await self.forget(await self.history.surplus())
         except EventStoreError as error:
             logger.warning("Old runs cannot be deleted: %s", error)
 
@@ -313,10 +313,10 @@ class PlaygroundRuns:
     async def forget(self, run_ids: Iterable[str]) -> None:
         """Delete runs that have ended, and all their events."""
         for run_id in run_ids:
+            await self.history.forget([run_id])
             self._given.pop(run_id, None)
             self.tracebacks.forget(run_id)
             self.requests.forget(run_id)
-            await self.history.forget([run_id])
 
     def _spawn(self, job: Any, name: str) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(job, name=f"playground: {name}")

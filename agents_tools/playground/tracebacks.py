@@ -74,12 +74,12 @@ class Tracebacks:
         known = self._errors.setdefault(run_id, [])
         if any(one["errors"] == described for one in known):  # it has ended the run, too
             return
-        if self._on_error is not None:
-            self._on_error(error)
         if len(known) < _MAX_ERRORS:
             known.append({"path": list(path), "errors": described})
         while len(self._errors) > _MAX_RUNS:
             self._errors.popitem(last=False)
+        if self._on_error is not None:
+            self._on_error(error)
 
     def forget(self, run_id: str) -> None:
         """Delete the errors of a run."""

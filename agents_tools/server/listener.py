@@ -23,6 +23,7 @@ HEAD_TIMEOUT = 10.0
 """The seconds in which the head of a request must arrive."""
 _KEEP_ALIVE = 75
 """Seconds for which an idle connection is kept open: more than on most proxies."""
+_MAX_PORT = 65_535
 _BACKLOG = 2_048
 """Connections that wait in the kernel until they are accepted."""
 
@@ -37,6 +38,8 @@ def bound_socket(host: str, port: int) -> socket.socket:
     Raises:
         UserError: The address cannot be used.
     """
+    if not 0 <= port <= _MAX_PORT:  # the system would use another port
+        raise UserValueError(f"port= is invalid: expected 0 to {_MAX_PORT}, got {port}.")
     try:
         family, kind, _, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -32,6 +32,7 @@ from agents_tools.errors import (
 )
 from agents_tools.events.kinds import RunRecordEvent
 from agents_tools.persistence import MemoryRunStore
+from agents_tools.persistence.stream.subscription import is_async
 from agents_tools.server.active_run import DETAILS, ActiveRun, Status
 from agents_tools.server.http_errors import HttpError, shown
 from agents_tools.server.http_security import current_principal, owner_of
@@ -101,7 +102,8 @@ class RunManager:
             id to search for in the log, `show` also sends the message.
         secrets: Values that are masked in events, by name. They are registered for the process (see
             `register_secret`), so the store has marks in their place.
-        on_failure: Called with the id of a run of this process and the exception that ended it.
+        on_failure: A sync function, called with the id of a run of this process and the exception
+            that ended it.
         shows_all: Whether every caller can find the runs of all callers.
 
     Raises:
@@ -137,6 +139,8 @@ class RunManager:
                 raise UserValueError(f"{name}= is a number above 0, not {number!r:.60}.")
         if context is not None and not callable(context):
             raise UserTypeError("context= is a function of the request.")
+        if on_failure is not None and is_async(on_failure):
+            raise UserTypeError("on_failure=: expected a sync function, got an async one.")
         if store is not None and not hasattr(store, "approvals"):
             raise UserTypeError(
                 "store= is not a run store: expected for example SQLiteRunStore(path), got "
@@ -556,8 +560,10 @@ class RunManager:
         while True:
             try:
                 for info in await self._resumable():
-                    if not self._closing:
-                        self.resume(await self._adopt(info))
+                    with _skipping_damaged(info.run_id):
+                        active = await self._adopt(info)
+                        if not self._closing:
+                            self.resume(active)
             except EventStoreError as error:
                 logger.warning("Orphaned runs cannot be found: %s", error)
             await asyncio.sleep(_ORPHAN_INTERVAL)
@@ -570,10 +576,11 @@ class RunManager:
             run = self._runs.get(info.run_id)
             if run is not None and run.is_driven_here:
                 continue
-            if await self.store.messages(info.run_id) and not await self.store.approvals(
-                info.run_id
-            ):
-                found.append(info)
+            with _skipping_damaged(info.run_id):
+                if await self.store.messages(info.run_id) and not await self.store.approvals(
+                    info.run_id
+                ):
+                    found.append(info)
         return found
 
     # --- forgetting runs
@@ -649,11 +656,11 @@ class RunManager:
 
 @contextlib.contextmanager
 def _skipping_damaged(run_id: str) -> Generator[None]:
-    """Log that a run cannot be read, so that the others are listed."""
+    """Log that a run cannot be read, and continue with the others."""
     try:
         yield
     except EventStoreCorruptError as error:
-        logger.warning("Run %r is not listed: %s", run_id, error)
+        logger.warning("Run %r is skipped: %s", run_id, error)
 
 
 def _taken(run_id: str) -> HttpError:

@@ -106,7 +106,7 @@ def size(data: Any) -> str:
     count = byte_count(data if isinstance(data, bytes) else str(data))
     amount = float(count)
     for unit in ("bytes", "kB", "MB"):
-        if amount < 1000:  # noqa: PLR2004 - the step between units
+        if amount < 999.5:  # noqa: PLR2004 - above, it would be rounded to 1000
             return f"{amount:.3g} {unit}" if unit != "bytes" else f"{count} {unit}"
         amount /= 1000
     return f"{amount:.3g} GB"

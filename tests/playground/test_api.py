@@ -34,6 +34,8 @@ from agents_tools.persistence.filter import EventFilter
 from agents_tools.persistence.storage import AppendRows, DeleteLog
 from agents_tools.persistence.stores.memory import MemoryStorage
 from agents_tools.persistence.stream import LEFT_OUT
+from agents_tools.playground import LoadedTarget, ReloadingTarget
+from agents_tools.playground.run_manager import PlaygroundRuns
 from agents_tools.policies import needs_approval
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.text import forget_secret
@@ -518,6 +520,61 @@ async def test_the_history_is_bounded(store_factory: Callable[[], RunStore]) -> 
         logs = await store.logs()
     assert [run["arguments"]["a"] for run in runs] == [4, 3, 2]
     assert len(logs) == 3
+
+
+async def test_a_run_that_exceeds_the_history_is_removed_from_memory() -> None:
+    """Its input with secrets and its tracebacks are deleted with its events."""
+
+    @function_tool
+    def check(word: str) -> str:
+        """Check."""
+        raise ValueError(word)
+
+    bench = ReloadingTarget(lambda: LoadedTarget(target="tools.py", tools=(check,)))
+    bench.load()
+    runs = PlaygroundRuns(MemoryRunStore(), bench, keep=1, keep_bytes=1 << 20, watch=False)
+
+    async def run(word: str) -> str:
+        run_id = await runs.start_tool(check, {"word": word})
+        frames = await runs.frames(run_id, -1)
+        assert frames is not None
+        async for _ in frames:
+            pass
+        await runs.settle()
+        return run_id
+
+    register_secret("open-sesame-31337")
+    try:
+        await runs.start()
+        first = await run("open-sesame-31337")
+        record = await runs.history.get(first)
+        assert record is not None
+        assert runs.given(record) == {"word": "open-sesame-31337"}
+        assert runs.tracebacks.of_run(first)
+        await run("other")
+        assert await runs.history.get(first) is None
+        assert runs.given(record) is None
+        assert not runs.tracebacks.of_run(first)
+    finally:
+        forget_secret("open-sesame-31337")
+        await runs.aclose()
+
+
+async def test_a_traceback_is_kept_although_on_error_raises() -> None:
+    """The function of the application is called after that."""
+
+    @function_tool
+    def check() -> str:
+        """Check."""
+        raise ValueError("wrong")
+
+    def report(error: BaseException) -> None:
+        raise RuntimeError("The log is full.") from error
+
+    async with playing(check, on_error=report) as client:
+        run = await client.run(tool_run(check))
+        found = await client.get(f"/api/runs/{run['id']}/tracebacks")
+    assert [one["errors"][-1]["type"] for one in found["tracebacks"]] == ["ValueError"]
 
 
 async def test_the_history_is_bounded_by_its_size_as_well(

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agents_tools.cli.dev import load_for_page
-from agents_tools.playground import PlaygroundApp, ReloadingTarget, TargetError
+from agents_tools.playground import (
+    LoadedTarget,
+    PlaygroundApp,
+    ReloadingTarget,
+    TargetError,
+)
 from tests.playground.client import BOUND, TOKEN, serving
 
 if TYPE_CHECKING:
@@ -86,6 +91,29 @@ async def test_the_page_is_notified_of_a_change(folder: Path) -> None:
         assert frame["data"] == {"generation": bench.generation, "problems": []}
         async with client.stream("/api/changes?generation=1") as frames:
             assert (await anext(frames))["data"]["generation"] == bench.generation
+
+
+async def test_a_target_that_cannot_be_closed_is_reloaded_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The error is logged, and the files are still watched."""
+    config = tmp_path / "config.json"
+    config.write_text("1")
+
+    def load() -> LoadedTarget:
+        def close() -> None:
+            raise OSError("It does not answer.")
+
+        return LoadedTarget(target="config.json", files=(str(config),), close=close)
+
+    bench = ReloadingTarget(load, interval=INTERVAL)
+    bench.load()
+    async with serving(PlaygroundApp(bench, token=TOKEN)):
+        for text in ("22", "333", "4444"):
+            known = bench.generation
+            config.write_text(text)
+            await next_reload(bench, known)
+    assert "It does not answer." in caplog.text
 
 
 async def test_a_broken_file_is_reported_and_the_last_version_is_kept(

@@ -96,6 +96,13 @@ async def test_a_client_that_sends_no_whole_head_is_disconnected(text: bytes) ->
         client.close()
 
 
+@pytest.mark.parametrize("port", [-1, 65_536, 70_000])
+def test_a_port_that_does_not_exist_is_rejected(port: int) -> None:
+    """The system ignores the high bits and would listen on another port."""
+    with pytest.raises(UserError, match=f"expected 0 to 65535, got {port}"):
+        bound_socket("127.0.0.1", port).close()
+
+
 async def test_a_head_that_drips_is_late() -> None:
     """A byte from time to time does not extend the time."""
     async with served(head_timeout=SHORT) as port:

@@ -32,6 +32,7 @@ from agents_tools.events import (
     Origin,
     RunFinishedEvent,
     RunItemStreamEvent,
+    ToolArtifactEvent,
     ToolProgressEvent,
     ToolStreamEndEvent,
 )
@@ -311,6 +312,55 @@ def test_a_terminal_that_disappears_while_drawing_is_handled() -> None:
         for event in calls(3):
             shown.publish(event)
             screen.close()
+
+
+class FailingScreen(Screen):
+    """A terminal that can fail."""
+
+    has_failed = False
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        if self.has_failed:
+            raise OSError("Input/output error")
+        return super().write(text)
+
+
+def test_a_tree_is_drawn_after_one_whose_terminal_failed_at_its_end() -> None:
+    """The tree that has ended does not keep the screen."""
+    screen = FailingScreen()
+    first, second = (console.Console(view="live", file=screen, name=name) for name in "AB")
+    first.publish(next(iter(calls(1))))
+    screen.has_failed = True
+    first.close()
+    screen.has_failed = False
+    before = len(screen.getvalue())
+    with second:
+        second.publish(next(iter(calls(1))))
+        assert len(screen.getvalue()) > before  # the drawing has begun
+
+
+@pytest.mark.parametrize(("size", "shown"), [(999_499, "999 kB"), (999_500, "1 MB")])
+def test_a_rounded_size_has_the_next_unit(size: int, shown: str) -> None:
+    """It was shown as 1e+03 kB."""
+    output = io.StringIO()
+    with console.Console(view="plain", file=output, name="Chief") as view:
+        view.publish(ToolArtifactEvent("map", data=b"x" * size))
+    assert f"made map ({shown})" in output.getvalue()
+
+
+@pytest.mark.parametrize("view", ["live", "plain"])
+def test_arguments_that_are_nested_too_deep_are_shown(
+    view: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A model can write them, and the console must not fail the run at its end."""
+    screen = Screen()
+    asked = ToolCallItem(call_id="a", name="dig", arguments="[" * 100_000)
+    with console.Console(view=view, file=screen, name="Chief") as shown:
+        shown.publish(RunItemStreamEvent[Any]("tool_called", asked.to_dict()))
+    assert "dig" in screen.getvalue()
+    assert "[[[[" in screen.getvalue()
+    assert not caplog.text
 
 
 def test_two_trees_are_not_drawn_over_each_other() -> None:

@@ -290,6 +290,16 @@ async def test_a_cancelled_run_emits_its_end_with_the_reason() -> None:
         assert await run.cancel() is False
 
 
+def test_an_async_on_failure_is_rejected() -> None:
+    """It would never run."""
+
+    async def report(run_id: str, error: Exception) -> None:
+        del run_id, error
+
+    with pytest.raises(UserError, match="on_failure=: expected a sync function"):
+        RunManager(on_failure=report)
+
+
 async def test_a_failed_run_has_its_end_although_on_failure_raises(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -474,7 +484,7 @@ async def test_an_unreadable_log_does_not_affect_other_runs(
         file.execute("UPDATE event SET body = '{' WHERE log = 1")
     async with runs_of(store=store) as runs:
         assert [run.id for run in await runs.list()] == ["good"]
-        assert "Run 'bad' is not listed" in caplog.text
+        assert "Run 'bad' is skipped" in caplog.text
         good = await runs.find("good")
         assert good is not None
         assert good.output == 3
@@ -642,6 +652,30 @@ async def test_a_server_without_the_agent_records_the_decision() -> None:
             assert await found.refresh()
             await asyncio.sleep(0)
         assert found.output == "Done."
+
+
+async def test_an_unreadable_log_does_not_stop_the_search_for_runs_to_resume(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The other runs are resumed."""
+    store = SQLiteRunStore(tmp_path / "runs.db")
+    for name in ("bad", "good"):
+        async with runs_of(store=store) as earlier:
+            agent = agent_of(tool_call("drop", table="t"), "Done.", tools=[drop])
+            await earlier.start(agent, "Hi", run_id=name).wait()
+        await store.decide(name, "call_1", True)
+    with contextlib.closing(sqlite3.connect(tmp_path / "runs.db")) as file, file:
+        file.execute("UPDATE event SET body = '{' WHERE log = 1")
+    async with runs_of(store=store, run_config=RunConfig(resume_orphans=True)) as runs:
+        runs.offer(agent_of("Done.", tools=[drop]))
+        await runs.restore()
+        async with asyncio.timeout(5):
+            good = await runs.find("good")
+            while good is None or good.status != "ok":
+                await asyncio.sleep(0.01)
+                good = await runs.find("good")
+        assert "Run 'bad' is skipped" in caplog.text
+    store.close()
 
 
 @pytest.mark.requirement("S20")

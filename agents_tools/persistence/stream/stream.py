@@ -24,7 +24,11 @@ from agents_tools.persistence.stream.log import Cursor, EventLog
 from agents_tools.persistence.stream.log_tail import LogTail
 from agents_tools.persistence.stream.masking import EventMasker
 from agents_tools.persistence.stream.size_limit import limit_size
-from agents_tools.persistence.stream.subscription import Subscription, current_subscription
+from agents_tools.persistence.stream.subscription import (
+    Subscription,
+    current_subscription,
+    is_async,
+)
 from agents_tools.persistence.stream.subscriptions import Subscriptions, in_loop
 from agents_tools.persistence.stream.validation import (
     as_event,
@@ -86,7 +90,7 @@ class EventStream:
         window: The number of recent events that are kept in memory.
         secrets: Values that are masked in this stream, by name, in addition to the registered ones.
         on_error: Called with an exception of a callback or of the store, the event (or `None`) and
-            the name of the failed part.
+            the name of the failed part, in any thread. It is a sync function.
         read_only: Follow a log that another process or stream writes. Publishing is refused.
 
     Attributes:
@@ -121,6 +125,11 @@ class EventStream:
         if read_only and store is None:
             raise UserValueError(
                 "EventStream(read_only=True) has no store to read from. Pass store=."
+            )
+        if on_error is not None and is_async(on_error):
+            raise UserTypeError(
+                "EventStream(on_error=): expected a sync function, got an async one. Start a task "
+                "in it with asyncio.run_coroutine_threadsafe."
             )
         if store is not None and sid is not None and sid != store.sid:
             store = store.session(sid)
@@ -293,9 +302,11 @@ class EventStream:
         if self._writer is None:
             yield
             return
-        with self._writer.group():
-            yield
-        self._writer.write()
+        try:
+            with self._writer.group():
+                yield
+        finally:
+            self._writer.write()
 
     def consume(self, number: int) -> None:
         """Delete a message to the run of the log, together with the next stored event."""

@@ -151,11 +151,12 @@ class RichRun:
 
     def close(self, status: str, duration: float) -> None:
         """Print the final tree, and ignore a closed terminal."""
-        with contextlib.suppress(OSError, ValueError):
-            live, self._live = self._live, None
-            if live is not None:
+        live, self._live = self._live, None
+        if live is not None:
+            with contextlib.suppress(OSError, ValueError):
                 live.stop()
-            self._leave_screen()
+        self._leave_screen()
+        with contextlib.suppress(OSError, ValueError):
             with self._lock:
                 self._tree.close(status, duration)
                 lines = list(self._lines(self._console.width))

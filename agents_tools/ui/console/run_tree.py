@@ -412,8 +412,8 @@ def arguments_shown(text: str, limit: int = 120) -> str:
     """Return the arguments of a call in short form."""
     try:
         values: object = json.loads(text or "{}")
-    except ValueError:
-        return release_text(" ".join(text.split()), limit=limit)  # incomplete JSON
+    except (ValueError, RecursionError):  # incomplete JSON, or nested too deep
+        return release_text(" ".join(text.split()), limit=limit)
     if not isinstance(values, dict):
         return describe_value(values)
     named = cast("dict[str, Any]", values)
@@ -425,7 +425,7 @@ def indented_json(text: str) -> str:
     """Return JSON text with indentation, and other text as it is. It still has to be released."""
     try:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
