@@ -54,15 +54,14 @@ def check_params_schema(name: str, schema: Any) -> dict[str, Any]:
     import json
 
     try:
-        copied = typing.cast("dict[str, Any]", copy_json(dict(mapping)))
-        json.dumps(copied, allow_nan=False)
+        # Also replaces members of enumerations by their plain values.
+        return json.loads(json.dumps(copy_json(mapping), allow_nan=False))
     except (RecursionError, TypeError, ValueError) as error:
         raise UserValueError(
             f"The params_json_schema of tool {name!r} has a value that JSON cannot represent "
             f"({error}). Use only strings, finite numbers, booleans, None, lists, and mappings "
             "with string keys."
         ) from None
-    return copied
 
 
 def copy_json(value: Any) -> Any:
