@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agents_tools import FunctionTool
+from agents_tools import FunctionTool, UserError
 from agents_tools.testing import call_tool
 from agents_tools.wire.project import PROVIDERS, project
 
@@ -55,6 +55,30 @@ async def test_members_of_enumerations_are_plain_values(provider: str, is_valida
     )
     assert '"red"' in json.dumps(project(paint, provider).wire)
     assert (await call_tool(paint, {"color": "red", "level": 1})).status == "ok"
+
+
+@pytest.mark.parametrize("is_validated", [True, False])
+def test_the_schema_of_the_results_is_copied_and_checked(is_validated: bool) -> None:
+    """A later change of the mapping must not change the tool."""
+
+    async def run(_context: Any, args_json: str) -> str:
+        return args_json
+
+    def tool_with(output: Any) -> FunctionTool:
+        options: Any = {"name": "paint", "on_invoke_tool": run, "output_json_schema": output}
+        schema = {"type": "object"}
+        if is_validated:
+            return FunctionTool.from_schema(schema=schema, **options)
+        return FunctionTool(description="", params_json_schema=schema, **options)
+
+    output: dict[str, Any] = {"type": "object", "properties": {"color": {"enum": list(Color)}}}
+    paint = tool_with(output)
+    output["properties"].clear()
+    assert '"red"' in json.dumps(project(paint, "mcp").wire["outputSchema"])
+    with pytest.raises(UserError, match="output_json_schema of tool 'paint' must be"):
+        tool_with([1])
+    with pytest.raises(UserError, match="output_json_schema of tool 'paint' has a value"):
+        tool_with({"default": float("nan")})
 
 
 @pytest.mark.parametrize(
