@@ -89,6 +89,18 @@ def test_a_part_is_read_as_a_block(part: dict[str, Any], block: Any) -> None:
         ),
         ({"type": "input_audio", "input_audio": {"data": ""}}, r"input_audio\.format: expected"),
         ({"type": "file", "file": {}}, r"expects exactly one of data, url and file_id, got none"),
+        (
+            {"type": "image", "data": "YQ==", "mime_type": 5},
+            r"\(mime_type=\) expects a str, got int",
+        ),
+        (
+            {"type": "file", "data": "YQ==", "filename": []},
+            r"\(filename=\) expects a str, got list",
+        ),
+        (
+            {"type": "input_image", "file_id": "f", "detail": {}},
+            r"\(detail=\) expects a str, got dict",
+        ),
         ({"type": "file", "file": {"path": "a"}}, r"file\.path is not a field"),
         (
             {"type": "image_url", "image_url": {"url": "data:image/png;base64,???"}},
@@ -102,6 +114,12 @@ def test_a_wrong_part_is_refused_with_its_place(part: dict[str, Any], message: s
     """The provider would only report a malformed request."""
     with pytest.raises(UserError, match=message):
         ItemHelpers.input_to_new_input_list([{"role": "user", "content": ["Look.", part]}])
+
+
+def test_a_type_that_is_not_text_is_refused() -> None:
+    """The history of a client is checked like every other input."""
+    with pytest.raises(UserError, match=r"content\[0\]: expected text or a refusal, got a dict"):
+        item_from_dict({"role": "assistant", "content": [{"type": ["text"], "text": "a"}]})
 
 
 @given(data=st.binary(), mime=st.sampled_from(["image/png", "text/plain", "a/b;charset=utf-8"]))

@@ -841,6 +841,15 @@ def test_shortened_json_counts_what_is_left_out() -> None:
     )
 
 
+def test_a_number_that_no_float_can_hold_is_kept() -> None:
+    """Python would write it as `Infinity`, which is not JSON."""
+    text = json.dumps(["x" * 2_000]).replace("[", "[1e999, ")
+    output, _ = truncate_output(text, 300)
+    assert isinstance(output, str)
+    assert output.startswith('[1e999, "xxx')
+    assert "Infinity" not in output
+
+
 def test_a_text_within_the_limit_is_not_copied() -> None:
     """Every result passes this code."""
     text = "a" * 100

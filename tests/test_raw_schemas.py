@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from enum import IntEnum, StrEnum
 from typing import Any
 
 import pytest
 
-from agents_tools import FunctionTool
+from agents_tools import FunctionTool, UserError
+from agents_tools.testing import call_tool
+from agents_tools.wire.project import PROVIDERS, project
 
 CITY = {"type": "string"}
 POINT = {"type": "object", "properties": {"lat": {"type": "number"}}}
@@ -20,6 +23,62 @@ def tool(**schema: Any) -> FunctionTool:
     return FunctionTool.from_schema(
         name="find", schema={"type": "object", **schema}, on_invoke_tool=run
     )
+
+
+class Color(StrEnum):
+    RED = "red"
+
+
+class Level(IntEnum):
+    LOW = 1
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("is_validated", [True, False])
+async def test_members_of_enumerations_are_plain_values(provider: str, is_validated: bool) -> None:
+    """They are JSON values for `json.dumps`, so they are for every provider."""
+
+    async def run(_context: Any, args_json: str) -> str:
+        return args_json
+
+    properties: Any = {"color": {"enum": list(Color)}, "level": {"enum": list(Level)}}
+    schema = {"type": "object", "properties": properties}
+    options: Any = {
+        "name": "paint",
+        "on_invoke_tool": run,
+        "metadata": {"openai": {"a": Color.RED}},
+    }
+    paint = (
+        FunctionTool.from_schema(schema=schema, **options)
+        if is_validated
+        else FunctionTool(description="", params_json_schema=schema, **options)
+    )
+    assert '"red"' in json.dumps(project(paint, provider).wire)
+    assert (await call_tool(paint, {"color": "red", "level": 1})).status == "ok"
+
+
+@pytest.mark.parametrize("is_validated", [True, False])
+def test_the_schema_of_the_results_is_copied_and_checked(is_validated: bool) -> None:
+    """A later change of the mapping must not change the tool."""
+
+    async def run(_context: Any, args_json: str) -> str:
+        return args_json
+
+    def tool_with(output: Any) -> FunctionTool:
+        options: Any = {"name": "paint", "on_invoke_tool": run, "output_json_schema": output}
+        schema = {"type": "object"}
+        if is_validated:
+            return FunctionTool.from_schema(schema=schema, **options)
+        return FunctionTool(description="", params_json_schema=schema, **options)
+
+    output: dict[str, Any] = {"type": "object", "properties": {"color": {"enum": list(Color)}}}
+    paint = tool_with(output)
+    output["properties"].clear()
+    assert '"red"' in json.dumps(project(paint, "mcp").wire["outputSchema"])
+    with pytest.raises(UserError, match="output_json_schema of tool 'paint' must be"):
+        tool_with([1])
+    with pytest.raises(UserError, match="output_json_schema of tool 'paint' has a value"):
+        tool_with({"default": float("nan")})
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,12 @@ def test_escaped_surrogates_in_json_are_replaced() -> None:
     assert json.loads(replace_escaped_surrogates(data)) == expected
 
 
+def test_released_keys_stay_distinct() -> None:
+    """Masking and cleaning can hide a key but must not lose its value."""
+    value = {SECRET: 1, f"{SECRET}\u200b": 2, "a": 3, "a\u200b": 4}
+    assert release_json(value) == {MASK: 1, f"{MASK} (2)": 2, "a": 3, "a (4)": 4}
+
+
 def test_json_is_released_in_keys_values_and_numbers() -> None:
     """Structured results and frames are JSON."""
     register_secret("4155551234")

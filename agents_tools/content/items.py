@@ -547,7 +547,7 @@ def _parse_message_output(data: Mapping[str, Any], at: str) -> MessageOutputItem
         block = cast("Mapping[str, Any]", part if isinstance(part, Mapping) else {})
         if block.get("type") == "refusal":
             refusal = _text(block, "refusal", f"{at}.content[{index}]")
-        elif block.get("type") in {"output_text", "text"}:
+        elif block.get("type") in ("output_text", "text"):  # not a set: the value can be a list
             texts.append(_text(block, "text", f"{at}.content[{index}]"))
         else:
             raise UserValueError(

@@ -65,7 +65,11 @@ def _longest(value: Any) -> int:
 
 
 def _text_with(value: Any, count: int, room: int) -> str | None:
-    text = json.dumps(_shorten_value(value, count), ensure_ascii=False, separators=(",", ":"))
+    shorter = _shorten_value(value, count)
+    try:
+        text = json.dumps(shorter, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except ValueError:  # a number that is too large for a float
+        return None
     return text if len(text) <= room else None
 
 

@@ -94,6 +94,9 @@ class _Media:
         if len(sources) != 1:
             got = " and ".join(sources) if sources else "none"
             raise UserValueError(f"{kind} expects exactly one of data, url and file_id, got {got}.")
+        for name in ("filename", "mime_type", "detail"):
+            if getattr(self, name, None) is not None:
+                _require_text(getattr(self, name), name, kind)
         if self.data is None:
             value = getattr(self, sources[0])
             _require_text(value, sources[0], kind)

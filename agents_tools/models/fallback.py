@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agents_tools.agents.model import check_model, load_model, model_name
 from agents_tools.errors import ModelError, UserTypeError, UserValueError
 from agents_tools.events.kinds import RawResponseStreamEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from agents_tools.agents.model import Model, ModelRequest, ModelResponse
     from agents_tools.events.base import Emit
@@ -37,10 +37,11 @@ class FallbackModel:
 
     Args:
         *models: Models, or their names; at least two.
-        fallback_on: Returns whether the next model is used after an error. By default, it is used
-            after errors that another provider can cure: a lost connection, an interrupted
-            response, an overloaded provider, a rate limit, a used-up quota, and statuses from 500
-            on. It is not used after a refused request, which has a fault of its own.
+        fallback_on: Returns whether the next model is used after an error; sync or async. By
+            default, it is used after errors that another provider can cure: a lost connection, an
+            interrupted response, an overloaded provider, a rate limit, a used-up quota, and
+            statuses from 500 on. It is not used after a refused request, which has a fault of its
+            own.
 
     Attributes:
         models: The models.
@@ -52,7 +53,7 @@ class FallbackModel:
     def __init__(
         self,
         *models: str | Model,
-        fallback_on: Callable[[ModelError], bool] | None = None,
+        fallback_on: Callable[[ModelError], bool | Awaitable[bool]] | None = None,
     ) -> None:
         if len(models) < 2:  # noqa: PLR2004 - the smallest number that makes sense
             raise UserValueError(
@@ -93,7 +94,8 @@ class FallbackModel:
             try:
                 return await request.send(model, request, emit)
             except ModelError as error:
-                if not self._fallback_on(error):
+                is_used: Any = self._fallback_on(error)
+                if not (await is_used if hasattr(is_used, "__await__") else is_used):
                     raise
                 _announce(error, model, self.models[number], number, emit)
         return await request.send(last, request, emit)

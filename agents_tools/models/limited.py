@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents_tools.agents.model import check_model, load_model
 from agents_tools.concurrency.limiter import Limiter, RateLimit
-from agents_tools.errors import UserValueError
+from agents_tools.errors import UserTypeError, UserValueError
 
 if TYPE_CHECKING:
     from agents_tools.agents.model import Model, ModelRequest, ModelResponse
@@ -76,9 +76,17 @@ class LimitedModel:
     Args:
         model: The model, or its name.
         limit: The limit, which other models can share.
+
+    Raises:
+        UserError: The model cannot be loaded, or the limit is not a `RequestLimit`.
     """
 
     def __init__(self, model: str | Model, limit: RequestLimit) -> None:
+        if not hasattr(limit, "__aenter__"):
+            raise UserTypeError(
+                "LimitedModel(limit=...) is not a limit: expected a RequestLimit, got "
+                f"{limit!r:.60}. Pass for example RequestLimit(concurrent=4)."
+            )
         self._model = load_model(model) if isinstance(model, str) else check_model(model)
         self._limit = limit
 

@@ -305,13 +305,20 @@ def _property(tool: FunctionTool[..., Any], name: str) -> Mapping[str, Any]:
 
 
 def _resolve(shape: Any, schema: Any, depth: int = 8) -> Any:
-    """Return a schema with its reference resolved, or its first alternative other than null."""
+    """Return a schema with its reference resolved, or its first alternative other than null.
+
+    A schema can be `true`, which accepts every value, as an empty one does.
+    """
+    if isinstance(shape, bool):
+        return {}
     if depth and "$ref" in shape:
         name = str(shape["$ref"]).rpartition("/")[2]
         return _resolve(schema.get("$defs", {}).get(name, {}), schema, depth - 1)
     if depth and "anyOf" in shape:
         alternatives: list[Any] = [
-            alternative for alternative in shape["anyOf"] if alternative.get("type") != "null"
+            alternative
+            for alternative in shape["anyOf"]
+            if isinstance(alternative, bool) or alternative.get("type") != "null"
         ]
         return _resolve(alternatives[0] if alternatives else {}, schema, depth - 1)
     return shape
@@ -319,7 +326,8 @@ def _resolve(shape: Any, schema: Any, depth: int = 8) -> Any:
 
 def _kind(shape: Mapping[str, Any]) -> str:
     kind: Any = shape.get("type", "string" if "enum" in shape else "")
-    return kind if isinstance(kind, str) else str(kind[0])
+    kinds = [kind] if isinstance(kind, str) else kind
+    return next((str(one) for one in kinds if one != "null"), "")
 
 
 class _ClauseValues:
@@ -350,7 +358,7 @@ class _ClauseValues:
             return shape["const"]
         if "enum" in shape:
             return self._choice(shape["enum"])
-        items: Any = shape.get("items", {})
+        items = _resolve(shape.get("items", {}), {})
         match _kind(shape):
             case "integer" | "number":
                 return _number(self._numbers, shape)

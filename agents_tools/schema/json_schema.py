@@ -11,7 +11,7 @@ from agents_tools.errors import UserTypeError, UserValueError
 if TYPE_CHECKING:
     from agents_tools.schema.arguments import ArgumentReader
 
-__all__ = ["check_params_schema", "copy_json", "reader_of"]
+__all__ = ["check_output_schema", "check_params_schema", "copy_json", "reader_of"]
 
 
 def reader_of(name: str, schema: Any) -> ArgumentReader:
@@ -51,18 +51,37 @@ def check_params_schema(name: str, schema: Any) -> dict[str, Any]:
             f"The params_json_schema of tool {name!r} must be the JSON Schema of an object: "
             f'expected a mapping with "type": "object", got {schema!r:.80}.'
         )
+    return _copy_schema(name, "params_json_schema", mapping)
+
+
+def check_output_schema(name: str, schema: Any) -> dict[str, Any] | None:
+    """Return a deep copy of the raw JSON Schema of results, if there is one.
+
+    Raises:
+        UserError: It is not a mapping, or not JSON.
+    """
+    if schema is None:
+        return None
+    if not isinstance(schema, Mapping):
+        raise UserTypeError(
+            f"The output_json_schema of tool {name!r} must be a JSON Schema: expected a mapping, "
+            f"got {schema!r:.80}."
+        )
+    return _copy_schema(name, "output_json_schema", typing.cast("Mapping[str, Any]", schema))
+
+
+def _copy_schema(name: str, option: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     import json
 
     try:
-        copied = typing.cast("dict[str, Any]", copy_json(dict(mapping)))
-        json.dumps(copied, allow_nan=False)
+        # Also replaces members of enumerations by their plain values.
+        return json.loads(json.dumps(copy_json(schema), allow_nan=False))
     except (RecursionError, TypeError, ValueError) as error:
         raise UserValueError(
-            f"The params_json_schema of tool {name!r} has a value that JSON cannot represent "
+            f"The {option} of tool {name!r} has a value that JSON cannot represent "
             f"({error}). Use only strings, finite numbers, booleans, None, lists, and mappings "
             "with string keys."
         ) from None
-    return copied
 
 
 def copy_json(value: Any) -> Any:

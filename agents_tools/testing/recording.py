@@ -329,15 +329,13 @@ def _never_made(tool: str, key: str, known: list[str]) -> str:
 
 
 def _recorded_error(kind: str, message: str) -> Exception:
-    from agents_tools import errors
-
-    found = getattr(errors, kind, None)
-    if isinstance(found, type) and issubclass(found, AgentsToolsError):
-        return found(message)
     import builtins
 
-    plain = getattr(builtins, kind, None)
-    if isinstance(plain, type) and issubclass(plain, Exception):
-        with suppress(TypeError):  # of an exception that is not created from a message
-            return plain(message)
+    from agents_tools import errors
+
+    for module, base in ((errors, AgentsToolsError), (builtins, Exception)):
+        found = getattr(module, kind, None)
+        if isinstance(found, type) and issubclass(found, base):
+            with suppress(TypeError):  # of an exception that needs more than a message
+                return found(message)
     return ToolError(f"{kind}: {message}")

@@ -20,6 +20,7 @@ from agents_tools.text.characters import (
 from agents_tools.text.escape import shorten
 from agents_tools.text.forms import MASK
 from agents_tools.text.secrets import (
+    distinct_key,
     has_secrets,
     is_secret_number,
     mask,
@@ -212,9 +213,9 @@ def _released(value: Any, to: Reader, depth: int) -> Any:
     if not depth:
         return "…"
     if isinstance(value, Mapping):
-        members = cast("Mapping[Any, Any]", value).items()
-        return {
-            release_text(str(key), to=to): _released(member, to, depth - 1)
-            for key, member in members
-        }
+        released: dict[str, Any] = {}
+        for key, member in cast("Mapping[Any, Any]", value).items():
+            name = distinct_key(release_text(str(key), to=to), released)
+            released[name] = _released(member, to, depth - 1)
+        return released
     return [_released(item, to, depth - 1) for item in cast("list[Any]", value)]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from agents_tools.text.forms import HiddenValue
 
 __all__ = [
+    "distinct_key",
     "forget_secret",
     "guard_logs",
     "has_secrets",
@@ -363,14 +364,19 @@ def _mask_value(value: Any, depth: int, *, named: bool) -> Any:
 
 def _mask_object(value: Mapping[Any, Any], depth: int) -> dict[Any, Any]:
     masked: dict[Any, Any] = {}
-    count = 1
     for key, member in value.items():
-        name = _mask_value(key, depth, named=False)
-        while name in masked:  # two keys that hold secrets must not become one
-            count += 1
-            name = f"{MASK} ({count})"
+        name = distinct_key(_mask_value(key, depth, named=False), masked)
         masked[name] = _mask_value(member, depth, named=_names_secret(key))
     return masked
+
+
+def distinct_key(key: Any, members: Mapping[Any, Any]) -> Any:
+    """Return a key that is not in an object yet: two keys with secrets must not become one."""
+    name, count = key, len(members)
+    while name in members:
+        count += 1
+        name = f"{key} ({count})"
+    return name
 
 
 def _names_secret(key: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.errors import ModelBehaviorError
-from agents_tools.schema.json_schema import check_params_schema, reader_of
+from agents_tools.schema.json_schema import check_output_schema, check_params_schema, reader_of
 from agents_tools.tool.naming import check_tool_name
 from agents_tools.tool.records import ToolOrigin
 from agents_tools.tool.source import DescribedSource, ToolDescription
@@ -50,7 +50,7 @@ class SchemaSource(DescribedSource):
         super().__init__(
             name,
             ToolDescription(description, check_params_schema(name, schema)),
-            output_json_schema,
+            check_output_schema(name, output_json_schema),
             origin or ToolOrigin(kind="schema"),
         )
         self._can_be_stopped = can_be_stopped
@@ -101,7 +101,7 @@ class ManualSource(DescribedSource):
         super().__init__(
             name,
             ToolDescription(description, check_params_schema(name, params_json_schema)),
-            output_json_schema,
+            check_output_schema(name, output_json_schema),
             origin or ToolOrigin(kind="manual"),
         )
         self._on_invoke_tool = on_invoke_tool

@@ -250,7 +250,9 @@ def _options(tool: FunctionTool[..., Any], provider: Provider) -> dict[str, Any]
 
 def _json_value(value: object, subject: str) -> Any:
     match value:
-        case None | bool() | int() | float() | str():
+        case str():  # of a member of an enumeration, the plain text
+            return str.__str__(value)
+        case None | bool() | int() | float():
             return value
         case Mapping():
             items = cast("Mapping[object, object]", value).items()

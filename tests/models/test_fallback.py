@@ -156,6 +156,20 @@ async def test_the_application_can_decide_about_errors() -> None:
         await run(Agent("A", model=model), RunConfig(model_retries=0))
 
 
+async def test_the_application_can_decide_asynchronously() -> None:
+    """A coroutine is true, whatever it returns."""
+
+    async def decide(error: ModelError) -> bool:
+        await asyncio.sleep(0)
+        return isinstance(error, ContextWindowExceeded)
+
+    one = ScriptedModel([ContextWindowExceeded("too long"), ModelError("refused", status=400)])
+    model = FallbackModel(one, ScriptedModel(["large", "never"]), fallback_on=decide)
+    assert (await run(Agent("A", model=model))).final_output == "large"
+    with pytest.raises(ModelError, match="refused"):
+        await run(Agent("A", model=model))
+
+
 class BreaksOff:
     """A model that fails in the middle of its text."""
 

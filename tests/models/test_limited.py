@@ -198,4 +198,6 @@ def test_a_limited_model_has_the_attributes_of_its_model() -> None:
         _ = model.color
     with pytest.raises(UserError, match="is not a model"):
         LimitedModel(5, RequestLimit(concurrent=1))  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="expected a RequestLimit, got 4"):
+        LimitedModel("openai-chat/gpt-5", 4)  # type: ignore[arg-type]
     assert RunConfig(model=model).model is model

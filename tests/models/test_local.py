@@ -243,6 +243,34 @@ WORDS = st.sampled_from(
 )
 
 
+@pytest.mark.parametrize(
+    ("shape", "value"),
+    [
+        ({"type": ["null", "integer"]}, 7),
+        ({"type": "array", "items": {"type": ["null", "integer"]}}, [7]),
+        (True, None),
+        ({"anyOf": [{"type": "null"}, True]}, None),
+        ({"type": "array", "items": True}, None),
+    ],
+)
+async def test_schemas_of_other_programs_are_read(shape: Any, value: Any) -> None:
+    """A tool of an MCP server can have `true` as a schema, and `null` as its first type."""
+    schema = {"type": "object", "properties": {"x": shape}, "required": ["x"]}
+
+    async def invoke(_: Any, arguments: str) -> str:
+        return arguments
+
+    tool = FunctionTool(
+        name="look_up", description="", params_json_schema=schema, on_invoke_tool=invoke
+    )
+    request = ModelRequest(input=[MessageInputItem(content="look up 7")], tools=(tool,))
+    response = await LocalModel().respond(request, lambda _: None)
+    calls = [one for one in response.items if isinstance(one, ToolCallItem)]
+    assert [json.loads(call.arguments) for call in calls] == (
+        [] if value is None else [{"x": value}]
+    )
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.lists(WORDS, max_size=14).map(" ".join))
 async def test_every_call_matches_the_schema_of_its_tool(text: str) -> None:

@@ -24,6 +24,7 @@ from agents_tools import (
     register_secret,
 )
 from agents_tools.content import ToolOutputImage, ToolOutputText
+from agents_tools.errors import MCPTimeoutError
 from agents_tools.policies import hide, limit, needs_approval
 from agents_tools.testing import (
     ScriptedModel,
@@ -255,6 +256,23 @@ async def test_a_replayed_result_is_the_recorded_one(tmp_path: Path, result: Any
         assert after.value == before.value
     elif result is None:
         assert after.value is None
+
+
+async def test_an_error_that_needs_more_than_a_message_is_replayed_as_a_tool_error() -> None:
+    """The error of an MCP server names the server, which is not recorded."""
+
+    @function_tool
+    def remote() -> str:
+        """Ask a server."""
+        raise MCPTimeoutError("no answer within 5 s", server="files")
+
+    recorder = ToolRecorder()
+    await call_tool(recorder.record(remote)[0])
+    after = await call_tool(recorder.replay(remote)[0])
+    assert (type(after.outcome.error), str(after.outcome.error)) == (
+        ToolError,
+        "MCPTimeoutError: no answer within 5 s",
+    )
 
 
 async def test_a_cancelled_call_is_not_recorded() -> None:
