@@ -343,3 +343,30 @@ def test_a_wrong_declaration_says_what_is_expected(make: Any, message: str) -> N
     """The policies of tools have the same names, so the error tells them apart."""
     with pytest.raises(UserError, match=message):
         make()
+
+
+async def test_guardrails_that_do_not_end_share_one_grace_period(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The run waited for each of them, one after the other."""
+    monkeypatch.setattr("agents_tools.concurrency.supervisor.GRACE", 0.05)
+    go = asyncio.Event()
+
+    @input_guardrail
+    async def hangs(*_: Any) -> GuardrailFunctionOutput:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await go.wait()
+        raise AssertionError
+
+    @input_guardrail
+    async def refuses(*_: Any) -> GuardrailFunctionOutput:
+        await asyncio.sleep(0)
+        return GuardrailFunctionOutput(None, tripwire_triggered=True)
+
+    agent = Agent("A", model=ScriptedModel(["x"]), input_guardrails=[hangs, hangs, hangs, refuses])
+    async with asyncio.timeout(2):
+        with pytest.raises(InputGuardrailTripwireTriggered):
+            await Runner.run(agent, "hi")
+    go.set()

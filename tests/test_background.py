@@ -799,3 +799,31 @@ async def test_a_run_waits_for_the_hooks_of_its_calls() -> None:
     model = ScriptedModel([tool_call("job", call_id="c1"), answer, answer])
     with pytest.raises(LookupError, match="the hook failed"):
         await Runner.run(Agent("A", tools=[job.tool], model=model), "Go.", hooks=Hooks())
+
+
+async def test_a_run_that_is_cancelled_twice_releases_its_lease(tmp_path: Path) -> None:
+    """The second one, during the cleanup of a call, must not leave the log of the run open."""
+    started, cleanup, go = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    @background()
+    @function_tool
+    async def job() -> None:
+        """Do a long job."""
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cleanup.set()
+            await go.wait()
+
+    agent = Agent("A", tools=[job], model=ScriptedModel([tool_call("job"), "Waiting."]))
+    async with SQLiteRunStore(tmp_path / "runs.db") as store:
+        config = RunConfig(store=store)
+        run = asyncio.create_task(Runner.run(agent, "Go.", run_config=config))
+        await started.wait()
+        run.cancel()
+        await cleanup.wait()
+        run.cancel()
+        await asyncio.wait({run})
+        go.set()
+        assert await store.retain(max_events=0) > 0  # logs with a lease stay

@@ -869,6 +869,32 @@ async def test_a_blocked_loop_is_reported_with_its_stack() -> None:
     assert "reported.wait(5)" in reports[0].stack
 
 
+async def test_a_report_that_fails_does_not_end_the_watch(caplog: pytest.LogCaptureFixture) -> None:
+    """Otherwise later blocks are never reported."""
+    reported = threading.Semaphore(0)
+
+    def report(blocked: Any) -> None:
+        del blocked
+        reported.release()
+        raise OSError("the disk is full")
+
+    async with watch_loop(0.05, report=report):
+        assert reported.acquire(timeout=5)  # blocks the loop
+        await asyncio.sleep(0)
+        assert reported.acquire(timeout=5)
+    assert "The report= function of watch_loop(...) failed." in caplog.text
+
+
+def test_an_async_report_is_refused() -> None:
+    """The thread that watches has no loop for it."""
+
+    async def report(blocked: Any) -> None:
+        del blocked
+
+    with pytest.raises(UserError, match="expects a sync function"):
+        watch_loop(report=report)
+
+
 def run_script(text: str, *, timeout: float = 15) -> subprocess.CompletedProcess[str]:
     """Run a program in its own process."""
     return subprocess.run(  # noqa: S603 - our own interpreter and text

@@ -324,12 +324,27 @@ async def test_wrong_strategies_are_refused() -> None:
         tool_search(strategy="words")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     with pytest.raises(UserError, match="batch_size="):
         embedding_search(embed, batch_size=0)
+    with pytest.raises(UserError, match="batch_size="):
+        embedding_search(embed, batch_size=1.5)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(UserError, match="expected a sync function, got a str"):
+        embedding_search("embed")  # pyright: ignore[reportArgumentType]
     with pytest.raises(UserError, match="expected a sync function"):
         embedding_search(asyncio.sleep)  # pyright: ignore[reportArgumentType]
     finder = next(iter(tool_search(TOOLS, strategy=embedding_search(lambda _: []))))
     outcome = await finder.call(None, '{"query": "weather"}')
     assert outcome.status == "tool_error"
     assert "expected 4, got 0" in str(outcome.output)
+
+
+async def test_vectors_of_different_lengths_are_refused() -> None:
+    """Their similarity has no meaning; the longer ones were cut."""
+
+    def embed_unequal(texts: list[str]) -> list[list[float]]:
+        return [[1.0] * (2 if text == "weather" else 3) for text in texts]
+
+    finder = next(iter(tool_search(TOOLS, strategy=embedding_search(embed_unequal))))
+    outcome = await finder.call(None, '{"query": "weather"}')
+    assert "expected one length, got [2, 3]" in str(outcome.output)
 
 
 @given(st.lists(st.tuples(st.text(), st.text()), max_size=5), st.text())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, cast, overload
 
 from agents_tools.agents.type_variables import ContextT
-from agents_tools.concurrency.supervisor import finish
+from agents_tools.concurrency.supervisor import cancel_tasks
 from agents_tools.content.items import MessageInputItem
 from agents_tools.errors import (
     InputGuardrailTripwireTriggered,
@@ -256,7 +256,7 @@ class Guardrails:
                 asking.result()
             response = await asking
         finally:
-            await _cancel([checking, asking], self.agent.name)
+            await cancel_tasks([checking, asking], name=self.agent.name)
         return response
 
     async def _check(
@@ -276,7 +276,7 @@ class Guardrails:
                         guardrail_result=result,
                     )
         finally:
-            await _cancel(tasks, agent.name)
+            await cancel_tasks(tasks, name=agent.name)
 
     async def check_output(self, agent: _CheckedAgent, output: Any, context: Any) -> None:
         """Check the final output.
@@ -353,13 +353,3 @@ async def _call(name: str, function: Callable[..., Any], *arguments: Any) -> Any
             f"{type_with_article(output)}."
         )
     return output
-
-
-async def _cancel(tasks: Sequence[asyncio.Future[Any]], name: str) -> None:
-    """Cancel the tasks that still run, and wait for their cleanup up to the grace period."""
-    for task in tasks:
-        task.cancel()
-    for task in tasks:
-        await finish(cast("asyncio.Task[Any]", task), name=name)
-        if task.done() and not task.cancelled():
-            task.exception()  # marks the exception as retrieved

@@ -427,12 +427,14 @@ class Run:
                 if self.calls.early or self.calls.background is not None:
                     await self.calls.close(is_complete=status in {"ok", "interrupted"})
             finally:
-                self._add_messages(self._message_queue.close())
-                if status == "cancelled":
-                    error_text = self._cancel_reason
-                self._emit_end(status, output, error_text)
-            if self.recorder is not None:
-                await self.recorder.close(status)
+                try:
+                    self._add_messages(self._message_queue.close())
+                    if status == "cancelled":
+                        error_text = self._cancel_reason
+                    self._emit_end(status, output, error_text)
+                finally:
+                    if self.recorder is not None:
+                        await self.recorder.close(status)
 
     def _emit_end(self, status: str, output: Any, error: str | None) -> None:
         if self.scope.sinks:

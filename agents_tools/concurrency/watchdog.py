@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import logging
 import sys
 import threading
 import traceback
@@ -10,13 +12,15 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from agents_tools.concurrency.future import call_on_loop
-from agents_tools.errors import UserValueError
+from agents_tools.errors import UserTypeError, UserValueError
 
 if typing.TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
 __all__ = ["BlockedLoop", "watch_loop"]
+
+_log = logging.getLogger("agents_tools")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +49,12 @@ class watch_loop:  # noqa: N801 - used like a function: `async with watch_loop()
 
     Args:
         limit: The time that the loop can be blocked without a report, in seconds.
-        report: Called with a `BlockedLoop` in the watching thread, once each time the loop is
-            blocked. By default a warning with the stack is logged.
+        report: A sync function that is called with a `BlockedLoop` in the watching thread, once
+            each time the loop is blocked. If it raises, the error is logged. By default a warning
+            with the stack is logged.
 
     Raises:
-        UserError: `limit` is not positive.
+        UserError: `limit` is not positive, or `report` is async.
     """
 
     def __init__(
@@ -59,8 +64,13 @@ class watch_loop:  # noqa: N801 - used like a function: `async with watch_loop()
             raise UserValueError(
                 f"watch_loop(...) expects a positive number of seconds, got {limit!r}."
             )
+        if inspect.iscoroutinefunction(report):
+            raise UserTypeError(
+                "watch_loop(report=...) expects a sync function, got an async one. It runs in a "
+                "thread, because the event loop is blocked."
+            )
         self._limit = limit
-        self._report = report or _log
+        self._report = report or _log_blocked
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -98,13 +108,14 @@ class watch_loop:  # noqa: N801 - used like a function: `async with watch_loop()
         frames = sys._current_frames()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - no public equivalent
         frame = frames.get(ident)
         stack = "".join(traceback.format_stack(frame)) if frame is not None else ""
-        self._report(BlockedLoop(seconds=seconds, stack=stack))
+        try:
+            self._report(BlockedLoop(seconds=seconds, stack=stack))
+        except Exception:  # noqa: BLE001 - the thread must continue to watch
+            _log.exception("The report= function of watch_loop(...) failed.")
 
 
-def _log(blocked: BlockedLoop) -> None:
-    import logging
-
-    logging.getLogger("agents_tools").warning(
+def _log_blocked(blocked: BlockedLoop) -> None:
+    _log.warning(
         "The event loop has not answered for %.1f seconds. Make the tool a plain `def`, which "
         "runs in a thread, or use an async library. It is blocked here:\n%s",
         blocked.seconds,

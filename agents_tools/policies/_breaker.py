@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 import typing
@@ -16,7 +17,7 @@ from agents_tools.errors import (
     UserTypeError,
     UserValueError,
 )
-from agents_tools.policies._policy import with_parentheses
+from agents_tools.policies._policy import check_function, with_parentheses
 from agents_tools.text.secrets import library_logger
 from agents_tools.tool.policy import Policy
 
@@ -55,9 +56,9 @@ def circuit_breaker(
 
     Args:
         failures: The number of consecutive failures that opens the circuit.
-        reset_after: The seconds until a probe is allowed.
-        on: The errors that count as failures: classes, or a function of the error. By default lost
-            connections, timeouts and lost calls.
+        reset_after: The seconds until a probe is allowed; with `math.inf`, none ever is.
+        on: The errors that count as failures: classes, or a sync function of the error. By default
+            lost connections, timeouts and lost calls.
 
     Raises:
         UserError: A number is not positive, or `on` has a wrong type.
@@ -107,6 +108,7 @@ def _matcher(on: Any) -> Callable[[Exception], bool]:
     if all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
         return lambda error: isinstance(error, kinds)
     if not isinstance(on, (tuple, type)) and callable(on):
+        check_function("circuit_breaker(on=...)", on, "error", can_be_async=False)
         return lambda error: bool(on(error))
     raise UserTypeError(
         "circuit_breaker(on=...) is not valid: expected exception classes or a function of the "
@@ -202,9 +204,11 @@ class _Breaker:
         call.notify(text, level="warning")
 
     def _rejection(self, tool: str, left: float) -> str:
-        when = "in a moment" if self._probes else f"in about {max(1, round(left))} s"
+        remedy = "Continue without it."
+        if left < math.inf:
+            when = "in a moment" if self._probes else f"in about {max(1, round(left))} s"
+            remedy = f"Try again {when}, or continue without it."
         return (
             f"Tool {tool!r} is unavailable: its last {self._failures} calls failed "
-            f"({self._last_error}). The call was not started. Try again {when}, or continue "
-            "without it."
+            f"({self._last_error}). The call was not started. {remedy}"
         )

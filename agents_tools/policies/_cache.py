@@ -18,7 +18,7 @@ from agents_tools.errors import (
     UserTypeError,
     UserValueError,
 )
-from agents_tools.policies._policy import with_parentheses
+from agents_tools.policies._policy import check_function, with_parentheses
 from agents_tools.policies._scope import EVERYWHERE, CallScope, weak_getter
 from agents_tools.schema.json_schema import copy_json
 from agents_tools.text.nouns import type_with_article
@@ -64,7 +64,7 @@ def cache(
             hidden ones are the key.
 
     Raises:
-        UserError: A number is not positive.
+        UserError: A number is not positive, or `key` is not a function of two arguments.
     """
     if ttl is not None and not (isinstance(ttl, (int, float)) and ttl > 0):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UserValueError(
@@ -75,6 +75,8 @@ def cache(
             "cache(max_entries=...) is not valid: expected a positive integer, got "
             f"{max_entries!r}."
         )
+    if key is not None:
+        check_function("cache(key=...)", key, "context", "arguments")
 
     return _Cache(ttl, max_entries, key, shared=shared)
 

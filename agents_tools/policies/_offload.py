@@ -78,9 +78,9 @@ def offload(
             f"{expires!r}."
         )
     size = max(1, max_chars // 10) if preview is None else preview
-    if not 0 <= size <= max_chars:
+    if type(size) is not int or not 0 <= size <= max_chars:
         raise UserValueError(
-            f"offload(preview=...) is not valid: expected a number from 0 to max_chars="
+            f"offload(preview=...) is not valid: expected an integer from 0 to max_chars="
             f"{max_chars:,}, got {preview!r}."
         )
     return Offload(check_tool_name(reader_name), max_chars, size, max_kept, expires)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import types
 import typing
 from typing import Any, cast
@@ -49,18 +50,25 @@ def with_parentheses(factory: Callable[P, PolicyT]) -> Callable[P, PolicyT]:
     return checked
 
 
-def check_function(policy: str, function: object, *parameters: str) -> None:
+def check_function(
+    policy: str, function: object, *parameters: str, can_be_async: bool = True
+) -> None:
     """Check that a policy can call a function.
 
     Args:
-        policy: The name of the policy.
+        policy: The name of the policy, and of the option if that is not the only one.
         function: The function.
         parameters: The arguments that the policy passes.
+        can_be_async: Whether the policy awaits the function.
 
     Raises:
-        UserError: It is not a function, or it has other parameters.
+        UserError: It is not a function, it has other parameters, or it is async and must not be.
     """
     got = type_with_article(function)
+    if not can_be_async and inspect.iscoroutinefunction(function):
+        raise UserTypeError(
+            f"policies.{policy} expects a sync function, got an async one. Write it with `def`."
+        )
     if callable(function):
         from agents_tools.schema.signature import mismatched_signature
 

@@ -16,7 +16,7 @@ from agents_tools.errors import (
     UserValueError,
 )
 from agents_tools.events.kinds import ToolAttemptEvent
-from agents_tools.policies._policy import with_parentheses
+from agents_tools.policies._policy import check_function, with_parentheses
 from agents_tools.policies._scope import CallScopes
 from agents_tools.tool.call import enter_scope, leave_scope
 from agents_tools.tool.policy import Policy
@@ -53,7 +53,7 @@ def retry(
         attempts: The maximum number of calls, including the first one.
         on: The exceptions to retry.
         backoff: Seconds before the second attempt, doubled for each further one and shortened
-            at random by up to a half; or a function from the number of the attempt that failed
+            at random by up to a half; or a sync function from the number of the attempt that failed
             (1, 2 …) to the seconds to wait.
         max_delay: The longest wait, in seconds.
         idempotent: Whether a second call has no further effect. By default the annotations of the
@@ -80,7 +80,9 @@ def retry(
             f"{on!r}."
         )
     _check_seconds("max_delay", max_delay)
-    if not callable(backoff):
+    if callable(backoff):
+        check_function("retry(backoff=...)", backoff, "attempt", can_be_async=False)
+    else:
         _check_seconds("backoff", backoff)
     rules = _RetryRules(
         attempts=attempts,

@@ -14,7 +14,7 @@ from agents_tools.errors import (
     UserTypeError,
     UserValueError,
 )
-from agents_tools.policies._policy import with_parentheses
+from agents_tools.policies._policy import check_function, with_parentheses
 from agents_tools.schema.problems import arguments_error, unknown_key
 from agents_tools.text.json_limits import parse_object
 from agents_tools.text.nouns import type_with_article
@@ -134,6 +134,8 @@ def _check(name: str, change: Any) -> None:
             f"transform({name}=...): the name is not valid: expected 1 to 64 letters, digits, `_`, "
             f"`.` and `-`, got {change.name!r:.80}."
         )
+    if change.fill is not None:
+        check_function(f"transform({name}=ArgTransform(fill=...))", change.fill, "context")
     if change.default is NOT_SET:
         return
     if change.required or change.fill is not None:

@@ -9,6 +9,7 @@ from operator import mul
 from typing import TYPE_CHECKING, Protocol
 
 from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.text.nouns import type_with_article
 from agents_tools.toolset.search import SearchIndex
 
 if TYPE_CHECKING:
@@ -67,14 +68,15 @@ def embedding_search(embed: Embed, *, batch_size: int = 256) -> SearchStrategy:
         batch_size: The maximum number of texts of one call of the function.
 
     Raises:
-        UserError: `batch_size` is not positive, or the function is async.
+        UserError: `batch_size` is not a positive integer, or `embed` is not a sync function.
     """
-    if inspect.iscoroutinefunction(embed):
+    if not callable(embed) or inspect.iscoroutinefunction(embed):
+        got = "an async one" if callable(embed) else type_with_article(embed)
         raise UserTypeError(
-            "embedding_search(...) is not valid: expected a sync function, got an async one: "
+            f"embedding_search(...) is not valid: expected a sync function, got {got}: "
             f"{embed!r:.80}. Write a sync function; it runs in a thread."
         )
-    if batch_size < 1:
+    if type(batch_size) is not int or batch_size < 1:
         raise UserValueError(
             "embedding_search(batch_size=...) is not valid: expected a positive integer, got "
             f"{batch_size!r:.60}."
@@ -115,6 +117,13 @@ class _EmbeddingIndex:
     def _vectors_of(self, texts: list[str]) -> list[list[float]]:
         """Return the vectors of texts, scaled to length 1."""
         vectors = [list(map(float, vector)) for vector in self._embed(texts)]
+        dimensions = sorted({*map(len, [*self._vectors[:1], *vectors])})
+        if len(dimensions) > 1:
+            raise UserValueError(
+                "embedding_search(...): the function returned vectors of different lengths: "
+                f"expected one length, got {dimensions}. "
+                "Use one model for all texts."
+            )
         if len(vectors) != len(texts):
             raise UserValueError(
                 f"embedding_search(...): the function returned a wrong number of vectors: expected "

@@ -296,6 +296,8 @@ async def test_a_budget_limits_the_retries_of_a_run() -> None:
         {"on": (ValueError, KeyboardInterrupt)},
         {"backoff": -1},
         {"backoff": float("nan")},
+        {"backoff": lambda: 1.0},
+        {"backoff": asyncio.sleep},
         {"max_delay": "5"},
     ],
 )

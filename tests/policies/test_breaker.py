@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Any
 
 import pytest
@@ -267,6 +268,16 @@ async def test_a_probe_can_call_the_service_in_nested_calls(clock: Clock) -> Non
     assert await outer.invoke() == "fine"
 
 
+async def test_a_circuit_without_an_end_stays_open() -> None:
+    """The rejection has no time at which the model can try again."""
+    service = Service(reset_after=math.inf)
+    for _ in range(3):
+        await service.tool.call(None, "{}")
+    outcome = await service.tool.call(None, "{}")
+    assert outcome.status == "overloaded"
+    assert str(outcome.output).endswith("The call was not started. Continue without it.")
+
+
 async def test_retries_stop_at_an_open_circuit() -> None:
     """Each attempt counts, and none reaches a failing service."""
     service = Service()
@@ -276,7 +287,14 @@ async def test_retries_stop_at_an_open_circuit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "options"), [((0,), {}), ((1,), {"reset_after": 0}), ((1,), {"on": "all"})]
+    ("arguments", "options"),
+    [
+        ((0,), {}),
+        ((1,), {"reset_after": 0}),
+        ((1,), {"on": "all"}),
+        ((1,), {"on": lambda: True}),
+        ((1,), {"on": asyncio.sleep}),
+    ],
 )
 def test_invalid_breaker_options_are_refused(arguments: Any, options: dict[str, Any]) -> None:
     """At construction."""

@@ -214,6 +214,13 @@ def test_invalid_cache_options_are_refused(options: dict[str, Any]) -> None:
         cache(**options)
 
 
+@pytest.mark.parametrize("key", ["word", lambda arguments: arguments["word"]])
+def test_a_key_function_with_other_parameters_is_refused(key: Any) -> None:
+    """At construction: each call would fail."""
+    with pytest.raises(UserError, match=r"cache\(key=...\) expects a function of \(context, argum"):
+        cache(key=key)
+
+
 async def test_an_iterator_is_not_cached() -> None:
     """The second caller would get an exhausted one."""
 

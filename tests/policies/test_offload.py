@@ -305,6 +305,7 @@ async def test_redacted_text_is_not_stored() -> None:
         {"max_chars": 1.5},
         {"max_kept": 0},
         {"preview": 30_000},
+        {"preview": 1.5},
         {"expires": 0},
         {"reader_name": "no name"},
     ],

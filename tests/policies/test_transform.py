@@ -331,6 +331,8 @@ async def test_repaired_arguments_are_transformed() -> None:
         {"city": "town"},
         {"city": ArgTransform(hide=True, name="town")},
         {"city": ArgTransform(fill=str, default="x")},
+        {"city": ArgTransform(fill=lambda: "x")},  # pyright: ignore[reportArgumentType]
+        {"city": ArgTransform(fill="x")},  # pyright: ignore[reportArgumentType]
         {"city": ArgTransform(name="")},
         {"city": ArgTransform(name="the town")},
         {"city": ArgTransform(required=True, default="x")},
