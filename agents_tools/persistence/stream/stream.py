@@ -166,10 +166,8 @@ class EventStream:
         _open_streams.add(self)
         self._tail: LogTail | None = None
         if read_only and store is not None:
-            receive, fail = (
-                weakref.WeakMethod(self._receive_stored),
-                weakref.WeakMethod(self._on_tail_error),
-            )
+            receive = weakref.WeakMethod(self._receive_stored)
+            fail = weakref.WeakMethod(self._on_tail_error)
             self._tail = LogTail(store, last, receive, fail)
             self._tail.start()
 
